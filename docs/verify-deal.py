@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Deals the secrets of finished sessions again, from their seeds, and compares. Knows the built-in challenges.
+"""Repeats the deals of ended sessions from their seeds, and compares. Supports the built-in challenges.
 
     curl -s localhost:3001/api/challenges/psi?status=ended | python3 docs/verify-deal.py
 
-Reads a page of sessions (or one session) from standard input. Needs nothing but Python 3.
+Reads a page of sessions (or one session) from standard input. Needs the standard library of Python 3 only.
 
-How numbers come from a seed: the stream for a purpose is ChaCha20 (RFC 8439 rounds, 64-bit counter, nonce 0) keyed with
-HMAC-SHA-256(seed, purpose), read as little-endian 64-bit words. A number below n: the first word below the largest
-multiple of n that fits, modulo n.
+Derivation of numbers from a seed: the stream for a purpose is ChaCha20 (RFC 8439 rounds, 64-bit counter, nonce 0) keyed
+with HMAC-SHA-256(seed, purpose), read as little-endian 64-bit words. A number below n is the first word below the
+largest multiple of n that fits, modulo n.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ def deal_dining_cryptographers(seed: bytes, options: dict) -> dict:
     return {"payer": payer if payer < options["players"] else None}
 
 
-# What of the gameState is dealt, by challenge type.
+# The dealt parts of gameState, by challenge type.
 DEALS = {
     "psi": deal_psi,
     "ultimatum": deal_ultimatum,

@@ -2,7 +2,8 @@
 
 Usage: wheel.py PROGRAM NAME VERSION PLATFORM FOLDER
 
-The wheel holds the program as a script, so `pip install` puts it on the path. Times in it are fixed: equal programs give equal bytes.
+The wheel contains the program as a script, so `pip install` puts it on the path. All timestamps are fixed: equal programs
+give equal bytes.
 """
 
 import base64
@@ -34,7 +35,7 @@ def main(program: str, name: str, version: str, platform: str, folder: str) -> N
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
-            # A regular file: pip makes no other one executable.
+            # The type bits of a regular file are needed: pip makes nothing else executable.
             entry.external_attr = (0o100755 if path.endswith("/arena") else 0o100644) << 16
             archive.writestr(entry, data)
     print(wheel)

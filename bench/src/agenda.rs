@@ -1,4 +1,4 @@
-//! An open loop's agenda: things are entered at a given rate, whether or not anybody keeps up.
+//! The agenda of an open loop: tasks are added at a fixed rate, even if the workers can't keep up.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::latency::Latencies;
 
-/// Things that should have started and that nobody has taken up yet; `None` sends a worker home.
+/// Tasks that are due and not started; `None` ends a worker.
 pub struct Agenda {
     waiting: Mutex<VecDeque<Option<Instant>>>,
     count: Semaphore,
@@ -22,9 +22,9 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// Enters so many things at their time, and an end for each of so many workers. Returns how late it was itself.
+    /// Adds each task at its time, and an end for each worker. Returns its own delays.
     ///
-    /// A thread of its own, since tokio's clock counts whole milliseconds only.
+    /// Runs on a thread of its own, because tokio's clock counts whole milliseconds only.
     pub fn fill(&self, rate: u64, things: u64, workers: usize) -> Latencies {
         let mut late = Latencies::default();
         let start = Instant::now();
@@ -47,7 +47,7 @@ impl Agenda {
         self.count.add_permits(1);
     }
 
-    /// The next thing's intended start, once it has come; `None` when there is nothing more to do.
+    /// Waits for the next task and returns its intended start; `None` at the end.
     pub async fn next(&self) -> Option<Instant> {
         self.count.acquire().await.expect("the semaphore is never closed").forget();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()

@@ -1,4 +1,4 @@
-//! The command line. Sizes that a scenario alone needs are declared in its own file.
+//! The command line. Sizes for a single scenario are declared in the scenario's file.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::scenarios::{
     self, fanout, games, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
 };
 
-/// The name under which all scenarios are run.
+/// The name that selects all scenarios.
 pub const ALL: &str = "all";
 
 /// The name under which this binary is its own child.
@@ -30,77 +30,77 @@ Examples:
 
 The table shows each value beside the goal of design §10. The exit code is 0 if everything was measured and every answer was right, also when a goal is missed; 1 otherwise; 2 for a wrong command line.";
 
-/// Load generator of the arena: starts the real `arena`, plays against it over HTTP, and measures both sides; and does the
-/// same to a server that does nothing, in the same run, as the ceiling.
+/// Load generator of the arena: starts the real `arena`, plays against it over HTTP, and measures both sides. In the
+/// same run it does the same to a server without any logic, the ceiling.
 #[derive(Debug, Parser)]
 #[command(name = "arena-bench", version, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Arguments {
-    /// What to measure; `all` is everything, `ceiling-server` is what the others start for themselves
+    /// Scenarios to measure; `all` runs every one, `ceiling-server` is for internal use
     #[arg(required = true, value_name = "SCENARIO", value_parser = PossibleValuesParser::new(names()), hide_possible_values = false)]
     pub scenarios: Vec<String>,
 
-    /// The arena to be measured [default: target/release/arena of this workspace]
+    /// Binary of the arena under test [default: target/release/arena of this workspace]
     #[arg(long, value_name = "PATH")]
     arena: Option<PathBuf>,
 
-    /// Where the report goes as JSON [default: bench/results/latest.json of this workspace]
+    /// File for the JSON report [default: bench/results/latest.json of this workspace]
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Where data folders are made and removed; must be on a real disk [default: bench/.work of this workspace]
+    /// Folder for temporary data, on a real disk [default: bench/.work of this workspace]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
 
-    /// Small sizes: everything in less than two minutes, to see that it works
+    /// Use small sizes: a check of everything in less than two minutes
     #[arg(long)]
     pub quick: bool,
 
-    /// Client threads [default: one per processor]
+    /// Number of client threads [default: one per processor]
     #[arg(long)]
     threads: Option<usize>,
 
-    /// Rounds against the arena and the ceiling in turn [default: 3; 1 if quick]
+    /// Number of rounds, alternating between arena and ceiling [default: 3; 1 if quick]
     #[arg(long)]
     rounds: Option<usize>,
 
-    /// Length of a round, in seconds [default: 5; 1 if quick]
+    /// Length of a round in seconds [default: 5; 1 if quick]
     #[arg(long)]
     seconds: Option<f64>,
 
-    /// Of the scenario `games`.
+    /// Options of the scenario `games`.
     #[command(flatten)]
     pub games: games::Options,
-    /// Of the scenario `paced`.
+    /// Options of the scenario `paced`.
     #[command(flatten)]
     pub paced: paced::Options,
-    /// Of the scenario `tail`.
+    /// Options of the scenario `tail`.
     #[command(flatten)]
     pub tail: tail::Options,
-    /// Of the scenario `fanout`.
+    /// Options of the scenario `fanout`.
     #[command(flatten)]
     pub fanout: fanout::Options,
-    /// Of the scenario `lists`.
+    /// Options of the scenario `lists`.
     #[command(flatten)]
     pub lists: lists::Options,
-    /// Of the scenario `scoring`.
+    /// Options of the scenario `scoring`.
     #[command(flatten)]
     pub scoring: scoring::Options,
-    /// Of the scenario `turns`.
+    /// Options of the scenario `turns`.
     #[command(flatten)]
     pub turns: turns::Options,
-    /// Of the scenario `plies`.
+    /// Options of the scenario `plies`.
     #[command(flatten)]
     pub plies: plies::Options,
-    /// Of the scenario `memory`.
+    /// Options of the scenario `memory`.
     #[command(flatten)]
     pub memory: memory::Options,
-    /// Of the scenario `nodes`.
+    /// Options of the scenario `nodes`.
     #[command(flatten)]
     pub nodes: nodes::Options,
-    /// Of the scenario `scaling`.
+    /// Options of the scenario `scaling`.
     #[command(flatten)]
     pub scaling: scaling::Options,
-    /// Of the scenario `matches`.
+    /// Options of the scenario `matches`.
     #[command(flatten)]
     pub matches: matches::Options,
 }
@@ -111,52 +111,51 @@ fn names() -> Vec<&'static str> {
 }
 
 impl Arguments {
-    /// The binary to be measured.
+    /// Returns the path of the binary under test.
     pub fn arena(&self) -> PathBuf {
         self.arena.clone().unwrap_or_else(|| workspace().join("target/release/arena"))
     }
 
-    /// Where the report goes.
+    /// Returns the path of the JSON report.
     pub fn json(&self) -> PathBuf {
         self.json.clone().unwrap_or_else(|| workspace().join("bench/results/latest.json"))
     }
 
-    /// Where data folders are made.
+    /// Returns the folder for temporary data.
     pub fn work(&self) -> PathBuf {
         self.work.clone().unwrap_or_else(|| workspace().join("bench/.work"))
     }
 
-    /// Client threads.
+    /// Returns the number of client threads.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
     }
 
-    /// Rounds in turn.
     pub fn rounds(&self) -> usize {
         self.rounds.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
     }
 
-    /// Length of a round.
+    /// Returns the length of a round.
     ///
     /// # Errors
-    /// If it was given as something that isn't a time.
+    /// If the argument isn't a valid duration.
     pub fn round(&self) -> anyhow::Result<Duration> {
         let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 });
-        Duration::try_from_secs_f64(seconds).map_err(|_| anyhow::anyhow!("--seconds {seconds} isn't a length of time"))
+        Duration::try_from_secs_f64(seconds).map_err(|_| anyhow::anyhow!("--seconds {seconds} is not a valid duration"))
     }
 
-    /// A crowd of so many connections, on which nobody known plays.
+    /// Returns a crowd with this number of connections and anonymous players.
     pub fn crowd(&self, connections: usize) -> Crowd {
         Crowd { threads: self.threads(), connections, players: Players::Unknown }
     }
 
-    /// What was given, or else the size that suits.
+    /// Returns the given size, or the default for a full or a quick run.
     pub fn size(&self, given: Option<u64>, full: u64, quick: u64) -> u64 {
         given.unwrap_or(if self.quick { quick } else { full })
     }
 }
 
-/// The workspace in which this binary was built.
+/// Returns the workspace in which this binary was built.
 fn workspace() -> &'static Path {
     let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
     bench.parent().unwrap_or(bench)

@@ -1,9 +1,9 @@
-//! The ceiling: a server that does nothing, as fast as axum can. What the same client reaches against it, in the same
-//! run, is what the arena's numbers are measured by. It runs as a process of its own, as the arena does, so that its CPU
-//! time can be read in the same way.
+//! The ceiling: a server without any logic, as fast as axum allows. The arena's numbers are compared with those that
+//! the same client reaches against it in the same run. It is a separate process, like the arena, so that its CPU time
+//! can be read in the same way.
 //!
-//! Any method on any path is answered with `{}`. For fan-out there is the plainest stream that loses nothing: events lie
-//! one after another in memory, and each subscriber is sent what it hasn't got yet, up to 64 KiB at a time.
+//! Every request is answered with `{}`. For fan-out there is the simplest stream without losses: events are stored in
+//! sequence in memory, and each subscriber receives its missing events, up to 64 KiB at a time.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +20,13 @@ use futures_util::stream;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// The path to which the ceiling's fan-out is published; as long as the arena's `/api/chat/send`.
+/// The path for messages of the ceiling's fan-out; as long as the arena's `/api/chat/send`.
 pub const PUBLISH: &str = "/api/chat/cast";
 
-/// Most bytes that go to a subscriber at a time.
+/// The largest number of bytes sent to a subscriber at once.
 const PIECE: usize = 64 * 1024;
 
-/// Serves until the process is ended.
+/// Serves until the process is killed.
 ///
 /// # Errors
 /// If it can't listen.
@@ -74,7 +74,7 @@ async fn publish(State(log): State<Arc<Log>>, body: String) -> Response {
     {
         let mut events = log.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.count += 1;
-        // The message's own fields are taken over as they came: `{"channel":…}` without its first bracket.
+        // The message's own fields are copied unchanged: `{"channel":…}` without its opening brace.
         let fields = body.trim_start_matches('{');
         let index = events.count;
         let event = format!(

@@ -1,6 +1,7 @@
-//! One keep-alive HTTP/1.1 connection, as lean as a load generator needs it: hyper's own client connection, driven
-//! by the task that waits for the answer, so that a request costs no hop between tasks.
-//! What the requests say is left to the scenarios; event streams are read in `stream`.
+//! A minimal keep-alive HTTP/1.1 connection: hyper's client connection, polled by the task that waits for the answer,
+//! so that a request needs no switch between tasks.
+//!
+//! Scenarios define the requests; `stream` reads event streams.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -19,35 +20,33 @@ use tokio::net::TcpStream;
 
 type Driver = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
 
-/// Characters of a refusing answer that go into an error message.
+/// The number of characters of an error answer that an error message contains.
 const EXCERPT: usize = 200;
 
-/// A connection on which requests follow one another.
+/// A connection for sequential requests.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     socket: Socket,
     host: HeaderValue,
 }
 
-/// The side of a connection that does the reading and writing, while somebody polls it.
+/// The part of a connection that reads and writes while it is polled.
 pub struct Socket {
     driver: Pin<Box<Driver>>,
     closed: bool,
 }
 
-/// A whole answer.
+/// A complete answer.
 pub struct Answer {
-    /// Its status.
     pub status: StatusCode,
-    /// Its body.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// The body of an answer that has to be a 200.
+    /// Returns the body; the status must be 200.
     ///
     /// # Errors
-    /// Names `what` was asked, the status and the beginning of the body if it isn't.
+    /// If the status is another one: the error contains `what`, the status and the start of the body.
     pub fn ok(self, what: &str) -> anyhow::Result<Bytes> {
         if self.status == StatusCode::OK {
             return Ok(self.body);
@@ -74,7 +73,7 @@ impl Connection {
         })
     }
 
-    /// Sends a GET and reads the whole answer.
+    /// Sends a GET request and reads the complete answer.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -83,7 +82,7 @@ impl Connection {
         self.exchange(request).await
     }
 
-    /// Sends a POST with a JSON body and reads the whole answer.
+    /// Sends a JSON body by POST and reads the complete answer.
     ///
     /// # Errors
     /// If the connection breaks.
@@ -93,10 +92,10 @@ impl Connection {
         self.exchange(request).await
     }
 
-    /// Sends a GET and gives the body over to be read piece by piece.
+    /// Sends a GET request and returns the body for reading in pieces.
     ///
     /// # Errors
-    /// If the connection breaks, or the answer isn't a 200.
+    /// If the connection breaks, or the status isn't 200.
     pub async fn subscribe(mut self, target: &str) -> anyhow::Result<(Socket, Incoming)> {
         let mut request = self.request(Method::GET, target, Bytes::new())?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -139,7 +138,7 @@ impl Connection {
 }
 
 impl Socket {
-    /// Waits for `waiting`, and does the connection's reading and writing meanwhile.
+    /// Waits for `waiting`, and polls the connection meanwhile.
     pub async fn drive<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         let mut waiting = pin!(waiting);
         poll_fn(|cx| {
@@ -147,10 +146,10 @@ impl Socket {
                 return Poll::Ready(done);
             }
             if !self.closed {
-                // The driver's own error reaches `waiting` too, in more telling words.
+                // `waiting` gets the connection's error too, with a better message.
                 self.closed = self.driver.as_mut().poll(cx).is_ready();
             }
-            // What the driver has just read is there to be taken, without another turn of the task.
+            // The data just read is available without another wakeup of the task.
             waiting.as_mut().poll(cx)
         })
         .await

@@ -1,6 +1,6 @@
-//! A crew: many workers on a few client threads, which get ready, start together and are waited for.
-//! Each thread has a runtime of its own, so that workers never move between cores. What a worker does is left to
-//! the scenarios.
+//! A crew: many workers on a few client threads, which prepare, start together and are awaited.
+//!
+//! Each thread has a runtime of its own, so that workers never move between cores. Scenarios define the work.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -11,24 +11,25 @@ use anyhow::{Context as _, anyhow, bail};
 use tokio::runtime::LocalRuntime;
 use tokio::task::JoinSet;
 
-/// Workers of one thread that get ready at the same time; a listen queue holds 128 to 4,096 connections.
+/// The number of workers per thread that prepare at the same time; a listen queue has room for 128 to 4,096
+/// connections.
 const PREPARED_AT_ONCE: usize = 48;
 
-/// Time that a crew has to get ready.
+/// The time limit for the preparation of a crew.
 const PREPARE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The size of a crew and its patience.
+/// The size of a crew and its time limit.
 #[derive(Clone, Copy)]
 pub struct Crew {
-    /// Client threads.
+    /// The number of client threads.
     pub threads: usize,
-    /// Workers, spread evenly over the threads.
+    /// The number of workers, spread evenly over the threads.
     pub workers: usize,
-    /// Time after which work that isn't done is given up as an error.
+    /// The time limit for the work; after it, the run fails.
     pub limit: Duration,
 }
 
-/// What a crew brought home.
+/// The results of a crew.
 pub struct Shift<T, M> {
     /// One result per worker, in no particular order.
     pub results: Vec<T>,
@@ -39,10 +40,10 @@ pub struct Shift<T, M> {
 }
 
 impl Crew {
-    /// Lets every worker `prepare`, takes a `mark`, lets them `work`, takes another.
+    /// Lets every worker `prepare`, takes a `mark`, lets them `work`, and takes another mark.
     ///
     /// # Errors
-    /// The first error of a worker or a mark; or a sentence if the time is over.
+    /// If a worker or a mark fails (the first error), or if the time limit is exceeded.
     pub fn run<S, T, M>(
         self,
         prepare: impl AsyncFn(usize) -> anyhow::Result<S> + Clone + Send + 'static,
@@ -83,12 +84,12 @@ impl Crew {
 /// Runs one future on the calling thread.
 ///
 /// # Errors
-/// The future's own, or the runtime's.
+/// If the future or its runtime fails.
 pub fn alone<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     LocalRuntime::new().context("could not start a client runtime")?.block_on(work)
 }
 
-/// Where the threads and the caller wait for each other. Every thread passes all three, whatever happens to it.
+/// The barriers between the threads and the caller. Every thread passes all three, even after an error.
 struct Gates {
     ready: Barrier,
     go: Barrier,
@@ -108,7 +109,7 @@ fn work_share<S: 'static, T: 'static>(
         runtime.block_on(async {
             let all = prepare_share(share, prepare);
             tokio::time::timeout(PREPARE_LIMIT, all).await.unwrap_or_else(|_| {
-                bail!("the clients were not connected within {} s", PREPARE_LIMIT.as_secs());
+                bail!("the clients did not connect within {} s", PREPARE_LIMIT.as_secs());
             })
         })
     });
@@ -119,11 +120,11 @@ fn work_share<S: 'static, T: 'static>(
     gates.go.wait();
     let results = match (runtime, prepared) {
         (Err(err), _) | (_, Err(err)) => Err(err),
-        // Another thread has the error; this one only has to leave.
+        // Another thread reports the error; this one only ends.
         (Ok(_), Ok(_)) if gates.failed.load(Ordering::SeqCst) => Ok(Vec::new()),
         (Ok(runtime), Ok(prepared)) => runtime.block_on(async {
             tokio::time::timeout(limit, join_share(prepared, work)).await.unwrap_or_else(|_| {
-                bail!("the clients were not done within {} s", limit.as_secs());
+                bail!("the clients did not finish within {} s", limit.as_secs());
             })
         }),
     };

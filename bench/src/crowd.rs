@@ -1,4 +1,5 @@
-//! A crowd: many connections that play whole games in a loop, or repeat one request, and what that cost the server.
+//! A crowd: many connections that play whole games in a loop, or repeat one request, with a measurement of the server's
+//! usage.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -13,30 +14,29 @@ use crate::psi::{self, Opposite, Players, REQUESTS_PER_GAME, StepLatencies};
 use crate::server::Server;
 use crate::usage::Usage;
 
-/// Games in a row that may fail on one connection before it gives up: the server is surely gone then.
+/// The number of failed games in a row on one connection after which it gives up: the server must have stopped.
 const PATIENCE: u32 = 5;
 
-/// When a crowd stops to start new games. Those that have begun are played to the end.
+/// The end of a crowd's work. Games in progress are completed.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
-    /// When this time is over.
+    /// After this duration.
     Elapsed(Duration),
-    /// When so many were begun.
+    /// After this number of started games.
     Games(u64),
 }
 
-/// A crowd's size.
+/// The size of a crowd.
 #[derive(Debug, Clone, Copy)]
 pub struct Crowd {
-    /// Client threads.
+    /// The number of client threads.
     pub threads: usize,
-    /// Connections.
     pub connections: usize,
-    /// Who plays on them.
+    /// The users in the games.
     pub players: Players,
 }
 
-/// A moment of a measurement.
+/// A point in time of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
     at: Instant,
@@ -53,7 +53,7 @@ impl Mark {
         Mark::take_all(&[pid])
     }
 
-    /// The same with several servers, whose usage is added up.
+    /// Reads the clock and the summed usage of several servers.
     fn take_all(pids: &[u32]) -> anyhow::Result<Mark> {
         let mut server = Usage::default();
         for &pid in pids {
@@ -62,7 +62,7 @@ impl Mark {
         Ok(Mark { at: Instant::now(), server, client: Usage::of_this_process()? })
     }
 
-    /// What went by between two marks.
+    /// Returns the differences between two marks.
     pub fn until(&self, end: &Mark) -> Spent {
         Spent {
             seconds: (end.at - self.at).as_secs_f64(),
@@ -71,7 +71,7 @@ impl Mark {
         }
     }
 
-    /// The server at this moment.
+    /// Returns the server's usage at this mark.
     pub fn server(&self) -> Usage {
         self.server
     }
@@ -88,35 +88,34 @@ pub struct Spent {
     pub client_cpu_us: f64,
 }
 
-/// What a crowd of players did.
+/// The results of a crowd of players.
 pub struct Round {
-    /// Games that were played to the end, and found right.
+    /// The number of completed and correct games.
     pub games: u64,
-    /// Latencies of their steps.
+    /// The latencies of their steps.
     pub latencies: StepLatencies,
-    /// What went wrong.
     pub faults: Faults,
-    /// What it took.
+    /// The time and CPU time used.
     pub spent: Spent,
 }
 
 impl Round {
-    /// Requests of the games that were played to the end.
+    /// Returns the number of requests in the completed games.
     pub fn requests(&self) -> u64 {
         self.games * REQUESTS_PER_GAME
     }
 
-    /// Requests per second.
+    /// Returns the number of requests per second.
     pub fn rate(&self) -> f64 {
         self.requests() as f64 / self.spent.seconds
     }
 
-    /// The server's CPU time per request, in microseconds.
+    /// Returns the server's CPU time per request, in microseconds.
     pub fn server_us_per_request(&self) -> f64 {
         self.spent.server_cpu_us / self.requests() as f64
     }
 
-    /// This process's CPU time per request, in microseconds.
+    /// Returns this process's CPU time per request, in microseconds.
     pub fn client_us_per_request(&self) -> f64 {
         self.spent.client_cpu_us / self.requests() as f64
     }
@@ -134,12 +133,12 @@ impl Crowd {
     /// Plays games on all connections.
     ///
     /// # Errors
-    /// If the server can't be reached at all; games that go wrong are counted in the round.
+    /// If the server can't be reached at all; failed games are counted in the round.
     pub fn play(self, server: &Server, opposite: Opposite, until: Until) -> anyhow::Result<Round> {
         self.play_at(&[vec![server]], opposite, until)
     }
 
-    /// Plays games at tables, each of which is the servers that its seats talk to. Connections take the tables in turn.
+    /// Plays games at tables; a table lists the servers of its seats. Connections take the tables in turn.
     ///
     /// # Errors
     /// As [`Crowd::play`].
@@ -176,7 +175,7 @@ impl Crowd {
                         Err(err) => {
                             faults.add(&err);
                             failed_in_a_row += 1;
-                            // A connection may be what broke.
+                            // The connection may be broken.
                             match open_all(&again[worker % again.len()]).await {
                                 Ok(fresh) => connections = fresh,
                                 Err(err) => {
@@ -204,10 +203,10 @@ impl Crowd {
         Ok(round)
     }
 
-    /// Does `job` so many times, spread over all connections; each is told its number, from 0.
+    /// Runs `job` `times` times, spread over all connections, with numbers from 0.
     ///
     /// # Errors
-    /// The first error of a job.
+    /// If a job fails (the first error).
     pub fn repeat(
         self,
         server: &Server,

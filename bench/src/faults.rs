@@ -1,11 +1,11 @@
-//! What went wrong during a measurement: how often, and the first few in words.
+//! Faults during a measurement: their number, and the first few messages.
 
 use std::collections::BTreeMap;
 
-/// Different sentences that are kept; the count goes on.
+/// The number of different messages that are kept; further ones are only counted.
 const KEPT: usize = 5;
 
-/// A count of faults with some of their sentences.
+/// A count of faults with some of their messages.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     count: u64,
@@ -13,12 +13,11 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Adds one.
     pub fn add(&mut self, fault: &anyhow::Error) {
         self.add_sentence(format!("{fault:#}"), 1);
     }
 
-    /// Adds another worker's.
+    /// Adds another worker's faults.
     pub fn merge(&mut self, other: Faults) {
         let told: u64 = other.sentences.values().sum();
         self.count += other.count - told;
@@ -34,12 +33,12 @@ impl Faults {
         }
     }
 
-    /// How many there were.
+    /// Returns the number of faults.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Some of them, each with how often it occurred.
+    /// Returns some of the messages, each with its number of occurrences.
     pub fn sentences(&self) -> impl Iterator<Item = (&str, u64)> {
         self.sentences.iter().map(|(sentence, count)| (sentence.as_str(), *count))
     }

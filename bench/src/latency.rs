@@ -1,4 +1,4 @@
-//! Latencies: every one is kept, so that percentiles are exact; and what is made of them for a report.
+//! Latencies and their summaries. Every latency is stored, so percentiles are exact.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use serde::Serialize;
 pub struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// Adds one.
+    /// Adds a latency.
     pub fn record(&mut self, latency: Duration) {
         self.0.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Adds all of another worker's.
+    /// Adds another worker's latencies.
     pub fn merge(&mut self, other: &Latencies) {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// Count, percentiles and maximum; zeros if there are none.
+    /// Returns count, percentiles and maximum; zeros if there are none.
     pub fn summary(&self) -> LatencySummary {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -28,26 +28,27 @@ impl Latencies {
     }
 }
 
-/// What a report says about latencies, in microseconds.
+/// The summary of latencies in a report, in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LatencySummary {
-    /// How many there were.
+    /// The number of latencies.
     pub count: u64,
-    /// Half were this fast or faster.
+    /// The median.
     pub p50_us: f64,
-    /// 99 of 100 were this fast or faster.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// The slowest.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// The smallest value that at least a share `rank` (0 to 1) of the sorted values doesn't exceed; 0 if there are none.
+/// Returns the smallest value that at least a share `rank` (0 to 1) of the sorted values doesn't exceed; 0 if there are
+/// none.
 fn percentile(sorted: &[u64], rank: f64) -> u64 {
     let at = (sorted.len() as f64 * rank).ceil() as usize;
     sorted.get(at.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// The middle one of some measurements, or the mean of the two in the middle; 0 if there are none.
+/// Returns the median, the mean of the two middle values for an even count; 0 if there are none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_unstable_by(f64::total_cmp);

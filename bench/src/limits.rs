@@ -1,19 +1,20 @@
-//! The limit on open files: thousands of subscribers need thousands of sockets, here and in the server, which inherits it.
+//! The limit on open files: thousands of subscribers need thousands of sockets, in this process and in the server,
+//! which inherits the limit.
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that each process has open beside its sockets, generously.
+/// A generous number of open files of each process besides its sockets.
 const SPARE: u64 = 500;
 
-/// Makes room for so many sockets in this process and in those that it starts.
+/// Raises the limit for this number of sockets, in this process and its children.
 ///
 /// # Errors
-/// If the system doesn't allow as many.
+/// If the system doesn't allow that many.
 pub fn make_room_for(sockets: u64) -> anyhow::Result<()> {
     let needed = sockets + SPARE;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // No limit is `None`.
+    // `None` means unlimited.
     if current.is_none_or(|current| current >= needed) {
         return Ok(());
     }

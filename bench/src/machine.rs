@@ -1,4 +1,4 @@
-//! The machine that a report was made on: what a reader needs in order to judge absolute numbers.
+//! The machine of a report, for the interpretation of absolute numbers.
 
 use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -11,28 +11,28 @@ use serde::Serialize;
 
 use crate::latency::median;
 
-/// Writes of which the median is taken.
+/// The number of writes whose median is taken.
 const SYNCS: usize = 100;
 
 /// The machine, its disk, and the time.
 #[derive(Debug, Serialize)]
 pub struct Machine {
-    /// Seconds since the epoch.
+    /// The time of the run, in seconds since the Unix epoch.
     pub at_unix_s: u64,
-    /// Processors that may be used; client and server share them.
+    /// The number of usable processors, shared by client and server.
     pub cores: usize,
     /// The processor's name.
     pub processor: String,
     /// The kernel's version.
     pub kernel: String,
-    /// Load over the minute before the run; much above 0 means that others were at work.
+    /// The load average of the minute before the run; a value well above 0 means that other programs were running.
     pub load_before: f64,
-    /// Median time to write 4 KiB and have them on disk, in microseconds.
+    /// The median time to write 4 KiB durably, in microseconds.
     pub fdatasync_us: f64,
 }
 
 impl Machine {
-    /// Looks at this machine, and at the disk below `work`.
+    /// Examines this machine, and the disk of `work`.
     ///
     /// # Errors
     /// If `work` can't be written.
@@ -51,20 +51,20 @@ impl Machine {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a report says when it was made; nothing is decided by it")]
+#[expect(clippy::disallowed_methods, reason = "the time of the report; no decision depends on it")]
 fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 fn fdatasync_us(work: &Path) -> anyhow::Result<f64> {
-    fs::create_dir_all(work).with_context(|| format!("could not make {}", work.display()))?;
+    fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
     let mut file: File =
         tempfile::tempfile_in(work).with_context(|| format!("could not write in {}", work.display()))?;
     let page = [0x5a; 4096];
     let mut took = Vec::with_capacity(SYNCS);
     for number in 0..SYNCS {
         let start = Instant::now();
-        // Overwrites what is there from the second time on, as a journal that is used again does.
+        // Overwrites from the second time on, like a reused journal.
         file.seek(SeekFrom::Start((number % 2 * page.len()) as u64))?;
         file.write_all(&page)?;
         file.sync_data()?;

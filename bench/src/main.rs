@@ -1,7 +1,8 @@
-//! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints what came
-//! out beside the goals of the design; see `bench/README.md`.
-//! The scenarios are in `scenarios`, a file each; `connection` and `stream` are the client, `crew` and `crowd` are many of
-//! them, `server` and `usage` the process under load, `ceiling` what it is measured by.
+//! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints the
+//! results beside the goals of the design; see `bench/README.md`.
+//!
+//! Each file in `scenarios` is a scenario. `connection` and `stream` are the client, `crew` and `crowd` many clients,
+//! `server` and `usage` the process under load, `ceiling` the reference server.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing the results is what this binary is for")]
 
@@ -36,7 +37,7 @@ use crate::machine::Machine;
 use crate::report::Report;
 use crate::scenarios::{Scenario, matches};
 
-/// The ceiling should be as fast as the arena might be, which uses the same allocator; the client gains too.
+/// The arena's allocator, so that the ceiling is as fast as the arena could be; the client is faster as well.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -66,7 +67,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let wanted = |scenario: &&Scenario| {
         arguments.scenarios.iter().any(|name| name == scenario.name || (name == ALL && scenario.in_all))
     };
-    // Only what isn't part of `all` can do without.
+    // Only scenarios outside of `all` work without a binary.
     if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.in_all) {
         server::check_binary(&arguments.arena())?;
     }
@@ -76,13 +77,13 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let mut report = Report::default();
     for scenario in scenarios::LIST.iter().filter(wanted) {
         eprintln!("{}: {}", scenario.name, scenario.about);
-        // The others can still be measured.
+        // The other scenarios can still be measured.
         if let Err(err) = (scenario.run)(arguments, &mut report) {
             eprintln!("{}: {err:#}", scenario.name);
             report.failure(scenario.name, &err);
         }
     }
-    // A pipe has no width; then the table is as wide as it needs to be.
+    // A pipe has no width; the table then takes its natural width.
     println!("{}", report.table());
     println!(
         "{} cores ({}), fdatasync {:.0} µs, load before {:.2}; client and server share the cores.{}",
@@ -90,7 +91,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         machine.processor,
         machine.fdatasync_us,
         machine.load_before,
-        if arguments.quick { " Quick: sizes are smaller than those that the goals speak of." } else { "" },
+        if arguments.quick { " Quick: sizes are smaller than those of the goals." } else { "" },
     );
     let settings = json!({
         "quick": arguments.quick,
@@ -101,9 +102,9 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     });
     let path = arguments.json();
     report.write_json(&path, &machine, &settings)?;
-    eprintln!("{:.0} s in all; the whole report is in {}", start.elapsed().as_secs_f64(), path.display());
+    eprintln!("total {:.0} s; the complete report is in {}", start.elapsed().as_secs_f64(), path.display());
     match report.trouble() {
         None => Ok(()),
-        Some(trouble) => Err(anyhow::anyhow!(trouble)).context("not everything went well"),
+        Some(trouble) => Err(anyhow::anyhow!(trouble)).context("the run had errors"),
     }
 }

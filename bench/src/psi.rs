@@ -1,6 +1,7 @@
-//! One game of PSI, played from both seats over HTTP in eleven requests, each answer checked; and the same eleven
-//! requests for the ceiling, whose answers say nothing.
-//! Who plays how many games at once is left to `crowd` and the scenarios.
+//! One game of PSI, played from both seats over HTTP in eleven requests with checks of each answer; and the same eleven
+//! requests for the ceiling, without checks.
+//!
+//! `crowd` and the scenarios determine the players and the number of games.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -12,27 +13,26 @@ use serde::Deserialize;
 use crate::connection::Connection;
 use crate::latency::Latencies;
 
-/// Requests of one game.
 pub const REQUESTS_PER_GAME: u64 = 11;
 
-/// What a player says in the chat before it guesses.
+/// The chat message of each player before its guess.
 const SMALL_TALK: &str = "I hold 13 numbers between 100 and 900. Shall we compare notes, one by one?";
 
-/// What PSI as a script is called.
+/// The name of PSI as a script.
 pub const SCRIPT: &str = "scripted-psi";
 
-/// Who is at the other end.
+/// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opposite {
-    /// An arena: answers are read and checked.
+    /// An arena; answers are read and checked.
     Arena,
-    /// The same, and the challenge is the script that is called [`SCRIPT`].
+    /// An arena with the script [`SCRIPT`] as the challenge.
     Script,
-    /// The ceiling: ids and sets are made up, of the same length, so that the requests have the same size.
+    /// The ceiling: ids and sets are made up with the same length, so that the requests have the same size.
     Ceiling,
 }
 
-/// The steps of a game; both players do each of them, except the first.
+/// The steps of a game; both players take each of them, except for the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// POST the session.
@@ -53,7 +53,7 @@ impl Step {
     /// All steps in the order in which they are played.
     pub const ALL: [Step; 6] = [Step::Create, Step::Join, Step::Sync, Step::Chat, Step::Guess, Step::End];
 
-    /// Its name in a report.
+    /// Returns its name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Step::Create => "create",
@@ -75,12 +75,11 @@ impl StepLatencies {
         self.0[step as usize].record(since.elapsed());
     }
 
-    /// Those of one step.
     pub fn of(&self, step: Step) -> &Latencies {
         &self.0[step as usize]
     }
 
-    /// Those of all steps.
+    /// Returns the latencies of all steps.
     pub fn all(&self) -> Latencies {
         let mut all = Latencies::default();
         for latencies in &self.0 {
@@ -89,7 +88,7 @@ impl StepLatencies {
         all
     }
 
-    /// Adds another worker's.
+    /// Adds another worker's latencies.
     pub fn merge(&mut self, other: &StepLatencies) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.merge(theirs);
@@ -97,7 +96,7 @@ impl StepLatencies {
     }
 }
 
-/// A session as its creator knows it.
+/// A session from its creator's view.
 #[derive(Debug, Clone)]
 pub struct Invited {
     /// The session's id.
@@ -114,7 +113,7 @@ pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::
     create_of(if opposite == Opposite::Script { SCRIPT } else { "psi" }, connection, opposite).await
 }
 
-/// Creates a session of PSI and takes both seats, so that it is being played.
+/// Creates a session of PSI and joins on both seats, which starts the game.
 ///
 /// # Errors
 /// If the server refuses.
@@ -126,7 +125,7 @@ pub async fn begin(connection: &mut Connection, opposite: Opposite) -> anyhow::R
     Ok(invited)
 }
 
-/// Creates a session of any challenge of two.
+/// Creates a session of any challenge with two seats.
 ///
 /// # Errors
 /// If the server doesn't answer with a session and two invites.
@@ -141,13 +140,12 @@ pub async fn create_of(challenge: &str, connection: &mut Connection, opposite: O
         let id = "01234567-89ab-7cde-8f01-23456789abcd".to_owned();
         return Ok(Invited { invites: vec![format!("inv_{id}"); 2], id });
     }
-    let Challenge { id, invites } =
-        serde_json::from_slice(&body).context("the answer to create isn't a session with invites")?;
+    let Challenge { id, invites } = serde_json::from_slice(&body).context("the created session has no invites")?;
     ensure!(invites.len() == 2, "a session of {challenge} came with {} invites instead of 2", invites.len());
     Ok(Invited { id, invites })
 }
 
-/// Takes a seat, as nobody in particular.
+/// Joins anonymously.
 ///
 /// # Errors
 /// If the server refuses.
@@ -155,17 +153,17 @@ pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<(
     connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
 }
 
-/// Who plays: nobody known, or one game after another other users, two by two, out of so many.
+/// The users: anonymous, or pairs from a number of users, other ones for each game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Players {
-    /// Nobody says who it is.
+    /// Anonymous players.
     Unknown,
-    /// This many users, as ids of 64 digits such as keys have.
+    /// This number of users, with ids of 64 digits as for keys.
     Known(u64),
 }
 
 impl Players {
-    /// The bodies of the two joins.
+    /// Returns the bodies of the two joins.
     fn joins(self, invites: &[String]) -> Vec<String> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = match self {
@@ -175,7 +173,7 @@ impl Players {
         let join = |(seat, invite): (u64, &String)| match self {
             Players::Unknown => format!(r#"{{"invite":"{invite}"}}"#),
             Players::Known(users) => {
-                // Odd factors spread the ids as hashes are spread, and each user keeps its own.
+                // Odd factors spread the ids like hashes, and each user keeps its id.
                 let user = ((number + seat) % users).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 format!(r#"{{"invite":"{invite}","userId":"{user:016x}{user:048x}"}}"#)
             }
@@ -184,19 +182,19 @@ impl Players {
     }
 }
 
-/// The body of a chat message; `content` must need no escaping.
+/// Returns the body of a chat message; `content` must need no escaping.
 pub fn chat_body(session: &str, content: &str, from: &str) -> String {
     format!(r#"{{"channel":"{session}","content":"{content}","from":"{from}"}}"#)
 }
 
-/// Plays one whole game: creates it, joins, reads, chats, guesses right from both seats and sees it end with full scores. Seats take
-/// the connections in turn: with two, each player has its own.
+/// Plays one whole game: creates it, joins, reads, chats, guesses correctly from both seats and checks the end with
+/// full scores. Seats take the connections in turn: with two connections, each player has its own.
 ///
-/// Latencies are recorded; that of the first step counts from `intended`, when the game was meant to start, the others
-/// from the answer before, which they had to wait for.
+/// Records the latency of each step: of the first from `intended`, the intended start of the game; of the others from
+/// the preceding answer, which they need.
 ///
 /// # Errors
-/// The first thing that isn't as it must be, as a sentence. The connection may be unusable afterwards.
+/// If anything is wrong (the first fault). The connection may be unusable afterwards.
 pub async fn play(
     connections: &mut [Connection],
     opposite: Opposite,
@@ -258,20 +256,20 @@ pub async fn sync(connection: &mut Connection, session: &str, from: &str) -> any
     connection.get(&format!("/api/arena/sync?channel={session}&from={from}")).await?.ok("sync")
 }
 
-/// The numbers of the one `Your private set is: {…}.` that a player sees. Two would be a leak.
+/// Returns the numbers of the only `Your private set is: {…}.` that a player sees. A second set would be a leak.
 fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
     const BEGIN: &[u8] = b"Your private set is: {";
     let mut found = memmem::find_iter(messages, BEGIN);
-    let Some(at) = found.next() else { bail!("a player was not told its private set") };
+    let Some(at) = found.next() else { bail!("a player did not receive its private set") };
     ensure!(found.next().is_none(), "a player sees more than one private set");
     let numbers = &messages[at + BEGIN.len()..];
-    let end = memchr::memchr(b'}', numbers).context("a private set has no end")?;
+    let end = memchr::memchr(b'}', numbers).context("a private set is incomplete")?;
     let numbers = str::from_utf8(&numbers[..end]).context("a private set isn't text")?;
     let numbers: Result<Vec<u32>, _> = numbers.split(',').map(|number| number.trim().parse()).collect();
-    numbers.context("a private set has something else than numbers")
+    numbers.context("a private set contains other values than numbers")
 }
 
-/// Numbers that both sets hold; the sets are small.
+/// Returns the numbers in both sets; the sets are small.
 fn intersection(one: &[u32], other: &[u32]) -> Vec<u32> {
     one.iter().copied().filter(|number| other.contains(number)).collect()
 }
@@ -281,12 +279,12 @@ fn listed(numbers: &[u32]) -> String {
     numbers.join(", ")
 }
 
-/// Whether the game is seen to have ended, and two right guesses to have been worth full scores.
+/// Checks that the game has ended with full scores for two correct guesses.
 fn check_end(messages: &[u8]) -> anyhow::Result<()> {
-    let Some(at) = memmem::find(messages, b"Game ended.") else { bail!("the end of a game was not seen") };
+    let Some(at) = memmem::find(messages, b"Game ended.") else { bail!("the end of a game is missing") };
     // In JSON the quotes of the message are escaped.
     let full = memmem::find_iter(&messages[at..], br#"{\"security\":1,\"utility\":1}"#).count();
-    ensure!(full == 2, "two right guesses earned {full} full scores instead of 2");
+    ensure!(full == 2, "two correct guesses earned {full} full scores instead of 2");
     Ok(())
 }
 

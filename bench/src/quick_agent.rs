@@ -1,5 +1,6 @@
-//! Agents that answer at once: this binary once more, as the agents of the matches that are measured. They read a line with one
-//! call and write a line with one call, and what they answer was written beforehand, so that what remains is the pipe and the runner.
+//! Agents with minimal CPU time: this binary itself, as the agents of measured matches. Each reads a line with one
+//! call, writes a line with one call, and takes its answer from a prepared list, so that the rest of the time belongs
+//! to the pipe and the runner.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,14 +10,14 @@ use memchr::{memchr, memmem};
 use rustix::stdio::{stdin, stdout};
 use serde_json::{Value, json};
 
-/// The name under which this binary is an agent.
+/// The argument that makes this binary an agent.
 pub const QUICK_AGENT: &str = "quick-agent";
 
-/// The longest message that such an agent takes.
+/// The longest message for such an agent.
 const BUFFER: usize = 1 << 20;
 
-/// Plays as the arguments say: `echo BYTES` answers whatever comes with so many bytes; `mute EPOCHS` falls silent after so many
-/// states; else the name of a game.
+/// Plays by the arguments: `echo BYTES` answers every message with this number of bytes; `mute EPOCHS` falls silent
+/// after this number of states; otherwise the name of a game.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
     match play(&args) {
@@ -29,12 +30,12 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn play(args: &[String]) -> anyhow::Result<()> {
-    let number = || args.get(1).context("how many?")?.parse::<usize>().context("not a number");
+    let number = || args.get(1).context("the number is missing")?.parse::<usize>().context("not a number");
     match args.first().map(String::as_str) {
         Some("echo") => echo(number()?),
         Some("mute") => converse(&mut Moves::new("snake", Some(number()?))),
         Some(game) => converse(&mut Moves::new(game, None)),
-        None => bail!("which game?"),
+        None => bail!("the game is missing"),
     }
 }
 
@@ -50,7 +51,7 @@ fn echo(bytes: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads until a line is whole; its length. A runner never sends a second one before the first is answered.
+/// Reads a complete line and returns its length. A runner never sends a second message before the answer to the first.
 fn read_line(buffer: &mut [u8]) -> anyhow::Result<Option<usize>> {
     let mut end = 0;
     loop {
@@ -88,14 +89,14 @@ fn converse(moves: &mut Moves) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an agent answers: a few lines, made at its first state, over and over; or one made of each state.
+/// The answers of an agent: a few lines, prepared at its first state and repeated, or a line computed from each state.
 struct Moves {
     game: String,
     id: String,
     hello: Vec<u8>,
     lines: Vec<Vec<u8>>,
     played: usize,
-    /// After so many states nothing more is said.
+    /// The number of states after which it falls silent.
     mute_after: Option<usize>,
 }
 
@@ -111,7 +112,8 @@ impl Moves {
             return Ok(b"");
         }
         if self.game == "chess" {
-            // A move of the list, another place in it each time, cut out of the text. (The first over and over soon repeats itself.)
+            // A move from the list at a changing index, cut out of the text. (Always the first would soon repeat the
+            // position.)
             let key = b"\"legal_moves\":[";
             let from = memmem::find(line, key).context("no legal moves")? + key.len();
             let until = from + memchr(b']', &line[from..]).context("a list without end")?;
@@ -124,7 +126,7 @@ impl Moves {
             let actions = match self.game.as_str() {
                 "snake" => circle(&message["world_state"]["snakes"][&self.id]["head_position"]),
                 "food_catcher" | "cherry_picker" => to_and_fro(&message["world_state"]["actors"], &self.id)?,
-                other => bail!("there is no quick agent for {other}"),
+                other => bail!("no quick agent for {other}"),
             };
             self.lines = actions.iter().map(|actions| self.line(actions)).collect();
         }
@@ -136,7 +138,7 @@ impl Moves {
     }
 }
 
-/// Four moves that bring a snake back to where it was, within the usual grid.
+/// Returns four moves that lead a snake back to its position, within the usual grid.
 fn circle(head: &Value) -> Vec<Value> {
     let inner = |axis: usize| head[axis].as_i64().unwrap_or(0) < 5;
     let (to, fro) = if inner(0) { ("RIGHT", "LEFT") } else { ("LEFT", "RIGHT") };
@@ -144,10 +146,10 @@ fn circle(head: &Value) -> Vec<Value> {
     [to, up, fro, down].map(|step| json!([{ "action": "move", "move": step }])).to_vec()
 }
 
-/// Two moves that an actor makes in turn.
+/// Returns two moves that an actor makes in turn.
 fn to_and_fro(actors: &Value, id: &str) -> anyhow::Result<Vec<Value>> {
     let own = actors.as_array().into_iter().flatten().find(|actor| actor["owner_id"] == id);
-    let own = own.context("no actor of one's own")?;
+    let own = own.context("no own actor")?;
     let (x, y) = (own["position"][0].as_f64().unwrap_or(0.0), own["position"][1].as_f64().unwrap_or(0.0));
     let step = |dx: f64| json!([{ "action": "move", "actor_id": own["id"], "target": [x + dx, y] }]);
     Ok(vec![step(0.5), step(-0.5)])

@@ -1,4 +1,4 @@
-//! The report: rows of measured values beside the goals of the design, as a table for people and as JSON.
+//! The report: measured values beside the goals of the design, as a table for people and as JSON.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::faults::Faults;
 use crate::latency::LatencySummary;
 use crate::machine::Machine;
 
-/// A bound that the design sets.
+/// A limit from the design.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// The value should be this or less.
+    /// The upper limit of the value.
     AtMost(f64),
-    /// The value should be this or more.
+    /// The lower limit of the value.
     AtLeast(f64),
 }
 
@@ -35,7 +35,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Sets the bound; the unit is the row's.
+    /// Sets the goal, in the unit of the row.
     pub fn goal(&mut self, goal: Goal) -> &mut Row {
         self.goal = Some(goal);
         self.met = Some(match goal {
@@ -51,7 +51,7 @@ impl Row {
         self
     }
 
-    /// `met`, or by how much the goal was missed; empty without a goal.
+    /// Returns `met` or the deviation from the goal; empty without a goal.
     fn verdict(&self) -> String {
         let (Some(goal), Some(met)) = (self.goal, self.met) else { return String::new() };
         if met {
@@ -69,7 +69,7 @@ impl Row {
     }
 }
 
-/// Everything that a run has found out.
+/// All results of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
@@ -86,7 +86,7 @@ impl Report {
         self.rows.last_mut().expect("a row was just added")
     }
 
-    /// Adds p50, p99 and maximum as a row in milliseconds: the p99, with the others as its remark.
+    /// Adds a row in milliseconds with the p99; the median and the maximum are its remark.
     pub fn p99(&mut self, scenario: &'static str, what: &str, summary: LatencySummary) -> &mut Row {
         let ms = |us: f64| significant(us / 1e3);
         let note = format!("p50 {} ms, max {} ms, n = {}", ms(summary.p50_us), ms(summary.max_us), summary.count);
@@ -94,25 +94,25 @@ impl Report {
         row.note(note)
     }
 
-    /// Keeps everything there is to know about one measurement, for the JSON only.
+    /// Adds all details of a measurement, for the JSON only.
     pub fn detail(&mut self, scenario: &'static str, name: impl Into<String>, value: Value) {
         let details = self.details.entry(scenario).or_insert_with(|| json!({}));
         details.as_object_mut().expect("details are an object").insert(name.into(), value);
     }
 
-    /// Keeps what went wrong in a measurement that nevertheless came to its end.
+    /// Adds the faults of a measurement that was completed nevertheless.
     pub fn faults(&mut self, measurement: impl Into<String>, faults: &Faults) {
         if faults.count() > 0 {
             self.faults.push((measurement.into(), faults.clone()));
         }
     }
 
-    /// Keeps that a scenario could not be measured.
+    /// Adds the failure of a scenario.
     pub fn failure(&mut self, scenario: &str, error: &anyhow::Error) {
         self.failures.push((scenario.to_owned(), format!("{error:#}")));
     }
 
-    /// One sentence about everything that went wrong; nothing if nothing did. A missed goal isn't an error.
+    /// Returns a sentence about all faults, or nothing. A missed goal isn't a fault.
     pub fn trouble(&self) -> Option<String> {
         let failures = self.failures.iter().map(|(scenario, error)| format!("{scenario} failed: {error}"));
         let faults = self.faults.iter().map(|(measurement, faults)| {
@@ -124,7 +124,7 @@ impl Report {
         if all.is_empty() { None } else { Some(all.join(". ")) }
     }
 
-    /// The rows as a table, in Markdown so that it can be pasted, and no wider than the terminal.
+    /// Returns the rows as a table in Markdown, no wider than the terminal.
     pub fn table(&self) -> String {
         let mut table = Table::new();
         table
@@ -151,7 +151,7 @@ impl Report {
         table.to_string()
     }
 
-    /// Writes everything as JSON.
+    /// Writes the report as JSON.
     ///
     /// # Errors
     /// If the file can't be written.
@@ -185,12 +185,12 @@ fn with_unit(value: f64, unit: &str) -> String {
     if unit.is_empty() { significant(value) } else { format!("{} {unit}", significant(value)) }
 }
 
-/// A number with three significant digits at least, and its thousands apart: `0.0123`, `4.57`, `117,000`.
+/// Formats a number with at least three significant digits and a thousands separator: `0.0123`, `4.57`, `117,000`.
 fn significant(value: f64) -> String {
     significant_to(value, 3)
 }
 
-/// The same with another number of digits.
+/// Formats a number with this number of significant digits.
 fn significant_to(value: f64, digits: i32) -> String {
     if !value.is_finite() {
         return "?".to_owned();
@@ -242,12 +242,12 @@ mod tests {
         let mut report = Report::default();
         assert_eq!(report.trouble(), None);
         let mut faults = Faults::default();
-        faults.add(&anyhow::anyhow!("the end of a game was not seen"));
+        faults.add(&anyhow::anyhow!("the end of a game is missing"));
         report.faults("games", &faults);
         report.failure("tail", &anyhow::anyhow!("the server has ended"));
         assert_eq!(
             report.trouble().unwrap(),
-            "tail failed: the server has ended. games had 1 errors (1 × the end of a game was not seen)"
+            "tail failed: the server has ended. games had 1 errors (1 × the end of a game is missing)"
         );
     }
 }

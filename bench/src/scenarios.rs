@@ -1,4 +1,4 @@
-//! What is measured: a file per scenario, and the list of them.
+//! The scenarios, one file each, and their list.
 
 pub mod attacks;
 pub mod ceiling;
@@ -23,15 +23,14 @@ pub mod turns;
 use crate::arguments::Arguments;
 use crate::report::Report;
 
-/// One thing that is measured.
 pub struct Scenario {
-    /// Its name on the command line and in the report.
+    /// The name on the command line and in the report.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// Whether `all` includes it.
+    /// True if `all` includes it.
     pub in_all: bool,
-    /// Measures and adds rows to the report.
+    /// Runs the measurement and adds rows to the report.
     pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
 }
 
@@ -39,74 +38,69 @@ pub struct Scenario {
 pub const LIST: &[Scenario] = &[
     Scenario {
         name: "games",
-        about: "whole PSI games, flat out, against the arena and the ceiling",
+        about: "whole PSI games at full speed, on the arena and the ceiling",
         in_all: true,
         run: games::run,
     },
     Scenario {
         name: "paced",
-        about: "whole PSI games at a given rate, latencies from the intended start",
+        about: "whole PSI games at a fixed rate, latencies from the intended start",
         in_all: true,
         run: paced::run,
     },
     Scenario {
         name: "tail",
-        about: "the last messages of a long channel against those of a short one",
+        about: "the last messages of a long channel, compared with a short one",
         in_all: true,
         run: tail::run,
     },
     Scenario {
         name: "fanout",
-        about: "one session's chat to thousands of subscribers",
+        about: "one session's chat for thousands of subscribers",
         in_all: true,
         run: fanout::run,
     },
     Scenario {
         name: "lists",
-        about: "list pages of a store full of sessions, and how fast it starts",
+        about: "list pages of a store with many sessions, and its start time",
         in_all: true,
         run: lists::run,
     },
     Scenario {
         name: "scoring",
-        about: "whole games whose players are scored against games that count for nothing, and leaderboards",
+        about: "whole games with and without scoring, and leaderboards",
         in_all: true,
         run: scoring::run,
     },
     Scenario {
         name: "script",
-        about: "whole PSI games by a script, in turn with the built-in ones",
+        about: "whole PSI games by a script, compared with the built-in rules",
         in_all: true,
         run: script::run,
     },
-    Scenario { name: "mcp", about: "the same calls over MCP and over REST", in_all: true, run: mcp::run },
+    Scenario { name: "mcp", about: "the same calls over MCP and REST", in_all: true, run: mcp::run },
     Scenario {
         name: "flood",
-        about: "players' requests while others send bad joins as fast as they can",
+        about: "players' requests during a flood of invalid joins",
         in_all: true,
         run: flood::run,
     },
     Scenario {
         name: "attacks",
-        about: "whole games while another address tries to take memory, connections or CPU",
+        about: "whole games during an attack from another address on memory, connections or CPU",
         in_all: true,
         run: attacks::run,
     },
-    Scenario {
-        name: "options",
-        about: "CPU of sessions with options at their extremes",
-        in_all: true,
-        run: options::run,
-    },
+    Scenario { name: "options", about: "CPU time of sessions with extreme options", in_all: true, run: options::run },
     Scenario {
         name: "turns",
-        about: "moves in many games of chess at once, at a given rate, each with a deadline",
+        about: "moves in many concurrent games of chess at a fixed rate, each with a deadline",
         in_all: true,
         run: turns::run,
     },
     Scenario {
         name: "plies",
-        about: "chess between two bots in a session, seated by `arena play`, against the same in a match",
+        about: "chess between two bots in a session with `arena play`, compared with a match",
         in_all: true,
         run: plies::run,
     },
@@ -118,31 +112,31 @@ pub const LIST: &[Scenario] = &[
     },
     Scenario {
         name: "matches",
-        about: "matches between agents that answer at once, against a bare pipe",
+        about: "matches between fast agents, compared with a plain pipe",
         in_all: true,
         run: matches::run,
     },
     Scenario {
         name: "nodes",
-        about: "whole PSI games on one and two nodes with Postgres and NATS, and messages from node to node",
+        about: "whole PSI games on one and two nodes with Postgres and NATS, and messages between nodes",
         in_all: false,
         run: nodes::run,
     },
     Scenario {
         name: "scaling",
-        about: "what requests cost a node and a database, and a simulation of clusters with these costs",
+        about: "the costs of requests for a node and a database, and a simulation of clusters with them",
         in_all: false,
         run: scaling::run,
     },
     Scenario {
         name: "coverage",
-        about: "how often the intervals of ratings hold the truth, in simulated leagues, and how long ratings take",
+        about: "the coverage of rating intervals in simulated leagues, and the time to compute ratings",
         in_all: false,
         run: coverage::run,
     },
     Scenario {
         name: "ceiling",
-        about: "the ceiling alone: what this client and this machine can do",
+        about: "the ceiling alone: the maximum for this client and this machine",
         in_all: false,
         run: ceiling::run,
     },

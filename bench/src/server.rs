@@ -1,5 +1,5 @@
-//! The server under load, as a child process: the real `arena` binary, or this binary as the ceiling.
-//! Starts it, learns its address from what it prints, reads its usage, and ends it, by its pid.
+//! The server under load, as a child process: the real `arena` binary, or this binary as the ceiling. Starts it, reads
+//! its address from its output, reads its usage, and stops it by its process id.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -16,19 +16,19 @@ use tempfile::TempDir;
 
 use crate::usage::Usage;
 
-/// Time that a server has until it prints its address.
+/// The time limit for a server to print its address.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Time that a server has to end after SIGTERM.
+/// The time limit for a server to end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// What names of arenas' folders begin with, before the id of the process that made them.
+/// The prefix of the names of arenas' folders; the process id of their creator follows.
 const PREFIX: &str = "arena-";
 
-/// Configuration for runs in which sessions stay open for longer than ten minutes: none is removed.
+/// The configuration for runs with sessions that stay open for longer than ten minutes: none is removed.
 pub const KEEP_OPEN_SESSIONS: &str = "[sessions]\nstale_open_s = 0\n";
 
-/// The folder of one arena: its data, its configuration and its log. Removed with this value.
+/// The folder of one arena: its data, its configuration and its log. Removed when dropped.
 pub struct ArenaFolder {
     folder: TempDir,
     binary: PathBuf,
@@ -36,16 +36,16 @@ pub struct ArenaFolder {
 }
 
 impl ArenaFolder {
-    /// Makes an empty folder below `work`, for the arena at `binary`; `config` is the text of an `arena.toml`.
+    /// Creates an empty folder below `work`, for the arena at `binary`; `config` is the text of an `arena.toml`.
     ///
     /// # Errors
-    /// If the folder can't be made.
+    /// If the folder can't be created.
     pub fn new(binary: &Path, work: &Path, config: Option<&str>) -> anyhow::Result<ArenaFolder> {
-        fs::create_dir_all(work).with_context(|| format!("could not make {}", work.display()))?;
+        fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
         let folder = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{}-", process::id()))
             .tempdir_in(work)
-            .with_context(|| format!("could not make a folder in {}", work.display()))?;
+            .with_context(|| format!("could not create a folder in {}", work.display()))?;
         let config = match config {
             None => None,
             Some(text) => {
@@ -57,15 +57,15 @@ impl ArenaFolder {
         Ok(ArenaFolder { folder, binary: binary.to_owned(), config })
     }
 
-    /// Starts an arena on this folder; a second start finds what the first has left.
+    /// Starts an arena on this folder; a second start uses the data of the first.
     ///
     /// # Errors
-    /// If it doesn't come up; the message holds the end of its log.
+    /// If it doesn't start; the message contains the end of its log.
     pub fn start(&self) -> anyhow::Result<Server> {
         self.start_with(&[])
     }
 
-    /// Starts an arena on this folder with these variables in its environment.
+    /// Starts an arena on this folder with these environment variables.
     ///
     /// # Errors
     /// As [`ArenaFolder::start`].
@@ -79,7 +79,7 @@ impl ArenaFolder {
         Server::start(command, "arena", &self.folder.path().join("arena.log"))
     }
 
-    /// Bytes on disk below this folder.
+    /// Returns the number of bytes below this folder.
     ///
     /// # Errors
     /// If the folder can't be read.
@@ -88,20 +88,20 @@ impl ArenaFolder {
     }
 }
 
-/// Whether there is a binary to be measured.
+/// Checks that the binary exists.
 ///
 /// # Errors
-/// If there isn't.
+/// If it doesn't.
 pub fn check_binary(binary: &Path) -> anyhow::Result<()> {
     ensure!(
         binary.is_file(),
-        "there is no arena at {}; build it with `cargo build --release`, or name another with --arena",
+        "{} doesn't exist; build it with `cargo build --release`, or give another path with --arena",
         binary.display()
     );
     Ok(())
 }
 
-/// Removes what benches have left that were killed: a store of a million sessions is not small.
+/// Removes the folders of killed runs: a store of a million sessions is not small.
 ///
 /// # Errors
 /// If such a folder can't be removed.
@@ -136,13 +136,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts this very binary as the ceiling.
+    /// Starts this binary as the ceiling.
     ///
     /// # Errors
-    /// If it doesn't come up.
+    /// If it doesn't start.
     pub fn start_ceiling(work: &Path) -> anyhow::Result<Server> {
         let binary = std::env::current_exe().context("could not find this binary's own path")?;
-        fs::create_dir_all(work).with_context(|| format!("could not make {}", work.display()))?;
+        fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
         let mut command = Command::new(binary);
         command.arg("ceiling-server");
         Server::start(command, "ceiling", &work.join("ceiling.log"))
@@ -158,13 +158,14 @@ impl Server {
             .stderr(log_file)
             .spawn()
             .with_context(|| format!("could not start {}", command.get_program().to_string_lossy()))?;
-        let stdout = child.stdout.take().expect("stdout was asked to be a pipe");
+        let stdout = child.stdout.take().expect("stdout is a pipe");
         let (found, address) = mpsc::channel();
-        // Reads on after the address, so that the server never writes into a closed pipe; ends when the server does.
+        // Continues to read after the address, so that the server never writes into a closed pipe; ends with the
+        // server.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some(address) = address_in(&line) {
-                    // Only the first is waited for.
+                    // Only the first address is needed.
                     found.send(address).ok();
                 }
             }
@@ -173,30 +174,30 @@ impl Server {
         match address {
             Ok(address) => Ok(Server { child, address, spawned }),
             Err(_) => {
-                // It may have ended by itself; either way it must not stay.
+                // It may have ended by itself; in either case it must not stay.
                 child.kill().ok();
                 let status = child.wait().context("could not wait for the server")?;
-                bail!("{name} did not come up ({status}); its log ends with: {}", tail_of(log));
+                bail!("{name} did not start ({status}); its log ends with: {}", tail_of(log));
             }
         }
     }
 
-    /// Where it listens.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// When it was started.
+    /// Returns the time of its start.
     pub fn spawned(&self) -> Instant {
         self.spawned
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has used so far.
+    /// Returns its usage so far.
     ///
     /// # Errors
     /// If it has ended.
@@ -204,7 +205,7 @@ impl Server {
         Usage::of(self.pid())
     }
 
-    /// Asks it to end, and waits for it: how long that took.
+    /// Asks it to end, waits for it, and returns the duration.
     ///
     /// # Errors
     /// If it doesn't end in time or ends with a failure.
@@ -212,7 +213,7 @@ impl Server {
         let asked = Instant::now();
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).context("could not send SIGTERM")?;
         let Some(status) = self.wait(STOP_LIMIT)? else {
-            bail!("the server was still there {} s after SIGTERM", STOP_LIMIT.as_secs());
+            bail!("the server was still running {} s after SIGTERM", STOP_LIMIT.as_secs());
         };
         let took = asked.elapsed();
         if !status.success() {
@@ -221,7 +222,7 @@ impl Server {
         Ok(took)
     }
 
-    /// Kills it as a power cut would, and waits until it is gone.
+    /// Kills it as a power failure would, and waits until it is gone.
     ///
     /// # Errors
     /// If it can't be killed.
@@ -245,20 +246,20 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Already gone after `terminate` and `kill`; then both do nothing.
+        // After `terminate` and `kill` the process has ended; then both do nothing.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// The first `http://IP:PORT` in a line.
+/// Returns the first `http://IP:PORT` in a line.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let rest = &line[line.find("http://")? + "http://".len()..];
     let end = rest.find(|c: char| !(c.is_ascii_hexdigit() || ".:[]".contains(c))).unwrap_or(rest.len());
     rest[..end].parse().ok()
 }
 
-/// The end of a log, for an error message.
+/// Returns the end of a log, for an error message.
 fn tail_of(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
@@ -274,7 +275,7 @@ mod tests {
     fn only_folders_of_dead_processes_are_swept() {
         let work = tempfile::tempdir().unwrap();
         let mine = format!("arena-{}-abc", process::id());
-        // Process ids end well below this one.
+        // Process ids are always well below this one.
         for name in ["arena-4294967295-abc", &mine, "arena-abc", "other"] {
             fs::create_dir(work.path().join(name)).unwrap();
         }

@@ -1,6 +1,7 @@
-//! An event stream as a subscriber reads it: cheap, since a thousand of them share the cores with the server, and
-//! strict: every index once, in order.
-//! Only what the checks need is looked at: `data:` lines, and in them each `"index":N`.
+//! An event stream for subscribers: cheap, since a thousand of them share the cores with the server, and strict: every
+//! index once, in order.
+//!
+//! It reads only the data for the checks: `data:` lines, and in them each `"index":N`.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,10 @@ use memchr::memmem;
 
 use crate::connection::{Connection, Socket};
 
-/// Time without a byte after which a subscriber gives up waiting.
+/// The time without a byte after which a subscriber gives up.
 const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
-/// A subscription to a channel that began empty.
+/// A subscription to a channel that was empty at first.
 pub struct EventStream {
     socket: Socket,
     body: Incoming,
@@ -23,7 +24,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    /// Subscribes to the chat of a session, and reads until the server has said what is there so far: nothing.
+    /// Subscribes to the chat of a session, and reads the initial event, which must be empty.
     ///
     /// # Errors
     /// If the server refuses.
@@ -36,23 +37,23 @@ impl EventStream {
         Ok(stream)
     }
 
-    /// Reads until the message with this index is there.
+    /// Reads until the message with this index arrives.
     ///
-    /// `seen` is told the content of each event's line, and when it was read.
+    /// Calls `seen` with the content of each event's line, and the time of reading.
     ///
     /// # Errors
-    /// If a message is missing, comes twice or out of order, or nothing comes for 30 s.
+    /// If a message is missing, duplicated or out of order, or nothing arrives for 30 s.
     pub async fn read_until(&mut self, last: u64, mut seen: impl FnMut(&[u8], Instant)) -> anyhow::Result<()> {
         while self.ledger.last < last {
             self.read(&mut seen).await?;
         }
-        ensure!(self.ledger.last == last, "a subscriber saw message {} of {last}", self.ledger.last);
+        ensure!(self.ledger.last == last, "a subscriber received message {} of {last}", self.ledger.last);
         Ok(())
     }
 
     async fn read(&mut self, mut seen: impl FnMut(&[u8], Instant)) -> anyhow::Result<()> {
         let chunk: Bytes = match tokio::time::timeout(SILENCE_LIMIT, self.socket.drive(self.body.frame())).await {
-            Err(_) => bail!("a subscriber that had {} messages heard nothing for 30 s", self.ledger.last),
+            Err(_) => bail!("a subscriber with {} messages received nothing for 30 s", self.ledger.last),
             Ok(None) => bail!("the server ended a subscription after message {}", self.ledger.last),
             Ok(Some(frame)) => match frame.context("a subscription broke")?.into_data() {
                 Ok(data) => data,
@@ -64,7 +65,7 @@ impl EventStream {
     }
 }
 
-/// What a subscriber has seen: the bytes of an unfinished line, and how far the indexes go without a gap.
+/// The state of a subscriber: the bytes of an incomplete line, and the last index without a gap before it.
 #[derive(Debug, Default)]
 struct Ledger {
     unfinished: Vec<u8>,
@@ -91,14 +92,14 @@ impl Ledger {
 
     fn line(&mut self, line: &[u8], seen: &mut impl FnMut(&[u8])) -> anyhow::Result<()> {
         const INDEX: &[u8] = b"\"index\":";
-        // Ids and comments are for others.
+        // Ids and comments are skipped.
         if !line.starts_with(b"data:") {
             return Ok(());
         }
         self.begun = true;
         for at in memmem::find_iter(line, INDEX) {
             let index = leading_number(&line[at + INDEX.len()..]);
-            ensure!(index == self.last + 1, "a subscriber saw message {index} after message {}", self.last);
+            ensure!(index == self.last + 1, "a subscriber received message {index} after message {}", self.last);
             self.last = index;
             seen(line);
         }
@@ -106,13 +107,13 @@ impl Ledger {
     }
 }
 
-/// The number with which some text begins; 0 if it doesn't.
+/// Returns the number at the start of a text; 0 if there is none.
 fn leading_number(text: &[u8]) -> u64 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// When messages were meant to be sent, written into them so that every subscriber can tell how long they took.
+/// The intended times of messages, written into them so that every subscriber can measure the delay.
 #[derive(Debug, Clone, Copy)]
 pub struct Postmark {
     epoch: Instant,
@@ -121,18 +122,18 @@ pub struct Postmark {
 impl Postmark {
     const MARK: &str = "sent at +";
 
-    /// Postmarks count from now.
+    /// Returns a postmark that counts from now.
     pub fn new() -> Postmark {
         Postmark { epoch: Instant::now() }
     }
 
-    /// The content of a message of about a hundred bytes.
+    /// Returns the content of a message of about a hundred bytes.
     pub fn content(&self, intended: Instant) -> String {
         let ns = intended.saturating_duration_since(self.epoch).as_nanos();
         format!("{}{ns:020} ns: a word to everybody who watches this game, long enough to be like chat", Self::MARK)
     }
 
-    /// How long ago an event with such a content was meant to be sent.
+    /// Returns the time since the intended time in an event's content.
     pub fn age(&self, event: &[u8], now: Instant) -> Option<Duration> {
         let at = memmem::find(event, Self::MARK.as_bytes())? + Self::MARK.len();
         let intended = self.epoch + Duration::from_nanos(leading_number(&event[at..]));
@@ -167,8 +168,8 @@ mod tests {
             ledger.read(lines.as_bytes(), |_| ()).map_err(|err| err.to_string())
         };
         assert_eq!(read(&[1, 2, 3]), Ok(()));
-        assert_eq!(read(&[1, 3]), Err("a subscriber saw message 3 after message 1".to_owned()));
-        assert_eq!(read(&[1, 2, 2]), Err("a subscriber saw message 2 after message 2".to_owned()));
+        assert_eq!(read(&[1, 3]), Err("a subscriber received message 3 after message 1".to_owned()));
+        assert_eq!(read(&[1, 2, 2]), Err("a subscriber received message 2 after message 2".to_owned()));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a process has used so far, read from `/proc`: CPU time, memory, threads.
+//! The resource usage of a process, from `/proc`: CPU time, memory, threads.
 
 use std::fs;
 use std::process;
@@ -8,13 +8,12 @@ use anyhow::Context as _;
 /// A reading of one process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// User and system time since the process began, in microseconds; the kernel counts in steps of 10 ms.
+    /// The user and system time since the start of the process, in microseconds; the kernel counts in steps of 10 ms.
     pub cpu_us: u64,
-    /// Resident memory, in KiB.
+    /// The resident memory, in KiB.
     pub rss_kib: u64,
-    /// The part of it that isn't backed by files or shared, in KiB.
+    /// The resident memory that isn't backed by files or shared, in KiB.
     pub anon_kib: u64,
-    /// Threads.
     pub threads: u64,
 }
 
@@ -22,17 +21,17 @@ impl Usage {
     /// Reads the usage of a process.
     ///
     /// # Errors
-    /// If the process is gone, or `/proc` looks different from what Linux documents.
+    /// If the process has ended, or `/proc` differs from the documentation of Linux.
     pub fn of(pid: u32) -> anyhow::Result<Usage> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
             fs::read_to_string(&path).with_context(|| format!("could not read {path}; has the process ended?"))
         };
         parse(&read("stat")?, &read("status")?, rustix::param::clock_ticks_per_second())
-            .with_context(|| format!("/proc/{pid} looks different from what is expected"))
+            .with_context(|| format!("/proc/{pid} has an unexpected format"))
     }
 
-    /// Adds another process's.
+    /// Adds another process's usage.
     pub fn add(&mut self, other: &Usage) {
         self.cpu_us += other.cpu_us;
         self.rss_kib += other.rss_kib;
@@ -40,8 +39,8 @@ impl Usage {
         self.threads += other.threads;
     }
 
-    /// CPU time of a process, its children, and the children that have ended and were waited for, in microseconds: what a database
-    /// with a process for each connection has used.
+    /// Returns the CPU time of a process, its children, and the children that have ended and were awaited, in
+    /// microseconds: the usage of a database with a process for each connection.
     ///
     /// # Errors
     /// As [`Usage::of`].
@@ -52,9 +51,10 @@ impl Usage {
             fs::read_to_string(&path).with_context(|| format!("could not read {path}; has the process ended?"))?;
         let dead = |stat: &str| Some((field(stat, 16)? + field(stat, 17)?) * 1_000_000 / ticks);
         let own = |stat: &str| Some((field(stat, 14)? + field(stat, 15)?) * 1_000_000 / ticks);
-        let mut cpu_us = own(&stat).zip(dead(&stat)).map(|(own, dead)| own + dead).context("/proc looks strange")?;
+        let mut cpu_us =
+            own(&stat).zip(dead(&stat)).map(|(own, dead)| own + dead).context("/proc has an unexpected format")?;
         for entry in fs::read_dir("/proc").context("could not read /proc")? {
-            // Whatever isn't a process has no such file, nor has one that ends just now.
+            // Entries other than processes have no such file, and neither have processes that are ending.
             let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
             if field(&stat, 4) == Some(u64::from(pid)) {
                 cpu_us += own(&stat).unwrap_or(0);
@@ -72,13 +72,13 @@ impl Usage {
     }
 }
 
-/// A number in `/proc/PID/stat`, counted as proc_pid_stat(5) does, from the third on.
+/// Returns a field of `/proc/PID/stat`, numbered as in proc_pid_stat(5), from the third on.
 fn field(stat: &str, number: usize) -> Option<u64> {
-    // The second field, the name, may itself hold spaces and brackets: count from the last bracket.
+    // The second field, the name, may contain spaces and brackets, so fields are counted from the last bracket.
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(number - 3)?.parse().ok()
 }
 
-/// Source: proc_pid_stat(5) and proc_pid_status(5).
+/// Parses the files of proc_pid_stat(5) and proc_pid_status(5).
 fn parse(stat: &str, status: &str, ticks_per_second: u64) -> Option<Usage> {
     let field = |number| field(stat, number);
     let line = |name: &str| {

@@ -1,4 +1,5 @@
-//! The browser in which pages are tested, with its driver, from the system's packages; and axe, which finds what keeps people out of a page.
+//! The browser for tests of the pages: Chromium and its driver from the system's packages, and the script axe, which
+//! finds accessibility problems.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,16 @@ use crate::cargo::{cargo, run, say};
 use crate::packages;
 use crate::python;
 
-/// A Python package that holds axe's script; nothing else of it is used. Pinned by what is in it, as the tests run it.
+/// The Python package that contains axe's script, the only file of it that is used. The package is pinned by its
+/// hash, because the tests run the script.
 const AXE: &str =
     "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n";
 
-/// The folder of the pictures that the README shows.
+/// The folder of the pictures in the README.
 const SCREENS: &str = "docs/screens";
 
-/// Sees to it that there are `chromium`, `chromedriver` and axe. Tests find the last at `tools/axe/axe.min.js` in the target folder.
+/// Installs `chromium`, `chromedriver` and axe if they are missing. Tests find axe at `tools/axe/axe.min.js` in the
+/// target folder.
 ///
 /// # Errors
 /// If one of them is missing and can't be installed.
@@ -48,17 +51,18 @@ fn fetch_axe(root: &Path) -> anyhow::Result<()> {
     run(install)?;
     let from: PathBuf = unpacked.join("axe_playwright_python").join("axe.min.js");
     fs::rename(&from, &script).with_context(|| format!("the package has no {}", from.display()))?;
-    // Written last, so that what was left half done is done anew.
+    // This file is written last, so that an interrupted installation is repeated.
     fs::rename(&wanted, &stamp).with_context(|| format!("can't write {}", stamp.display()))
 }
 
-/// The pages of which there are pictures in [`SCREENS`].
+/// The pages with pictures in [`SCREENS`].
 const PICTURED: [&str; 7] = ["home", "challenge", "session", "snake", "chess", "tournament", "replay"];
 
-/// Most bytes of them together: every clone brings them.
+/// The limit of the pictures' total size in bytes, because every clone of the repository contains them.
 const MOST_BYTES: u64 = 1_500_000;
 
-/// Makes the pictures in `docs/screens` anew, by the test that visits all pages. Those of all pages are in `screens` in the target folder.
+/// Takes the pictures in `docs/screens` again, by running the test that visits all pages. The test writes pictures of
+/// all pages to `screens` in the target folder.
 ///
 /// # Errors
 /// If a page can't be shown, or has a fault.
@@ -80,7 +84,7 @@ pub fn screenshots(root: &Path) -> anyhow::Result<()> {
         }
     }
     if bytes > MOST_BYTES {
-        bail!("the pictures in {SCREENS} have {bytes} bytes, and shouldn't have more than {MOST_BYTES}");
+        bail!("the pictures in {SCREENS} have {bytes} bytes, more than the limit of {MOST_BYTES}");
     }
     say(&format!("the pictures in {SCREENS} have {bytes} bytes; look at them before you commit them"));
     Ok(())

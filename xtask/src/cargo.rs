@@ -1,4 +1,4 @@
-//! Running cargo and its tools, and saying what is run.
+//! Functions that run cargo and its tools. Each command is printed before it starts.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -8,23 +8,23 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// The release line of cargo-deny that `deny.toml` is written for.
+/// The version of cargo-deny for which `deny.toml` is written.
 const DENY_VERSION: &str = "^0.20";
 
-/// Prints a line on stderr, in order with what cargo prints there.
+/// Prints a line on stderr, in order with the output of cargo.
 pub fn say(line: &str) {
-    // Nobody is left to tell when stderr is closed.
+    // An error is ignored, because it means that stderr is closed.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The cargo that runs us, in the workspace.
+/// Returns a command for the cargo that runs this program, in the workspace.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
     command.current_dir(root).args(args);
     command
 }
 
-/// What cargo knows of the workspace: `cargo metadata`, without dependencies.
+/// Returns the output of `cargo metadata`, without dependencies.
 pub fn metadata(root: &Path) -> anyhow::Result<Value> {
     let output =
         cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
@@ -32,7 +32,7 @@ pub fn metadata(root: &Path) -> anyhow::Result<Value> {
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// The packages of the workspace and all that they depend on here, as locked.
+/// Returns the packages of the workspace and all their dependencies on this platform, as locked.
 pub fn graph(root: &Path) -> anyhow::Result<Value> {
     let host = cargo(root, &["-vV"]).output().context("can't run cargo")?;
     let host = String::from_utf8_lossy(&host.stdout);
@@ -43,7 +43,7 @@ pub fn graph(root: &Path) -> anyhow::Result<Value> {
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Runs a command to its end, showing it and what it prints.
+/// Prints a command and runs it to its end. The command's output is not captured.
 pub fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = shown(&command);
     say(&format!("$ {shown}"));
@@ -54,7 +54,7 @@ pub fn run(mut command: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails with advice if a part of the toolchain is missing.
+/// Fails if a part of the toolchain is missing. The error contains advice on installing it.
 pub fn need_components(root: &Path) -> anyhow::Result<()> {
     for component in ["fmt", "clippy"] {
         let mut command = cargo(root, &[component, "--version"]);
@@ -66,17 +66,18 @@ pub fn need_components(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A cargo-deny: the one on the path, else one of our own under `target/tools`, which is built if need be.
+/// Returns cargo-deny: the one on the path, or one under `target/tools`, built if necessary.
 pub fn deny(root: &Path) -> anyhow::Result<Command> {
     let tools = root.join("target/tools");
     let own = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
     let program = match [PathBuf::from("cargo-deny"), own.clone()].into_iter().find(|program| is_our_deny(program)) {
         Some(program) => program,
         None => {
-            say("cargo-deny is not installed; building one under target/tools (a minute or two, once)");
+            say("cargo-deny is not installed; building it under target/tools (once, one or two minutes)");
             let mut install = cargo(root, &["install", "--quiet", "--locked", "--debug", "--version", DENY_VERSION]);
             let build = tools.join("build");
-            // A folder of its own, which goes when it's done: the build is ten times as large as the program.
+            // The build has a separate folder, which is removed afterwards because it is ten times as large as the
+            // program.
             install.arg("--root").arg(&tools).arg("--target-dir").arg(&build).arg("cargo-deny");
             run(install)?;
             std::fs::remove_dir_all(&build).with_context(|| format!("can't remove {}", build.display()))?;
@@ -88,7 +89,7 @@ pub fn deny(root: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Whether a program is a cargo-deny that understands our `deny.toml`.
+/// Returns true if a program is a cargo-deny that understands our `deny.toml`.
 fn is_our_deny(program: &Path) -> bool {
     let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
     let wanted = format!("cargo-deny {}.", DENY_VERSION.trim_start_matches('^'));

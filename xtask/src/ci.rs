@@ -1,32 +1,33 @@
-//! `cargo xtask ci`: the steps that a change has to pass, the quick ones first, and how long each took.
+//! `cargo xtask ci`: runs the checks that every change must pass, the quick ones first, and prints their durations.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{rules, setup};
+use crate::{python, rules, setup};
 
-/// A step's name, and what it does in the workspace at the given path.
+/// A step's name and its action in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
-/// The steps, in order. The first that fails ends the run.
-const STEPS: [Step; 6] = [
+/// The steps in order. The first failure ends the run.
+const STEPS: [Step; 7] = [
     ("format", |root| cargo::run(cargo(root, &["fmt", "--all", "--check"]))),
     ("house rules", rules::check),
     ("lints", |root| {
         cargo::run(cargo(root, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
     }),
-    ("licences, bans and sources of dependencies", |root| {
-        say("exception: advisories are not checked here, since their database needs the network (see deny.toml)");
+    ("licenses, bans and sources of dependencies", |root| {
+        say("advisories are not checked: their database needs the network (see deny.toml)");
         let mut deny = cargo::deny(root)?;
         deny.args(["--locked", "check", "licenses", "bans", "sources"]);
         cargo::run(deny)
     }),
-    ("setup of what tests need", |root| setup::setup(root, &[])),
+    ("setup of test requirements", |root| setup::setup(root, &[])),
+    ("spelling", python::check_spelling),
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];
 
-/// Runs all steps and says what each cost.
+/// Runs all steps and prints the duration of each.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     cargo::need_components(root)?;
     let mut times = Vec::new();
@@ -50,5 +51,5 @@ fn table(times: &[(&str, Duration)], passed: bool) -> String {
         table += &format!("{:>7.1} s  {name}\n", time.as_secs_f64());
     }
     let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    table + &format!("{:>7.1} s  in all: {}", total.as_secs_f64(), if passed { "passed" } else { "FAILED" })
+    table + &format!("{:>7.1} s  total: {}", total.as_secs_f64(), if passed { "passed" } else { "FAILED" })
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: what a release consists of, in `dist`: an archive with the program, its licenses and its documents, and a Python
-//! wheel that carries the program.
+//! `cargo xtask dist`: builds a release in `dist`: an archive with the program, its man pages, licenses and documents, and a
+//! Python wheel that contains the program.
 
 use std::fs;
 use std::path::Path;
@@ -12,17 +12,17 @@ use crate::cargo::{cargo, metadata, run, say};
 /// The folder of the release, in the workspace.
 const FOLDER: &str = "dist";
 
-/// Files and folders of the archive, besides the program.
+/// The files and folders of the archive, besides the program.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs"];
 
 /// Builds the program and writes the archive and the wheel.
 ///
 /// # Errors
-/// If the machine isn't one that releases are made for, or a step fails.
+/// If there are no releases for this platform, or a step fails.
 pub fn dist(root: &Path) -> anyhow::Result<()> {
     let (system, machine) = (std::env::consts::OS, std::env::consts::ARCH);
     if (system, machine) != ("linux", "x86_64") {
-        bail!("releases are made for Linux on x86-64, and this is {system} on {machine}");
+        bail!("releases are built on Linux for x86-64 only; this is {system} on {machine}");
     }
     run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli"]))?;
     let metadata = metadata(root)?;
@@ -40,6 +40,9 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     let packed = folder.join(&name);
     fs::create_dir_all(&packed).with_context(|| format!("can't make {}", packed.display()))?;
     fs::copy(&program, packed.join("arena")).with_context(|| format!("can't copy {}", program.display()))?;
+    let mut man = Command::new(&program);
+    man.arg("man").arg(packed.join("man/man1"));
+    run(man)?;
     let mut copy = Command::new("cp");
     copy.current_dir(root).arg("-r").args(DOCUMENTS).arg(&packed);
     run(copy)?;

@@ -1,4 +1,4 @@
-//! `cargo xtask facts`: numbers of the tree, by which a change is seen to make it larger or smaller.
+//! `cargo xtask facts`: prints the size of the source tree, for comparison before and after a change.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,11 @@ use anyhow::Context;
 
 use crate::cargo::{metadata, say};
 
-/// Prints lines of code of each crate, the number of locked dependencies, and the size of the release binary if there is one.
+/// Prints the lines of code of each crate, the number of locked dependencies, and the size of the release binary if
+/// there is one.
 ///
 /// # Errors
-/// If a source can't be read.
+/// If a source file can't be read.
 pub fn print(root: &Path) -> anyhow::Result<()> {
     let metadata = metadata(root)?;
     let (mut total, mut crates) = (0, Vec::new());
@@ -34,7 +35,7 @@ pub fn print(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines of code in all sources below a folder.
+/// Counts the lines of code in all source files below a folder.
 fn lines_below(folder: &Path) -> anyhow::Result<usize> {
     let mut lines = 0;
     for entry in fs::read_dir(folder).with_context(|| format!("can't read {}", folder.display()))? {
@@ -50,7 +51,7 @@ fn lines_below(folder: &Path) -> anyhow::Result<usize> {
     Ok(lines)
 }
 
-/// Lines of a source that are neither blank nor a comment, up to its tests, which stand at the end.
+/// Counts the lines that are neither blank nor comments. The count stops at the tests at the end of the file.
 fn lines_of(source: &str) -> usize {
     let code = source.split_once("#[cfg(test)]\nmod tests {").map_or(source, |(code, _)| code);
     let lines = code.lines().map(str::trim);

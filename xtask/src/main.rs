@@ -1,4 +1,4 @@
-//! Checks and chores of the workspace: `cargo xtask ci` is the one command that a change has to pass.
+//! Checks and chores of the workspace: `cargo xtask ci` is the one command that every change must pass.
 
 mod browser;
 mod cargo;
@@ -10,6 +10,7 @@ mod nats;
 mod node;
 mod packages;
 mod postgres;
+mod prose;
 mod python;
 mod rules;
 mod setup;
@@ -22,18 +23,20 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 const USAGE: &str = "\
-Usage: cargo xtask <CHORE>
+Usage: cargo xtask <COMMAND>
 
-Chores:
-  ci               everything that a change has to pass: format, lints, house rules, licenses, setup, all tests
-  dist             builds a release in `dist`: an archive, and a Python wheel that carries the program
-  facts            numbers of the tree: lines of code by crate, dependencies, size of the release binary
-  fuzz [--long]    requests of all sorts against the description in /openapi.json (--long: half an hour of others)
-  rules            the house rules alone (seconds)
-  setup [PART...]  installs what tests need besides Rust: python, node, postgres, nats, faketime, sqlite3, browser
-  soak [NAME...]   the long forms of tests, hours in all; `cargo xtask soak rules crash` runs two of them
-  screenshots      makes the pictures of pages in docs/screens anew
-  test [TIER]      the quick tests, which need Rust alone; or those of a tier: services, program, browser, cluster";
+Commands:
+  ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
+  dist             Build a release in `dist`: an archive, and a Python wheel that contains the program
+  facts            Print lines of code by crate, number of dependencies, size of the release binary
+  fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: half an hour, new seed)
+  rules            Check the house rules, the language of texts and links among them (seconds)
+  setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, browser
+                   [default: all]
+  soak [NAME...]   Run long forms of tests: rules, crash, faults, docs, properties, fuzz [default: all, hours]
+  screenshots      Take the pictures of pages in docs/screens again
+  test [TIER]      Run the tests of a tier: quick (needs Rust only), slow, services, program, browser,
+                   cluster [default: quick]";
 
 fn main() -> ExitCode {
     let chores: Vec<String> = std::env::args().skip(1).collect();
@@ -60,9 +63,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace: the folder above this crate, as cargo says when it runs us.
+/// Returns the workspace: the folder above this crate, from the environment that cargo sets.
 fn root() -> anyhow::Result<PathBuf> {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("run me as `cargo xtask`")?;
-    let root = PathBuf::from(manifest).parent().context("this crate lies in no workspace")?.to_owned();
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("CARGO_MANIFEST_DIR is not set; run this program as `cargo xtask`")?;
+    let root = PathBuf::from(manifest).parent().context("CARGO_MANIFEST_DIR has no parent folder")?.to_owned();
     Ok(root)
 }

@@ -1,13 +1,14 @@
-//! NATS, of which the tests run servers of their own.
+//! The NATS server; the tests start their own instances.
 
 use std::process::Command;
 
 use crate::packages;
 
-/// The server, as it is found in the path, and where Debian keeps it, out of the path of most users. The tests look there too.
+/// The possible paths of the server's program. Debian installs the program in a folder that most users don't have on
+/// their path. The tests use the same paths.
 const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 
-/// Sees to it that there is a NATS server.
+/// Installs a NATS server if there is none.
 pub fn prepare() -> anyhow::Result<()> {
     packages::need_found("nats-server", "nats-server", version)
 }

@@ -1,5 +1,5 @@
-//! The packages of Node.js with which some tests run: below the target folder, those of `xtask/node/package-lock.json`, installed
-//! once and anew when that file changes.
+//! The Node.js packages that some tests need: those of `xtask/node/package-lock.json`, installed below the target
+//! folder, and again when that file changes.
 
 use std::fs;
 use std::path::Path;
@@ -10,20 +10,21 @@ use anyhow::Context;
 use crate::cargo::{run, say};
 use crate::{packages, python};
 
-/// The packages by name; the lock file beside it has their exact versions and what is in them.
+/// The folder with the list of packages and the lock file, which pins their versions and hashes.
 const FOLDER: &str = "xtask/node";
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs the packages, unless they are there. Tests find them at `tools/node/node_modules` in the target folder.
+/// Installs the packages if they are missing or outdated. Tests find them at `tools/node/node_modules` in the target
+/// folder.
 ///
 /// # Errors
-/// If Node.js or npm are missing and can't be installed, or the packages can't be had.
+/// If Node.js or npm are missing and can't be installed, or a package can't be downloaded.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
     packages::need("node", "nodejs")?;
     let home = python::tools(root)?.join("node");
     let lock =
         fs::read(root.join(FOLDER).join(FILES[1])).with_context(|| format!("can't read {FOLDER}/{}", FILES[1]))?;
-    // Written last, so that what was left half done is done anew.
+    // This file is written last, so that an interrupted installation is repeated.
     let stamp = home.join("installed.json");
     if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
         say(&format!("the packages of {FOLDER} are installed"));

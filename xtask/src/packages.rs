@@ -1,4 +1,5 @@
-//! Programs that tests need, from the system's packages: installed where they are missing and we may.
+//! Installation of programs for tests from the system's packages. A program is installed if it is missing and
+//! permissions allow it.
 
 use std::process::Command;
 
@@ -6,15 +7,15 @@ use anyhow::{Context, bail};
 
 use crate::cargo::say;
 
-/// Sees to it that there is a `program`, which is in the system's package `package`.
+/// Installs `package` if there is no `program`.
 ///
 /// # Errors
-/// If it is missing and can't be installed; says what to do.
+/// If the program is missing and can't be installed. The error contains advice.
 pub fn need(program: &str, package: &str) -> anyhow::Result<()> {
     need_found(program, package, || version(program))
 }
 
-/// The same for what isn't found by starting it from the path: `find` says which version there is.
+/// Installs `package` if `find` returns no version of the program. For programs that are not on the path.
 ///
 /// # Errors
 /// As [`need`].
@@ -23,21 +24,19 @@ pub fn need_found(program: &str, package: &str, find: impl Fn() -> Option<String
         say(&version);
         return Ok(());
     }
-    say(&format!("there is no {program}; installing {package} from the system's packages"));
+    say(&format!("{program} is missing; installing the system package {package}"));
     for args in [&["update", "-q"][..], &["install", "-y", "-q", "--no-install-recommends", package]] {
         let status = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").status();
-        let status = status.with_context(|| {
-            format!("there is no {program}, and no apt-get to install it with: install {package} by hand")
-        })?;
+        let status = status.with_context(|| format!("{program} and apt-get are missing; install {package} by hand"))?;
         if !status.success() {
-            bail!("there is no {program}, and apt-get {} failed ({status}): install {package} by hand", args.join(" "));
+            bail!("{program} is missing and `apt-get {}` failed ({status}); install {package} by hand", args.join(" "));
         }
     }
-    say(&find().with_context(|| format!("{package} was installed, and there is no {program}"))?);
+    say(&find().with_context(|| format!("{package} is installed, but {program} is still missing"))?);
     Ok(())
 }
 
-/// What a program says of its version.
+/// Returns the output of the program with `--version`.
 fn version(program: &str) -> Option<String> {
     let output = Command::new(program).arg("--version").output().ok()?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();

@@ -1,20 +1,21 @@
-//! PostgreSQL, of which the tests run clusters of their own, beside SQLite; and PgBouncer, the pooler in front of it.
+//! PostgreSQL and its pooler PgBouncer; the tests start their own clusters.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::packages;
 
-/// Where Debian keeps the programs of the server, out of the path: a folder for each version.
+/// The folder of the server's programs on Debian, with one folder per version. These folders aren't on the path.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Sees to it that there is a Postgres to make clusters with.
+/// Installs PostgreSQL and PgBouncer if they are missing.
 pub fn prepare() -> anyhow::Result<()> {
     packages::need_found("PostgreSQL", "postgresql", version)?;
     packages::need_found("PgBouncer", "pgbouncer", pooler_version)
 }
 
-/// The version of PgBouncer, which Debian keeps where only root's path leads. The tests look for it in the same places.
+/// Returns the version of PgBouncer. Debian installs PgBouncer in a folder that only root has on the path. The tests
+/// look in the same folders.
 fn pooler_version() -> Option<String> {
     ["/usr/sbin/pgbouncer", "pgbouncer"].into_iter().find_map(|program| {
         let output = Command::new(program).arg("--version").output().ok()?;
@@ -23,7 +24,8 @@ fn pooler_version() -> Option<String> {
     })
 }
 
-/// What `initdb` says of itself, the program that makes clusters. The tests look for it in the same places.
+/// Returns the version of `initdb`, the program that creates clusters. The tests look for `initdb` in the same
+/// folders.
 fn version() -> Option<String> {
     let versions = std::fs::read_dir(DEBIAN).into_iter().flatten().filter_map(Result::ok);
     let programs = versions.map(|entry| entry.path().join("bin").join("initdb")).chain([PathBuf::from("initdb")]);

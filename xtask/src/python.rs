@@ -1,5 +1,6 @@
-//! The Python in which the tests of the wire and of `clients/python` run: an environment of its own below the target folder,
-//! with the packages of `xtask/python-requirements.txt`, made once and made anew when that file changes.
+//! The Python environment for the tests of the wire protocol and of `clients/python`. It is below the target folder
+//! and has the packages of `xtask/python-requirements.txt`. A change of that file makes the next setup create the
+//! environment again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +10,22 @@ use anyhow::{Context, bail};
 
 use crate::cargo::{metadata, run, say};
 
-/// Which packages, and exactly which versions.
+/// The list of packages with exact versions.
 const REQUIREMENTS: &str = "xtask/python-requirements.txt";
 
-/// Ways to make an environment; the folder comes last. Debian has the first in a package of its own.
+/// The commands that create an environment; the folder is the last argument. On Debian, a separate package contains
+/// the first command.
 const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "virtualenv"], &["virtualenv"]];
 
-/// Makes the environment, unless it is there. Tests find its interpreter at `tools/python/bin/python` in the target folder.
+/// Creates the environment if it is missing or outdated. Tests find its interpreter at `tools/python/bin/python` in the
+/// target folder.
 ///
 /// # Errors
-/// If Python or the means to make environments are missing, or the packages can't be had.
+/// If Python or its environment module is missing, or a package can't be downloaded.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
     let home = tools(root)?.join("python");
     let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("can't read {REQUIREMENTS}"))?;
-    // Written last, so that an environment that was left half made is made anew.
+    // This file is written last, so that an interrupted installation is repeated.
     let stamp = home.join("requirements.txt");
     let interpreter = home.join("bin").join("python");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) && runs(&interpreter) {
@@ -37,27 +40,38 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))
 }
 
-/// Its interpreter, once [`prepare`] has made it.
+/// Returns the interpreter that [`prepare`] creates.
 pub fn interpreter(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(tools(root)?.join("python").join("bin").join("python"))
 }
 
-/// Where tools of the tests are: below the folder in which cargo builds.
+/// Checks the spelling of all files, with the settings in `typos.toml`.
+///
+/// # Errors
+/// If a word is misspelled, or the environment is missing.
+pub fn check_spelling(root: &Path) -> anyhow::Result<()> {
+    let mut typos = Command::new(tools(root)?.join("python").join("bin").join("typos"));
+    typos.current_dir(root).args(["--format", "brief"]);
+    run(typos)
+}
+
+/// Returns the folder for tools of the tests, below cargo's target folder.
 pub fn tools(root: &Path) -> anyhow::Result<PathBuf> {
     let folder = &metadata(root)?["target_directory"];
     let folder = folder.as_str().map(PathBuf::from).context("cargo metadata names no target_directory")?;
     Ok(folder.join("tools"))
 }
 
-/// Whether an interpreter can be started. One whose Python was replaced since can't.
+/// Returns true if an interpreter starts. An environment's interpreter fails to start if the system's Python was
+/// replaced.
 fn runs(interpreter: &Path) -> bool {
     let mut command = Command::new(interpreter);
     command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// An empty environment at `home`, whatever was there before. Where Debian's package for that is missing and we may install
-/// it, as on a fresh build machine, we do.
+/// Creates an empty environment at `home` and removes an older one. As root on Debian, as on a fresh build machine, it
+/// installs the missing package first.
 fn make(home: &Path) -> anyhow::Result<()> {
     if try_makers(home)? || (rustix::process::geteuid().is_root() && install_venv() && try_makers(home)?) {
         return Ok(());
@@ -65,7 +79,7 @@ fn make(home: &Path) -> anyhow::Result<()> {
     bail!("tests need Python 3 and its venv module; on Debian, install the package python3-venv")
 }
 
-/// Whether one of the ways to make an environment worked.
+/// Tries the commands in order; returns true if one succeeds.
 fn try_makers(home: &Path) -> anyhow::Result<bool> {
     for maker in MAKERS {
         if home.exists() {

@@ -1,5 +1,5 @@
-//! The house rules that neither the compiler nor clippy knows. Each is a function from what is there to complaints;
-//! each complaint says where, what, and why.
+//! The repository's rules that neither the compiler nor clippy checks. Each rule is a function from the contents of
+//! the repository to complaints. A complaint names the file and line, the fault and the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cargo::{graph, metadata, say};
 
-/// What a reader of the repository expects to find.
+/// The files that readers of a repository look for.
 const NEEDED: [&str; 10] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -24,7 +24,7 @@ const NEEDED: [&str; 10] = [
     "bench/README.md",
 ];
 
-/// The crates from the inside out. Arrows point inward: a crate depends on crates of earlier rows only.
+/// The crates, innermost first. A crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 7] = [
     &["arena-model", "arena-nats"],
     &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store", "arena-wire"],
@@ -35,7 +35,7 @@ const LAYERS: [&[&str]; 7] = [
     &["arena-cli"],
 ];
 
-/// The crates that must stay pure: rules that anybody can run again and get the same bytes.
+/// The pure crates: the same input gives the same bytes everywhere.
 const PURE: [&str; 9] = [
     "arena-check",
     "arena-model",
@@ -48,7 +48,7 @@ const PURE: [&str; 9] = [
     "arena-wire",
 ];
 
-/// What pure code has no use for, and why.
+/// Words that must not occur in pure code, with reasons.
 const IMPURE: [(&str, &str); 15] = [
     ("SystemTime", "reads the clock"),
     ("Instant", "reads the clock"),
@@ -63,11 +63,11 @@ const IMPURE: [(&str, &str); 15] = [
     ("getrandom", "is ambient randomness"),
     ("now_v7", "reads the clock and is ambient randomness"),
     ("new_v4", "is ambient randomness"),
-    ("HashMap", "has a random order; BTreeMap has one that is always the same"),
-    ("HashSet", "has a random order; BTreeSet has one that is always the same"),
+    ("HashMap", "has a random order; use BTreeMap"),
+    ("HashSet", "has a random order; use BTreeSet"),
 ];
 
-/// Crates that do I/O. No pure crate may reach one by any path of dependencies.
+/// Crates that do I/O. No pure crate depends on one, directly or indirectly.
 const IO: [&str; 14] = [
     "async-nats",
     "axum",
@@ -85,50 +85,48 @@ const IO: [&str; 14] = [
     "ureq",
 ];
 
-/// What shows secrets, and the one file outside of the model that may use it.
+/// Functions that reveal secrets, and the only file outside of the model that may call them.
 const REVEALING: [&str; 2] = ["reveal_session", "reveal_message"];
 const REVEALED_IN: &str = "crates/arena-server/src/routes/admin/export.rs";
 
-/// What switches the compiler's guard off, in two parts, and the files that have to: they lend a C library its memory.
+/// The lint against unsafe code, in two parts, and the only files that may allow unsafe code. These files provide
+/// memory to a C library.
 const UNGUARDED: (&str, &str) = ("unsafe_", "code");
 const UNGUARDED_IN: [&str; 2] =
     ["crates/arena-script/src/worker/machine.rs", "crates/arena-script/src/worker/memory.rs"];
 
-/// Marks of work that was left. In two parts, so that this file doesn't bear them.
+/// Signs of unfinished work, in two parts, so that this file doesn't contain them.
 const UNFINISHED: [(&str, &str); 5] =
     [("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore"), ("FIX", "ME"), ("XX", "X")];
 
-/// Folders in which people keep their own things. In two parts, likewise.
+/// Folders of personal files, in two parts, so that this file doesn't contain them.
 const MACHINE_FOLDERS: [(&str, &str); 5] =
     [("/ro", "ot/"), ("/ho", "me/"), ("/Us", "ers/"), ("/wo", "rk/"), ("/mn", "t/")];
 
-/// Checks everything and fails with all complaints.
+/// Checks all rules and fails with all complaints.
 pub fn check(root: &Path) -> anyhow::Result<()> {
-    let mut complaints: Vec<String> = NEEDED
-        .iter()
-        .filter(|name| !root.join(name).is_file())
-        .map(|name| format!("{name}: is missing, and readers look for it"))
-        .collect();
+    let mut complaints: Vec<String> =
+        NEEDED.iter().filter(|name| !root.join(name).is_file()).map(|name| format!("{name}: is missing")).collect();
     let files = files(root)?;
+    complaints.extend(crate::prose::complaints(root, &files));
     for (path, text) in &files {
         complaints.extend(about_file(path, text));
     }
     complaints.extend(about_packages(&packages(root)?));
     complaints.extend(about_purity(&dependencies(root)?));
     if complaints.is_empty() {
-        say(&format!("{} files keep the house rules", files.len()));
+        say(&format!("{} files comply with the house rules", files.len()));
         return Ok(());
     }
     bail!("house rules:\n  {}", complaints.join("\n  "))
 }
 
-/// Complaints about one text file. `path` is relative to the workspace, with `/` between its parts.
+/// Returns the complaints about one text file. `path` is relative to the workspace, with `/` as the separator.
 fn about_file(path: &str, text: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     let is_rust = path.ends_with(".rs");
     if is_rust && !text.starts_with("//!") {
-        complaints
-            .push(format!("{path}: begins without `//!`: say what the file is for, and what it leaves to others"));
+        complaints.push(format!("{path}: begins without `//!`; describe the contents of the file"));
     }
     let in_pure = PURE.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
     let mut in_tests = false;
@@ -138,25 +136,25 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
         let mut complain = |what: String| complaints.push(format!("{path}:{number}: {what}"));
         for (mark, rest) in UNFINISHED.iter().filter(|_| is_rust) {
             if line.contains(&format!("{mark}{rest}")) {
-                complain(format!("`{mark}{rest}` is left; finish it, or say in the issue why not"));
+                complain(format!("`{mark}{rest}` marks unfinished work; finish it"));
             }
         }
         for (folder, rest) in MACHINE_FOLDERS {
             if names_folder(line, &format!("{folder}{rest}")) {
                 complain(format!(
-                    "`{folder}{rest}` is a path of one machine; take it as an argument or from the system"
+                    "`{folder}{rest}` is a path on one machine; take it as an argument or from the system"
                 ));
             }
         }
         let reveals = path.starts_with("crates/") && !path.starts_with("crates/arena-model/") && path != REVEALED_IN;
         for word in REVEALING.iter().filter(|word| reveals && has_word(line, word)) {
             complain(format!(
-                "`{word}` shows what is secret, and only {REVEALED_IN} is behind the administrator's door"
+                "`{word}` reveals secrets; only {REVEALED_IN}, which needs the administrator's token, may call it"
             ));
         }
         let unguarded = format!("{}{}", UNGUARDED.0, UNGUARDED.1);
         if is_rust && !UNGUARDED_IN.contains(&path) && has_word(line, &unguarded) {
-            complain(format!("`{unguarded}` is for {} alone", UNGUARDED_IN.join(" and ")));
+            complain(format!("`{unguarded}` is allowed in {} only", UNGUARDED_IN.join(" and ")));
         }
         for (word, why) in IMPURE.iter().filter(|_| in_pure && !in_tests && !is_comment) {
             if has_word(line, word) {
@@ -167,7 +165,8 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// Whether a line holds `folder` as the start of an absolute path, rather than as part of a longer path or address.
+/// Returns true if `folder` is the start of an absolute path in the line, rather than a part of a longer path or
+/// address.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -175,7 +174,7 @@ fn names_folder(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Whether a line holds `word` other than as part of a longer one.
+/// Returns true if the line contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |char: char| char.is_alphanumeric() || char == '_';
     line.match_indices(word).any(|(at, _)| {
@@ -185,17 +184,17 @@ fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// What the rules want to know of a package.
+/// The data of a workspace package that the rules use.
 #[derive(Debug, Clone, Default)]
 struct Package {
     name: String,
-    /// Our own crates that it depends on, other than for its tests.
+    /// The workspace's crates on which the package depends, without those that only its tests use.
     needs: Vec<String>,
-    /// Its `Cargo.toml`.
+    /// The content of the package's `Cargo.toml`.
     manifest: String,
 }
 
-/// Complaints about the crates of the workspace and the arrows between them.
+/// Returns the complaints about the manifests and the dependencies between the crates.
 fn about_packages(packages: &[Package]) -> Vec<String> {
     let layer = |name: &str| LAYERS.iter().position(|names| names.contains(&name));
     let mut complaints = Vec::new();
@@ -206,24 +205,25 @@ fn about_packages(packages: &[Package]) -> Vec<String> {
             }
         }
         let Some(own) = layer(name) else {
-            // Tools around the product (test kit, bench, xtask) may look at all of it.
+            // The development tools (test kit, bench, xtask) may depend on all crates.
             if name.starts_with("arena-") && !["arena-testkit", "arena-bench"].contains(&name.as_str()) {
-                complaints.push(format!("{name}: has no layer; give it one in xtask/src/rules.rs and ARCHITECTURE.md"));
+                complaints.push(format!("{name}: is not in LAYERS; add it in xtask/src/rules.rs and ARCHITECTURE.md"));
             }
             continue;
         };
         for need in needs {
             match layer(need) {
                 Some(layer) if layer < own => {}
-                _ => complaints.push(format!("{name}: depends on {need}, but arrows point inward (ARCHITECTURE.md)")),
+                _ => complaints
+                    .push(format!("{name}: depends on {need}, which is not on a lower floor (ARCHITECTURE.md)")),
             }
         }
     }
     complaints
 }
 
-/// Complaints about pure crates that reach a crate that does I/O; each names the path. `dependencies` has the direct ones of each
-/// package.
+/// Returns the complaints about pure crates that depend on a crate that does I/O. Each complaint has the chain of
+/// dependencies. `dependencies` maps each package to its direct dependencies.
 fn about_purity(dependencies: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut complaints = Vec::new();
     for name in PURE {
@@ -232,7 +232,7 @@ fn about_purity(dependencies: &BTreeMap<String, Vec<String>>) -> Vec<String> {
         while let Some(path) = paths.pop() {
             let last = path.last().map(String::as_str).unwrap_or_default();
             if IO.contains(&last) {
-                complaints.push(format!("{name}: is to be pure, and reaches {last}: {}", path.join(" -> ")));
+                complaints.push(format!("{name}: is pure, but depends on {last}: {}", path.join(" -> ")));
                 break;
             }
             for next in dependencies.get(last).into_iter().flatten() {
@@ -245,7 +245,8 @@ fn about_purity(dependencies: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     complaints
 }
 
-/// The direct dependencies of each package, by name, as they are resolved for this machine; those of tests and build scripts aside.
+/// Returns the direct dependencies of each package by name, resolved for this machine, without those of tests and build
+/// scripts.
 fn dependencies(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     let metadata = graph(root)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -265,7 +266,7 @@ fn dependencies(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     Ok(all)
 }
 
-/// The crates of the workspace, as cargo sees them.
+/// Returns the packages of the workspace.
 fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
     let metadata = metadata(root)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -288,9 +289,9 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
         .collect()
 }
 
-/// The text files of the workspace, with their paths relative to it. Leaves out what is built, generated or hidden,
-/// except for the folders of cargo and of the build machine. `.git` is a file where several checkouts share a repository.
-fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
+/// Returns the text files of the workspace with their relative paths. Build products, generated files and hidden
+/// files are left out, except for the hidden folders of cargo and of the CI.
+pub fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
@@ -305,9 +306,9 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
-            // In a worktree of git's, `.git` is a file that says where the repository is.
+            // In a git worktree, `.git` is a file that points to the repository.
             } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
-                // What isn't text has no lines to complain about.
+                // Binary files have no lines to check.
                 if let Ok(text) = fs::read_to_string(entry.path()) {
                     files.push((path.to_string_lossy().replace('\\', "/"), text));
                 }
@@ -332,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn rust_files_begin_with_what_they_are_for() {
+    fn rust_files_begin_with_a_doc_comment() {
         check("crates/a/src/b.rs", "//! The letter b.\n", &[]);
         check("crates/a/src/b.rs", "mod c;\n", &["begins without"]);
         check("README.md", "# A", &[]);
     }
 
     #[test]
-    fn work_that_was_left_is_found() {
+    fn unfinished_work_is_found() {
         let line = |(mark, rest): &(&str, &str)| format!("//! A file.\n{mark}{rest})\n");
         for mark in &UNFINISHED {
             check("crates/a/src/b.rs", &line(mark), &[":2: "]);
@@ -347,9 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn machine_paths_are_told_from_addresses() {
+    fn machine_paths_differ_from_addresses() {
         let [(folder, rest), ..] = MACHINE_FOLDERS;
-        check("notes.md", &format!("see {folder}{rest}x"), &["path of one machine"]);
+        check("notes.md", &format!("see {folder}{rest}x"), &["path on one machine"]);
         check("notes.md", &format!("see https://example.org{folder}{rest}x and data{folder}{rest}"), &[]);
     }
 
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn only_the_administrators_export_reveals() {
         let text = "//! A route.\nuse arena_model::reveal_session;\n";
-        check("crates/arena-server/src/routes/list.rs", text, &[":2: `reveal_session` shows what is secret"]);
+        check("crates/arena-server/src/routes/list.rs", text, &[":2: `reveal_session` reveals secrets"]);
         check(REVEALED_IN, text, &[]);
         check("crates/arena-model/src/view.rs", text, &[]);
     }
@@ -384,7 +385,7 @@ mod tests {
         all.extend([one("maud", &["http"]), one("http", &["maud", "tokio"])]);
         assert_eq!(
             about_purity(&all),
-            ["arena-web: is to be pure, and reaches tokio: arena-web -> maud -> http -> tokio"]
+            ["arena-web: is pure, but depends on tokio: arena-web -> maud -> http -> tokio"]
         );
     }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs what tests need besides Rust. No test installs anything.
+//! `cargo xtask setup`: installs the programs that tests need besides Rust. Tests install nothing themselves.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::cargo::say;
 use crate::{browser, nats, node, packages, postgres, python};
 
-/// The name of something that tests need, and its installation.
+/// The name of a part and its installation.
 type Part = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 const PARTS: [Part; 7] = [
@@ -20,14 +20,14 @@ const PARTS: [Part; 7] = [
     ("browser", browser::prepare),
 ];
 
-/// Installs the named parts, or all of them if no name is given. Parts that are installed already cost nothing.
+/// Installs the named parts, or all parts if no name is given. Parts that are installed already are skipped.
 ///
 /// # Errors
 /// If a name is unknown, or a part is missing and can't be installed.
 pub fn setup(root: &Path, names: &[&str]) -> anyhow::Result<()> {
     let known = || PARTS.iter().map(|(name, _)| *name);
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
-        bail!("there is no {unknown} to set up; there are: {}", known().collect::<Vec<_>>().join(", "));
+        bail!("unknown part {unknown}; the parts are: {}", known().collect::<Vec<_>>().join(", "));
     }
     for (name, prepare) in PARTS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
         say(&format!("-- {name}"));

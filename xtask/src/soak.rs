@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the long forms of tests that `cargo xtask ci` runs in short.
+//! `cargo xtask soak`: runs the long forms of tests that have a short form in `cargo xtask ci`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use anyhow::bail;
 use crate::cargo::{cargo, run, say};
 use crate::{fuzz, python};
 
-/// A long form: its name, the variables that lengthen the tests, and the arguments of `cargo test`.
+/// A long form: its name, the environment variables that lengthen the tests, and the arguments of `cargo test`.
 struct Long {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
@@ -31,22 +31,22 @@ const LONG: [Long; 5] = [
         variables: &[("ARENA_FAULT_SECONDS", "60")],
         tests: &["-p", "arena-cli", "--test", "cluster"],
     },
-    // The commands of README and docs with the binary that users build.
+    // This test runs the commands in README and docs with the release build.
     Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "program", "docs::"] },
     Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
 ];
 
-/// The one long form that is a chore of its own.
+/// The only long form that is also a command of its own.
 const FUZZ: &str = "fuzz";
 
-/// Runs the long forms with these names, or all of them if there are none. Stops at the first that fails.
+/// Runs the named long forms, or all of them if no name is given. Stops at the first failure.
 ///
 /// # Errors
 /// If a name is unknown or a test fails.
 pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
     let known = || LONG.iter().map(|long| long.name).chain([FUZZ]);
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
-        bail!("no long form is named {unknown}; there are: {}", known().collect::<Vec<_>>().join(", "));
+        bail!("unknown long form {unknown}; the long forms are: {}", known().collect::<Vec<_>>().join(", "));
     }
     python::prepare(root)?;
     for name in known().filter(|name| names.is_empty() || names.contains(name)) {

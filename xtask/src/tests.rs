@@ -1,8 +1,8 @@
-//! `cargo xtask test`: the tests by what they need and how long they take.
+//! `cargo xtask test`: runs the tests of one tier. Tiers differ in their requirements and duration.
 //!
-//! The place and the name of a test say its tier. A test is quick if it is in a library, or in a binary `it` outside of modules
-//! `services` and without `postgres` in its path; quick tests need Rust alone. Those of the other test binaries have the tier of
-//! their binary, and all others need programs besides Rust (`cargo xtask setup`).
+//! The place and the name of a test determine its tier. A test is quick if it is in a library, or in a binary `it`
+//! outside of modules `services` and `slow` and without `postgres` in its path; quick tests need Rust only. Tests in the other
+//! binaries have the tier of their binary. All other tests need programs besides Rust (`cargo xtask setup`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,17 +11,30 @@ use anyhow::{Context, bail};
 
 use crate::cargo::{cargo, run, say};
 
-/// A tier: its name, and the arguments of each `cargo test`.
+/// A tier of tests: its name, and the arguments of each call of `cargo test`.
 struct Tier {
     name: &'static str,
     runs: &'static [&'static [&'static str]],
 }
 
-const TIERS: [Tier; 5] = [
+const TIERS: [Tier; 6] = [
     Tier {
         name: "quick",
-        runs: &[&["--lib", "--bins", "--test", "it", "--", "--skip", "services::", "--skip", "postgres"]],
+        runs: &[&[
+            "--lib",
+            "--bins",
+            "--test",
+            "it",
+            "--",
+            "--skip",
+            "services::",
+            "--skip",
+            "slow::",
+            "--skip",
+            "postgres",
+        ]],
     },
+    Tier { name: "slow", runs: &[&["--lib", "--test", "it", "--", "slow::"]] },
     Tier {
         name: "services",
         runs: &[
@@ -34,10 +47,10 @@ const TIERS: [Tier; 5] = [
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
 ];
 
-/// Variable that makes the test kit refuse to start a service in a quick test.
+/// The variable that makes the test kit refuse to start services in quick tests.
 const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 
-/// Runs the tests of a tier; the quick ones if `name` is empty.
+/// Runs the tests of a tier, or the quick tests if `name` is empty.
 ///
 /// # Errors
 /// If there is no such tier, or a test fails.
@@ -47,7 +60,7 @@ pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
     let tier = TIERS
         .iter()
         .find(|tier| tier.name == name)
-        .with_context(|| format!("no tests are called {name}; there are: {}", names()))?;
+        .with_context(|| format!("unknown tier {name}; the tiers are: {}", names()))?;
     let begun = Instant::now();
     let mut passed = true;
     for args in tier.runs {

@@ -1,5 +1,5 @@
-//! Whole games from one address while another one tries to take memory, connections or CPU: latencies as a multiple of those
-//! without the attack, and the server's memory.
+//! Whole games from one address during an attack from another one on memory, connections or CPU: latencies as a
+//! multiple of those without the attack, and the server's memory.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -21,24 +21,24 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "attacks";
 
-/// All addresses are limited alike, but nobody by the number of requests.
+/// The same limits for all addresses, but no rate limit.
 const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n";
 
-/// Connections of honest players.
+/// The number of connections of honest players.
 const PLAYERS: usize = 8;
 
-/// Connections of an attack.
+/// The number of connections of an attack.
 const ATTACKERS: usize = 900;
 
-/// Time for which an attack's connections are kept before it begins anew.
+/// The time after which an attack replaces its connections.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions"];
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up, or refuses the players.
+/// If the server doesn't start, or refuses the players.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let crowd = arguments.crowd(PLAYERS);
     let length = arguments.round()?;
@@ -84,7 +84,7 @@ fn stranger(arena: &Server) -> Client {
     Client::new(arena.address()).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)))
 }
 
-/// A session whose chat holds 14 MB.
+/// Creates a session with a chat of 14 MB.
 fn long_chat(arena: &Server) -> String {
     let client = stranger(arena);
     let (session, invites) = client.create("psi");
@@ -95,7 +95,7 @@ fn long_chat(arena: &Server) -> String {
     session
 }
 
-/// Attacks from one address until it is told to stop.
+/// Attacks from one address until it is stopped.
 fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     let client = stranger(arena);
     let get = |path: String| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n");
@@ -112,7 +112,7 @@ fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBo
         while !stop.load(Ordering::Relaxed) {
             if attack == "costly sessions" {
                 let options = json!({ "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 });
-                // One that is refused costs the server less.
+                // A refused connection costs the server less.
                 drop(client.try_request(
                     "POST",
                     "/api/challenges/psi",

@@ -1,5 +1,5 @@
-//! The ceiling alone, without an arena: what this client and this machine can do at most. Not part of `all`, where each
-//! scenario takes the ceiling in turn with the arena.
+//! The ceiling without an arena: the maximum for this client and this machine. Not part of `all`, where each scenario
+//! alternates between ceiling and arena.
 
 use crate::arguments::Arguments;
 use crate::crowd::Until;
@@ -10,10 +10,10 @@ use crate::server::Server;
 
 const NAME: &str = "ceiling";
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the ceiling doesn't come up.
+/// If the ceiling doesn't start.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let ceiling = Server::start_ceiling(&arguments.work())?;
     for &connections in &arguments.games.connections {

@@ -1,5 +1,5 @@
-//! How often the 95 % intervals of ratings hold the truth: leagues between agents of known strength are drawn and rated.
-//! And how long it takes to rate a million games.
+//! The coverage of the 95 % intervals of ratings: leagues between agents of known strength are simulated and rated.
+//! Also the time to rate a million games.
 
 use std::time::Instant;
 
@@ -14,30 +14,31 @@ use crate::report::{Goal, Report};
 
 const NAME: &str = "coverage";
 
-/// A kind of league. Everybody plays everybody.
+/// A kind of league, with games between all agents.
 struct League {
     what: &'static str,
     agents: usize,
-    /// Times that two agents, or a table of four, play each other.
+    /// The number of rounds between every two agents, or every four.
     rounds: usize,
     form: Form,
     /// The standard deviation of strengths, in Elo.
     deviation: f64,
-    /// ν of Davidson's model: 0 for no ties, 1 for a third of games between equals, 2 for half of them.
+    /// ν of Davidson's model: 0 for no ties; at 1, a third of the games between equals are ties, at 2 half of them.
     ties: f64,
-    /// What the first of two seats is worth, in Elo. If it is worth anything, it is estimated too.
+    /// The advantage of the first of two seats, in Elo. If it isn't 0, it is estimated too.
     advantage: f64,
 }
 
-/// What a round of two agents is.
+/// The form of a round.
 enum Form {
     /// A game; seats swap from round to round.
     Alone,
-    /// Two games with swapped seats and one seed. In a share of pairs the seed decides both: in favour of the same agent if
-    /// the share is positive, of the same seat if it is negative. The odds of each game alone are the model's even so.
+    /// Two games with swapped seats and one seed. In a share of pairs the seed decides both: in favor of the same agent
+    /// if the share is positive, of the same seat if it is negative. The probabilities of each single game still follow
+    /// the model.
     Pairs(f64),
-    /// A game of four seats, drawn by strength, one rank after the other (Plackett and Luce). The odds of every two are the
-    /// model's, without ties.
+    /// A game of four seats with ranks drawn by strength in order (Plackett and Luce). The probabilities for every two
+    /// agents follow the model, without ties.
     Four,
 }
 
@@ -67,17 +68,17 @@ const LEAGUES: &[League] = &[
     League { what: "8 agents, 2 rounds of all fours", rounds: 2, form: Form::Four, ..PLAIN },
 ];
 
-/// How the intervals of one kind of league fared.
+/// The coverage of one kind of league.
 #[derive(Default)]
 struct Fared {
     ratings: Share,
     differences: Share,
     unbounded: Share,
-    /// Ranges of ranks that held their agent's true rank.
+    /// Rank ranges that contain their agent's true rank.
     each_rank: Share,
-    /// Leagues in which all of them did.
+    /// Leagues in which all rank ranges do.
     ranks: Share,
-    /// Leagues whose interval of the seat's advantage held it.
+    /// Leagues with an interval that contains the true seat advantage.
     advantages: Share,
     half_width: f64,
 }
@@ -104,7 +105,7 @@ impl Share {
     }
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
 /// If a league can't be rated.
@@ -149,7 +150,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     speed(arguments, report)
 }
 
-/// Draws and rates so many leagues of a kind.
+/// Simulates and rates `seasons` leagues of a kind.
 fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
     let mut fared = Fared::default();
     for season in 0..seasons {
@@ -187,7 +188,7 @@ fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
     Ok(fared)
 }
 
-/// All games of a league.
+/// Draws all games of a league.
 fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
     let mut results = Results::new(league.agents);
     let mut push = |seats: &[(usize, u32)], pair| {
@@ -214,7 +215,7 @@ fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
                 match league.form {
                     Form::Pairs(together) => {
                         number += 1;
-                        // Low numbers are good for the first seat: the second game has the other agent there.
+                        // Low random numbers favor the first seat, and the second game has the other agent there.
                         let second = match rng.unit() < together.abs() {
                             false => rng.unit(),
                             true if together > 0.0 => 1.0 - first,
@@ -232,7 +233,7 @@ fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
     results
 }
 
-/// A game of two by Davidson's model.
+/// Draws a game of two by Davidson's model.
 fn seated([first, second]: [usize; 2], difference: f64, ties: f64, draw: f64) -> [(usize, u32); 2] {
     let (win, loss) = ((difference / 2.0).exp(), (-difference / 2.0).exp());
     let place = draw * (win + ties + loss);
@@ -245,7 +246,7 @@ fn seated([first, second]: [usize; 2], difference: f64, ties: f64, draw: f64) ->
     }
 }
 
-/// Every four of so many agents.
+/// Returns every group of four of `agents` agents.
 fn fours(agents: usize) -> Vec<[usize; 4]> {
     let mut fours = Vec::new();
     for a in 0..agents {
@@ -274,12 +275,12 @@ fn draw_four(table: [usize; 4], strengths: &[f64], rng: &mut SeedRng) -> [(usize
     seats
 }
 
-/// A normal number, by the polar form of Box and Muller.
+/// Returns a normally distributed number, by the polar method.
 fn normal(rng: &mut SeedRng) -> f64 {
     (-2.0 * (1.0 - rng.unit()).ln()).sqrt() * (std::f64::consts::TAU * rng.unit()).cos()
 }
 
-/// A million games among a hundred agents.
+/// Rates a million games among a hundred agents.
 fn speed(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(None, 1_000_000, 100_000);
     let agents = 100;

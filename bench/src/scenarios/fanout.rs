@@ -1,6 +1,6 @@
-//! One session's chat to thousands of subscribers on event streams: flat out, in turn against the arena and the ceiling;
-//! paced, for latencies; and with very many subscribers, for memory. Every subscriber checks that it gets every message
-//! once, in order.
+//! The chat of one session for thousands of subscribers on event streams: at full speed, alternating between arena and
+//! ceiling; at a fixed rate, for latencies; and with very many subscribers, for memory. Every subscriber checks that it
+//! receives every message once, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,45 +22,45 @@ use crate::stream::{EventStream, Postmark};
 
 const NAME: &str = "fanout";
 
-/// Connections that publish flat out.
+/// The number of connections that publish at full speed.
 const PUBLISHERS: usize = 8;
 
-/// 3 times what the reference server delivers on the machine of `crates.md`; it isn't measured here.
+/// 3 times the deliveries of the reference server on the machine of `crates.md`; they aren't measured here.
 const DELIVERIES_PER_SECOND: f64 = 210_000.0;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "fanout")]
 pub struct Options {
-    /// Subscribers
+    /// Number of subscribers
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub subscribers: usize,
-    /// Messages that each of them gets, flat out [default: 2000; 300 if quick]
+    /// Messages per subscriber at full speed [default: 2000; 300 if quick]
     #[arg(long, value_name = "N")]
     fanout_messages: Option<u64>,
-    /// Messages per second in the paced part
+    /// Messages per second in the part with a fixed rate
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     fanout_rate: u64,
-    /// Subscribers in the part about memory
+    /// Number of subscribers in the part about memory
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     many_subscribers: usize,
-    /// Messages that each of those gets [default: 50; 10 if quick]
+    /// Messages per subscriber in the part about memory [default: 50; 10 if quick]
     #[arg(long, value_name = "N")]
     many_messages: Option<u64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up or refuses, if a message is lost, doubled or out of order, or if the system doesn't allow as
-/// many connections.
+/// If a server doesn't start or refuses, if a message is lost, duplicated or out of order, or if the system doesn't
+/// allow that many connections.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { subscribers, fanout_rate, many_subscribers, .. } = arguments.fanout;
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
     let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
     let paced_messages = fanout_rate * arguments.size(None, 10, 3);
-    // Before the servers are started, which inherit it.
+    // Before the servers start, because they inherit the limit.
     limits::make_room_for(subscribers.max(many_subscribers) as u64)?;
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let paced = Audience { pace: Pace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
     let paced_arena = paced.listen(&arena, Opposite::Arena)?;
     let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
-    // No goal for CPU here: there is nothing to coalesce, so each delivery is a write of its own, about 10 µs in the kernel.
+    // Without a goal for CPU: nothing can be merged, so each delivery is a separate write, about 10 µs in the kernel.
     let at = format!("{subscribers} subscribers, {fanout_rate} messages/s");
     report.p99(NAME, &format!("{at}: from send to receipt"), paced_arena.latency);
     report.p99(NAME, &format!("{at}: the same, ceiling"), paced_ceiling.latency);
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     arena.terminate()?;
 
     eprintln!("fanout: {many_subscribers} subscribers");
-    // A server that hasn't served yet, so that memory kept from before isn't used again without being counted.
+    // A new server, so that memory reserved earlier isn't reused uncounted.
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let many = Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: Pace::FlatOut };
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .note(format!("after {many_messages} messages each {:.1} KiB", per_subscriber(fanout.ended_kib)));
     report.row(NAME, format!("{at}: deliveries/s"), fanout.rate(), "");
     report.row(NAME, format!("{at}: server CPU per delivery"), fanout.server_us(), "µs");
-    // A loss would have been an error before this line.
+    // A lost message is an error before this line.
     report.row(NAME, "messages lost, doubled or out of order", 0.0, "").goal(Goal::AtMost(0.0));
 
     let all = [("arena", &of_arena), ("ceiling", &of_ceiling)];
@@ -136,8 +136,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fan-out of the ceiling alone, flat out: deliveries per second, and what each costs the server and this client in
-/// microseconds of CPU.
+/// Measures fan-out of the ceiling at full speed: deliveries per second, and the CPU time of each in the server and in
+/// this client, in microseconds.
 ///
 /// # Errors
 /// As [`run`].
@@ -150,21 +150,21 @@ pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
     Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
 }
 
-/// The ceiling has one stream only, so each measurement takes a ceiling of its own.
+/// Starts a ceiling: it has one stream only, so each measurement needs a new one.
 fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
     Server::start_ceiling(&arguments.work())
 }
 
-/// How messages are published.
+/// The pace of publishing.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
     /// As fast as [`PUBLISHERS`] connections can, each waiting for its answer.
     FlatOut,
-    /// By one connection, at even intervals.
+    /// On one connection, at regular intervals.
     PerSecond(u64),
 }
 
-/// Subscribers, and what they are sent.
+/// The subscribers and their messages.
 #[derive(Debug, Clone, Copy)]
 struct Audience {
     threads: usize,
@@ -173,7 +173,7 @@ struct Audience {
     pace: Pace,
 }
 
-/// What came of it.
+/// The results of a measurement.
 struct Fanout {
     deliveries: u64,
     spent: Spent,
@@ -209,14 +209,14 @@ impl Fanout {
     }
 }
 
-/// A worker: some listen, some talk.
+/// A worker: a subscriber or a publisher.
 enum Guest {
     Listener(Box<EventStream>),
     Talker(Connection),
 }
 
 impl Audience {
-    /// Subscribes to a new session, publishes, and waits until everybody has everything.
+    /// Subscribes to a new session, publishes, and waits until all subscribers have all messages.
     fn listen(self, server: &Server, opposite: Opposite) -> anyhow::Result<Fanout> {
         let Audience { threads, subscribers, messages, pace } = self;
         let address = server.address();
@@ -247,7 +247,8 @@ impl Audience {
                     Guest::Listener(mut stream) => {
                         stream
                             .read_until(messages, |event, now| {
-                                // Flat out, messages wait in the publisher's turn; that latency would say nothing.
+                                // At full speed, messages wait in the publisher's queue, which makes their latency
+                                // meaningless.
                                 if matches!(pace, Pace::PerSecond(_))
                                     && let Some(age) = postmark.age(event, now)
                                 {
@@ -272,10 +273,11 @@ impl Audience {
                                     let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
                                     if intended > Instant::now() {
                                         tokio::time::sleep_until(intended.into()).await;
-                                        // Tokio's clock counts whole milliseconds: the rest isn't the server's.
+                                        // Tokio's clock counts whole milliseconds: the rest of the delay isn't the
+                                        // server's.
                                         Instant::now()
                                     } else {
-                                        // The answer before came late, and so does this message.
+                                        // The preceding answer was late, so this message is as well.
                                         intended
                                     }
                                 }

@@ -1,5 +1,5 @@
-//! A flood of bad joins in authentication mode, each of which asks for a signature to be checked, and the players of a
-//! game meanwhile: what they wait with the flood and without.
+//! A flood of invalid joins in authentication mode, each of which requires the check of a signature: the players'
+//! latencies with and without the flood.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,22 +23,22 @@ const NAME: &str = "flood";
 
 const AUTHENTICATED: &str = "[auth]\nenabled = true\n";
 
-/// Connections that send bad joins, one after another.
+/// The number of connections that send invalid joins in sequence.
 const FLOODERS: usize = 8;
 
-/// How long they wait in between: so that they send a thousand a second, ten times what one address may, or not at all. In the
-/// latter case client and server want more than the cores have, and everybody waits for their turn.
+/// The pauses between joins: for a thousand joins a second, ten times the limit of an address, or none. Without a
+/// pause, client and server need more than the available cores, and everything waits for CPU time.
 const FLOODS: [(&str, Option<Duration>); 2] =
     [("1,000 bad joins/s", Some(Duration::from_millis(8))), ("bad joins flat out", None)];
 
-/// Players' connections, and the pause between two requests of each: 400 requests a second together.
+/// The number of players' connections, and the pause between two requests on each: 400 requests a second in total.
 const PLAYERS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up, or refuses the players.
+/// If the server doesn't start, or refuses the players.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(AUTHENTICATED))?;
     let arena = folder.start()?;
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A game under way, and an invite that nobody has taken.
+/// A running game, and an unused invite.
 #[derive(Clone)]
 struct Game {
     id: String,
@@ -84,7 +84,7 @@ struct Game {
     free: String,
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is signed is of now, by the system's own clock")]
+#[expect(clippy::disallowed_methods, reason = "signatures need the time of the system's clock")]
 fn now() -> anyhow::Result<Timestamp> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     Ok(Timestamp(i64::try_from(since.as_millis())?))
@@ -115,7 +115,7 @@ fn begin(arena: &Server) -> anyhow::Result<Game> {
     })
 }
 
-/// What players do all the time: say something, and read what was said last.
+/// Sends chat messages and reads the latest ones, repeatedly.
 fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
     let address = arena.address();
     let game = game.clone();
@@ -148,7 +148,8 @@ fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) ->
     Ok(all)
 }
 
-/// Sends joins until it is told to stop; how many there were. All are well-formed, of now, and signed for another invite.
+/// Sends joins until it is stopped, and returns their number. All are well-formed, current, and signed for another
+/// invite.
 fn start_flood(
     arena: &Server,
     game: &Game,
@@ -168,7 +169,11 @@ fn start_flood(
                 let body = signed_join(&pair, other)?.replace(other, &free);
                 while !stop.load(Ordering::Relaxed) {
                     let answer = connection.post("/api/arena/join", body.clone()).await?;
-                    anyhow::ensure!([401, 503].contains(&answer.status.as_u16()), "a bad join got {}", answer.status);
+                    anyhow::ensure!(
+                        [401, 503].contains(&answer.status.as_u16()),
+                        "an invalid join got {}",
+                        answer.status
+                    );
                     counted.fetch_add(1, Ordering::Relaxed);
                     if let Some(pause) = pause {
                         tokio::time::sleep(pause).await;

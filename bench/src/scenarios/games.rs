@@ -1,5 +1,5 @@
-//! Whole PSI games, flat out: a fixed number of connections, each playing game after game from both seats, in turn against
-//! the arena and against the ceiling.
+//! Whole PSI games at full speed: a fixed number of connections, each playing game after game from both seats,
+//! alternating between arena and ceiling.
 
 use serde_json::{Value, json};
 
@@ -12,23 +12,23 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "games";
 
-/// 20 times what the reference server plays in memory on the machine of `crates.md`; it isn't measured here.
+/// 20 times the games of the reference server in memory on the machine of `crates.md`; they aren't measured here.
 const GAMES_PER_SECOND: f64 = 4_200.0;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "games")]
 pub struct Options {
-    /// Connections, each a player of both seats; a row of measurements for each number
+    /// Numbers of connections, each playing both seats; one row of measurements per number
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "16,64,256")]
     pub connections: Vec<usize>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up or ends.
+/// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
@@ -50,7 +50,7 @@ fn measure(
 ) -> anyhow::Result<()> {
     let crowd = arguments.crowd(connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
-    // Unmeasured: caches fill, allocators grow, statements are prepared.
+    // Not measured: caches and allocators fill, statements are prepared.
     let warm_up = Until::Elapsed(length / 5);
     let mut faults = crowd.play(arena, Opposite::Arena, warm_up)?.faults;
     crowd.play(ceiling, Opposite::Ceiling, warm_up)?;
@@ -69,7 +69,7 @@ fn measure(
     let client_cpu = mid(&of_arena, Round::client_us_per_request);
     let ceiling_client_cpu = mid(&of_ceiling, Round::client_us_per_request);
     let latencies = merged(&of_arena);
-    // Each share is taken within its own round, where the machine was the same for both.
+    // Each share is computed within one round, with the same state of the machine for both.
     let share = median(of_arena.iter().zip(&of_ceiling).map(|(arena, ceiling)| arena.rate() / ceiling.rate()));
 
     let at = format!("{connections} connections");
@@ -115,7 +115,7 @@ fn merged(rounds: &[Round]) -> StepLatencies {
     all
 }
 
-/// A round's figures, for the JSON.
+/// Returns a round's figures, for the JSON.
 pub fn round_json(round: &Round) -> Value {
     json!({
         "games": round.games,
@@ -127,7 +127,6 @@ pub fn round_json(round: &Round) -> Value {
     })
 }
 
-/// Latencies per step, for the JSON.
 pub fn latencies_json(latencies: &StepLatencies) -> Value {
     let steps = Step::ALL.iter().map(|step| (step.name().to_owned(), json!(latencies.of(*step).summary())));
     let mut steps: serde_json::Map<String, Value> = steps.collect();

@@ -1,5 +1,5 @@
-//! List pages of a store full of sessions, at the beginning, the middle and the end, with and without filters; and how
-//! long a server takes to start on that store, after an orderly end and after SIGKILL.
+//! List pages of a store with many sessions, at the start, the middle and the end, with and without filters; and the
+//! start time of a server on that store, after a graceful stop and after SIGKILL.
 
 use std::time::{Duration, Instant};
 
@@ -18,20 +18,20 @@ use crate::server::{ArenaFolder, KEEP_OPEN_SESSIONS, Server};
 
 const NAME: &str = "lists";
 
-/// Connections that fill the store.
+/// The number of connections that fill the store.
 const FILLERS: usize = 128;
 
-/// Sessions on a page.
+/// The number of sessions on a page.
 const PAGE: u64 = 50;
 
-/// Most requests for one page, and most time.
+/// The limits on requests and time for one page.
 const REQUESTS: u64 = 1_000;
 const TIME: Duration = Duration::from_secs(2);
 
-/// Time from the start of a process to its first answer, at most.
+/// The time limit from the start of a process to its first answer.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// Pages that are asked for at several offsets.
+/// The pages that are requested at several offsets.
 const LISTS: &[&str] = &[
     "/api/challenges",
     "/api/challenges?status=open",
@@ -41,26 +41,26 @@ const LISTS: &[&str] = &[
     "/api/challenges/psi?status=ended",
 ];
 
-/// Pages without offset.
+/// The pages without an offset.
 const PAGES: &[&str] = &["/api/stats"];
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "lists")]
 pub struct Options {
-    /// Sessions in the store [default: 1000000; 20000 if quick]
+    /// Number of sessions in the store [default: 1000000; 20000 if quick]
     #[arg(long, value_name = "N")]
     sessions: Option<u64>,
-    /// Share of them that is played to the end; one in a hundred more is active, the others are open
+    /// Share of ended sessions; 1 % are active, the rest are open
     #[arg(long, value_name = "0..0.9", default_value_t = 0.1)]
     ended_share: f64,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up, refuses, or answers with another page than asked for.
+/// If the server doesn't start, refuses, or answers with a wrong page.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let sessions = arguments.size(arguments.lists.sessions, 1_000_000, 20_000);
     let share = arguments.lists.ended_share;
@@ -74,8 +74,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let empty_start = first_answer(&arena)?;
     let fillers = arguments.crowd(FILLERS);
     let filling = Instant::now();
-    eprintln!("lists: creating {open} open sessions, playing {ended} games, leaving {active} active");
-    // Ended ones lie between open ones, as no real order of events would spare the server.
+    eprintln!("lists: creating {open} open sessions, playing {ended} games, starting {active} games");
+    // Ended sessions are mixed with open ones, since no real order of events is favorable to the server.
     create(fillers, &arena, open / 2)?;
     let round = fillers.play(&arena, Opposite::Arena, Until::Games(ended))?;
     report.faults("lists, games while filling", &round.faults);
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let expected = Expected { all: sessions, open, active, ended };
     measure_pages(report, &arena, expected)?;
 
-    eprintln!("lists: starting again");
+    eprintln!("lists: restarting");
     report.row(NAME, "start to first answer, empty store", ms(empty_start), "ms");
     let mut server = arena;
     let (mut orderly, mut stops, mut killed) = (Vec::new(), Vec::new(), Vec::new());
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         orderly.push(ms(first_answer(&server)?));
     }
     for _ in 0..arguments.rounds() {
-        // So that there is something to recover.
+        // This leaves data to recover.
         arguments.crowd(64).play(&server, Opposite::Arena, Until::Elapsed(arguments.round()? / 3))?;
         server.kill()?;
         server = folder.start()?;
@@ -142,7 +142,7 @@ fn create(fillers: Crowd, arena: &Server, sessions: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Time from the start of the process to its first 200.
+/// Returns the time from the start of the process to its first status 200.
 fn first_answer(server: &Server) -> anyhow::Result<Duration> {
     crew::alone(async {
         loop {
@@ -156,7 +156,7 @@ fn first_answer(server: &Server) -> anyhow::Result<Duration> {
     })
 }
 
-/// How many sessions of each status there are.
+/// The number of sessions by status.
 #[derive(Clone, Copy)]
 struct Expected {
     all: u64,
@@ -210,13 +210,13 @@ fn measure_pages(report: &mut Report, arena: &Server, expected: Expected) -> any
             let summary = ask(&mut connection, page).await?;
             measured(report, page.to_owned(), summary);
         }
-        let worst = worst.context("there is no page at all")?;
+        let worst = worst.context("no page was measured")?;
         report.row(NAME, "worst p99 of all pages", worst.p99_us / 1e3, "ms").goal(Goal::AtMost(10.0));
         Ok(())
     })
 }
 
-/// Whether a page holds what it should.
+/// Checks the contents of a page.
 async fn check_page(connection: &mut Connection, target: &str, total: u64, offset: u64) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Page {
@@ -226,7 +226,7 @@ async fn check_page(connection: &mut Connection, target: &str, total: u64, offse
     let body = connection.get(target).await?.ok(target)?;
     let page: Page = serde_json::from_slice(&body).with_context(|| format!("{target} isn't a page of sessions"))?;
     if page.total != total {
-        bail!("{target} speaks of {} sessions instead of {total}", page.total);
+        bail!("{target} reports a total of {} sessions instead of {total}", page.total);
     }
     let wanted = PAGE.min(total.saturating_sub(offset));
     ensure!(
@@ -237,7 +237,7 @@ async fn check_page(connection: &mut Connection, target: &str, total: u64, offse
     Ok(())
 }
 
-/// Asks for the same page again and again.
+/// Requests the same page repeatedly.
 pub async fn ask(connection: &mut Connection, target: &str) -> anyhow::Result<LatencySummary> {
     let mut latencies = Latencies::default();
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Matches between agents that answer at once, against a bare pipe to two children with messages of the same size, in turn; how
-//! long a match takes to begin; and whether anybody loses on time who shouldn't, or is caught late who should.
+//! Matches between fast agents, alternating with a plain pipe to two children with messages of the same size; the start
+//! time of a match; wrong forfeits under load; and the delay of right ones.
 
 use std::io::Write;
 use std::process::{Child, Command as Process, Stdio};
@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use arena_match::{
-    Agent, Confinement, Contest, Glance, Launcher, Limits, Plan, SandboxMode, Watch, cores, hold, stay_on,
+    Agent, Confinement, Glance, Launcher, Limits, MatchPlan, PlayedMatch, SandboxMode, Watch, cores, play_match,
+    stay_on,
 };
 use arena_model::{GameType, Seed, TimeLimits};
 use rustix::time::{ClockId, clock_gettime};
@@ -23,10 +24,11 @@ use crate::report::{Goal, Report};
 
 const NAME: &str = "matches";
 
-/// The name under which this binary is the launcher of agents.
+/// The argument that makes this binary the launcher of agents.
 pub const LAUNCH: &str = "launch-agent";
 
-/// Games, the epochs of a measurement, the share of the bare pipe and the microseconds of the runner's own CPU that are asked for.
+/// The games, the epochs of a measurement, and the goals: the share of the plain pipe, and the microseconds of the
+/// runner's CPU time.
 const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
     ("snake", 200_000, Some(60.0), 5.0),
     ("food_catcher", 50_000, Some(30.0), 30.0),
@@ -34,20 +36,20 @@ const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
     ("chess", 5_000, None, 20.0),
 ];
 
-/// How often the CPU clock is read, in epochs: it costs more than the other one.
+/// The interval of reading the CPU clock in epochs: it is slower than the other clock.
 const SAMPLE: u64 = 32;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "matches")]
 pub struct Options {
-    /// Exchanges in which nobody may lose on time, with every core busy [default: 1000000; 20000 if quick]
+    /// Exchanges without a forfeit while every core is busy [default: 1000000; 20000 if quick]
     #[arg(long)]
     exchanges: Option<u64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
 /// If no match can be played here.
@@ -60,12 +62,12 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     lateness(arguments, report)
 }
 
-/// What a match, or a bare pipe, did.
+/// The results of a match or a plain pipe.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(super) struct Pace {
-    /// Rounds a second.
+    /// The number of rounds per second.
     pub(super) rounds_per_s: f64,
-    /// CPU time of the calling thread for each round, in microseconds.
+    /// The CPU time of the calling thread per round, in microseconds.
     cpu_us: f64,
 }
 
@@ -77,7 +79,7 @@ fn measure(
     share: Option<f64>,
     cpu_us: f64,
 ) -> anyhow::Result<()> {
-    let game = arena_games::game(name).with_context(|| format!("there is no game {name}"))?;
+    let game = arena_games::game(name).with_context(|| format!("unknown game {name}"))?;
     let sizes = sizes(game)?;
     let (mut plain, mut recorded, mut pipes) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
@@ -111,7 +113,7 @@ fn measure(
     Ok(())
 }
 
-/// Runs on a thread of its own that stays on the last core.
+/// Runs a job on a new thread that stays on the last core.
 fn on_core<T: Send>(job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -125,7 +127,7 @@ fn on_core<T: Send>(job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::R
 }
 
 fn this_program() -> anyhow::Result<std::path::PathBuf> {
-    std::env::current_exe().context("this program can't be found")
+    std::env::current_exe().context("could not find this binary's own path")
 }
 
 fn agent(words: &[&str]) -> anyhow::Result<Agent> {
@@ -141,14 +143,14 @@ fn confinement(mode: SandboxMode) -> anyhow::Result<Confinement> {
     Ok(Confinement { launcher, mode, limits: Limits::default(), expose, private, public_only: false })
 }
 
-/// Looks at the clocks while a match is played.
+/// Reads the clocks during a match.
 #[derive(Default)]
 struct Stopwatch {
-    /// When the first epoch began, and the CPU time then.
+    /// The start time of the first epoch, and the CPU time at that moment.
     first: Option<(Instant, Duration)>,
-    /// The same of the last epoch that was sampled, and which that was.
+    /// The time, CPU time and number of the last sampled epoch.
     last: Option<(Instant, Duration, u64)>,
-    /// When the last epoch of all began.
+    /// The start time of the last epoch.
     begun: Option<Instant>,
     epoch: u64,
 }
@@ -158,7 +160,7 @@ impl Watch for Stopwatch {
         let now = Instant::now();
         self.begun = Some(now);
         self.epoch = glance.epoch;
-        // What is written and read for the first time is another matter, and so is what agents work out at their first state.
+        // The first messages are excluded, and so is the agents' preparation at their first state.
         if glance.epoch == SAMPLE {
             self.first = Some((now, cpu()));
         } else if glance.epoch.is_multiple_of(SAMPLE) {
@@ -173,7 +175,7 @@ impl Stopwatch {
     }
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 fn cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -187,20 +189,20 @@ fn held(
     agents: [&Agent; 2],
     replay: Option<&mut (dyn Write + Send)>,
     watch: &mut Stopwatch,
-) -> anyhow::Result<Contest> {
+) -> anyhow::Result<PlayedMatch> {
     let confinement = confinement(SandboxMode::On)?;
     let seed = Seed::from_number(seed);
-    let plan = Plan { game, options, seed, limits, agents: agents.to_vec(), confinement: &confinement };
-    Ok(hold(&plan, replay, Some(watch), &AtomicBool::new(false))?)
+    let plan = MatchPlan { game, options, seed, limits, agents: agents.to_vec(), confinement: &confinement };
+    Ok(play_match(&plan, replay, Some(watch), &AtomicBool::new(false))?)
 }
 
-/// The usual options of a game, but with so many epochs.
+/// Returns the default options of a game with this number of epochs.
 fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
     // A game of chess ends by itself.
     if game.name == "chess" { Map::new() } else { Map::from_iter([("n_epochs".to_owned(), json!(epochs))]) }
 }
 
-/// Plays matches until so many epochs are played.
+/// Plays matches until this number of epochs has been played.
 ///
 /// # Errors
 /// If no match can be played here, or an agent is disqualified.
@@ -213,7 +215,7 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
         let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
         let contest = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
         if contest.result.seats.iter().any(|seat| seat.verdict.is_some()) {
-            bail!("an agent that answers at once was disqualified: {:?}", contest.result);
+            bail!("a fast agent was disqualified: {:?}", contest.result);
         }
         if let (Some((first, first_cpu)), Some((last, last_cpu, _))) = (watch.first, watch.last) {
             played += watch.epochs();
@@ -224,13 +226,13 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
             break;
         }
         if seed > 500 {
-            bail!("{}: the quick agents don't last, {played} epochs in {seed} matches", game.name);
+            bail!("{}: the matches of the quick agents are too short, {played} epochs in {seed} matches", game.name);
         }
     }
     Ok(Pace { rounds_per_s: played as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / played as f64 })
 }
 
-/// The size of a message and of an answer, in bytes, in the middle of a match.
+/// Returns the sizes of a message and of an answer in bytes, in the middle of a match.
 fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     let agent = agent(&[game.name])?;
     let longest = Arc::new(Mutex::new(Vec::<usize>::new()));
@@ -245,7 +247,7 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     }
     let confinement = confinement(SandboxMode::On)?;
     let options = options(game, 1000);
-    let plan = Plan {
+    let plan = MatchPlan {
         game,
         options: &options,
         seed: Seed::from_number(0),
@@ -253,10 +255,10 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
         agents: vec![&agent, &agent],
         confinement: &confinement,
     };
-    hold(&plan, None, Some(&mut Sizes(longest.clone())), &AtomicBool::new(false))?;
+    play_match(&plan, None, Some(&mut Sizes(longest.clone())), &AtomicBool::new(false))?;
     let sizes = longest.lock().unwrap_or_else(PoisonError::into_inner);
     let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
-    // Twice the state, as the usual dialect has it, with the agent's bank and the keys around them.
+    // Twice the state, as in the usual dialect, with the agent's bank and the keys around them.
     let message = 2 * (mean + r#","remaining_overage_ms":20000"#.len()) + r#"{"world_state":{},}"#.len() + 1;
     let actions = match game.name {
         "snake" | "chess" => r#"[{"action":"move","move":"RIGHT"}]"#,
@@ -265,8 +267,8 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     Ok((message, r#"{"actions":,"agent_id":"00000000-0000-4000-8000-000000000000"}"#.len() + actions.len() + 1))
 }
 
-/// Exchanges messages of these sizes with two children, and does nothing else. As in a match, each exchange asks all who move: one
-/// in games of turns.
+/// Exchanges messages of these sizes with two children, and does nothing else. As in a match, an exchange includes all
+/// agents to move: one in turn-based games.
 fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds: u64) -> anyhow::Result<Pace> {
     let child = || -> anyhow::Result<Child> {
         let mut child = Process::new(this_program()?);
@@ -293,7 +295,7 @@ fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds:
             while end == 0 || buffer[end - 1] != b'\n' {
                 let read = rustix::io::read(output, &mut buffer[end..])?;
                 if read == 0 {
-                    bail!("child {at} has gone");
+                    bail!("child {at} has ended");
                 }
                 end += read;
             }
@@ -315,7 +317,7 @@ fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds:
     Ok(Pace { rounds_per_s: rounds as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / rounds as f64 })
 }
 
-/// From nothing to the first epoch, and a whole match of two epochs, in the sandbox and without.
+/// Measures the time to the first epoch, and a whole match of two epochs, with and without the sandbox.
 fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let matches = if arguments.quick { 20 } else { 200 };
     let once = |mode: SandboxMode, seed: u64| -> anyhow::Result<(f64, f64)> {
@@ -324,10 +326,10 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let options = Map::from_iter([("n_epochs".to_owned(), json!(2))]);
         let seed = Seed::from_number(seed);
         let agents = vec![&agent, &agent];
-        let plan = Plan { game, options: &options, seed, limits: game.limits, agents, confinement: &confinement };
+        let plan = MatchPlan { game, options: &options, seed, limits: game.limits, agents, confinement: &confinement };
         let mut watch = Stopwatch::default();
         let start = Instant::now();
-        hold(&plan, None, Some(&mut watch), &AtomicBool::new(false))?;
+        play_match(&plan, None, Some(&mut watch), &AtomicBool::new(false))?;
         let first = watch.begun.context("no epoch")?;
         Ok(((first - start).as_secs_f64() * 1e3, start.elapsed().as_secs_f64() * 1e3))
     };
@@ -342,17 +344,17 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .row(NAME, "what the sandbox adds to a match's start, two agents", sandbox, "ms")
         .goal(Goal::AtMost(10.0))
         .note(format!(
-            "to the second epoch {:.1} ms with it, {:.1} ms without",
+            "to the second epoch: {:.1} ms with sandbox, {:.1} ms without",
             mid(&confined, |t| t.0),
             mid(&free, |t| t.0)
         ));
     report
         .row(NAME, "a whole match of two epochs", mid(&confined, |t| t.1), "ms")
-        .note(format!("without the sandbox {:.1} ms; one after another on one core", mid(&free, |t| t.1)));
+        .note(format!("without the sandbox {:.1} ms; in sequence on one core", mid(&free, |t| t.1)));
     Ok(())
 }
 
-/// A million exchanges while every core has more to do than it can: nobody may lose on time.
+/// Plays a million exchanges while every core is overloaded: no agent may lose on time.
 fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let exchanges = arguments.size(arguments.matches.exchanges, 1_000_000, 20_000);
     let stop = AtomicBool::new(false);
@@ -370,7 +372,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let played = (|| {
             let game = arena_games::game("snake").context("no snake")?;
             let agent = agent(&["snake"])?;
-            // The shortest limits of any game.
+            // The shortest limits of all games.
             let limits = TimeLimits { step_ms: 200, bank_ms: 2000 };
             for seed in 0.. {
                 if done >= exchanges {
@@ -394,7 +396,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Notes when it was written to last: the line of the forfeit is.
+/// Records the time of the last write, which is the line about the forfeit.
 struct LastWrite(Arc<Mutex<Option<Instant>>>);
 
 impl Write for LastWrite {
@@ -408,7 +410,7 @@ impl Write for LastWrite {
     }
 }
 
-/// How long after its deadline an agent that falls silent is disqualified.
+/// Measures the time from the deadline of a silent agent to its disqualification.
 fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let limits = TimeLimits { step_ms: 50, bank_ms: 50 };
     let mut late_ms = Vec::new();
@@ -427,7 +429,7 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         late_ms.push((written - asked).as_secs_f64() * 1e3 - (limits.step_ms + limits.bank_ms) as f64);
     }
     late_ms.sort_by(f64::total_cmp);
-    let worst = late_ms.last().copied().context("nobody fell silent")?;
+    let worst = late_ms.last().copied().context("no agent fell silent")?;
     report
         .row(NAME, "a true forfeit on time is called, at the latest", worst, "ms")
         .goal(Goal::AtMost(5.0))

@@ -1,4 +1,4 @@
-//! What MCP costs: the same reads and writes as REST calls and as tool calls, in turn.
+//! The cost of MCP: the same reads and writes, alternating between REST calls and tool calls.
 
 use serde_json::json;
 
@@ -13,29 +13,28 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "mcp";
 
-/// Connections that call.
 const CONNECTIONS: usize = 16;
 
-/// A call by either way.
+/// A call in both forms.
 #[derive(Clone)]
 struct Call {
     what: &'static str,
-    /// REST: target, and body if it is a POST.
+    /// REST: the target, and the body of a POST.
     rest: (String, Option<String>),
-    /// MCP: endpoint and body.
+    /// MCP: the endpoint and the body.
     mcp: (&'static str, String),
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up or refuses.
+/// If the server doesn't start or refuses.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let calls = arguments.size(None, 20_000, 2_000);
     for call in prepare(&arena)? {
-        // Writes wait for the disk, so fewer of them take as long.
+        // Writes wait for the disk, so a smaller number takes as long.
         let calls = if call.rest.1.is_some() { calls / 4 } else { calls };
         measure(arguments, report, &arena, &call, calls)?;
     }
@@ -43,7 +42,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A game with something to read, and the calls of one of its players.
+/// Creates a game with messages to read, and returns the calls of one of its players.
 fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
     crew::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
@@ -88,7 +87,7 @@ fn measure(arguments: &Arguments, report: &mut Report, arena: &Server, call: &Ca
             Ok(())
         })
     };
-    // To warm up.
+    // A warm-up.
     rest()?;
     mcp()?;
     let (mut by_rest, mut by_mcp): (Vec<Spent>, Vec<Spent>) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The server's memory: when idle, after many games have ended, and per open session; and the size of the binary.
+//! The server's memory: idle, after many games have ended, and per open session; and the size of the binary.
 
 use std::fs;
 use std::thread;
@@ -16,34 +16,33 @@ use crate::usage::Usage;
 
 const NAME: &str = "memory";
 
-/// Connections that play and create.
 const CONNECTIONS: usize = 64;
 
-/// What counts as flat: 8 MiB after a million ended games.
+/// The limit for constant memory: 8 MiB after a million ended games.
 const FLAT_KIB_PER_THOUSAND: f64 = 8.0;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "memory")]
 pub struct Options {
-    /// Games that are played to the end [default: 100000; 6000 if quick]
+    /// Number of games to play to the end [default: 100000; 6000 if quick]
     #[arg(long, value_name = "N")]
     memory_games: Option<u64>,
-    /// Sessions that stay open [default: 100000; 20000 if quick]
+    /// Number of sessions that stay open [default: 100000; 20000 if quick]
     #[arg(long, value_name = "N")]
     memory_sessions: Option<u64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up or refuses.
+/// If the server doesn't start or refuses.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(arguments.memory.memory_games, 100_000, 6_000).max(20);
     let sessions = arguments.size(arguments.memory.memory_sessions, 100_000, 20_000).max(20);
     let crowd = arguments.crowd(CONNECTIONS);
-    let binary = fs::metadata(arguments.arena()).context("could not look at the arena's binary")?.len();
+    let binary = fs::metadata(arguments.arena()).context("could not read the size of the arena's binary")?.len();
 
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
@@ -54,7 +53,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         ensure!(round.games == games, "only {} of {games} games were played to the end", round.games);
         settled(&arena)
     };
-    // Caches fill and the allocator takes what it needs; growth is looked for after that, in the second half.
+    // Caches and the allocator fill first; growth is measured in the second half.
     let first_half = play(games / 2)?;
     let second_half = play(games - games / 2)?;
     arena.terminate()?;
@@ -73,12 +72,12 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
     let grown = |from: Usage, to: Usage, count: u64| (to.rss_kib as f64 - from.rss_kib as f64) / count as f64;
     report.row(NAME, "idle, after the start", mib(idle.rss_kib), "MiB").goal(Goal::AtMost(40.0)).note(format!(
-        "{:.1} MiB of it anonymous; {} threads",
+        "{:.1} MiB anonymous; {} threads",
         mib(idle.anon_kib),
         idle.threads
     ));
     report.row(NAME, format!("after {games} games have ended"), mib(second_half.rss_kib), "MiB").note(format!(
-        "{:.1} MiB of it anonymous; half-way {:.1} MiB",
+        "{:.1} MiB anonymous; half-way {:.1} MiB",
         mib(second_half.anon_kib),
         mib(first_half.rss_kib)
     ));
@@ -90,12 +89,12 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             "KiB",
         )
         .goal(Goal::AtMost(FLAT_KIB_PER_THOUSAND))
-        .note("\"flat\" is taken as 8 MiB after a million games");
+        .note("the goal is 8 MiB after a million games");
     report.row(NAME, "growth per 1,000 ended games, since the start", grown(idle, second_half, games) * 1e3, "KiB");
     report
         .row(NAME, format!("per open session, {sessions} of them"), grown(warm, full, sessions), "KiB")
         .goal(Goal::AtMost(2.0))
-        .note(format!("{:.1} MiB in all", mib(full.rss_kib)));
+        .note(format!("{:.1} MiB in total", mib(full.rss_kib)));
     report.row(NAME, "binary", binary as f64 / f64::from(1 << 20), "MiB").goal(Goal::AtMost(30.0));
     let readings = [idle, first_half, second_half, warm, full]
         .map(|usage| json!({ "rss_kib": usage.rss_kib, "anon_kib": usage.anon_kib }));
@@ -107,7 +106,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// A reading after a second of rest, in which connections are closed and memory is given back.
+/// Reads the usage after a second of rest, in which connections close and memory is released.
 fn settled(arena: &Server) -> anyhow::Result<Usage> {
     thread::sleep(Duration::from_secs(1));
     arena.usage()

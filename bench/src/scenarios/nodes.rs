@@ -1,5 +1,5 @@
-//! Several nodes on one database: whole games on one node and on two, with SQLite as what there is to compare; and how long a message
-//! takes from one node to a watcher at another. Starts a Postgres and a NATS of its own.
+//! Several nodes on one database: whole games on one node and on two, compared with SQLite; and the time of a message
+//! from one node to a subscriber on another. Starts its own Postgres and NATS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,34 +25,34 @@ use crate::usage::Usage;
 
 const NAME: &str = "nodes";
 
-/// 5 times what the reference server plays in memory on the machine of `crates.md`; with its database it can't play more.
+/// 5 times the games of the reference server in memory on the machine of `crates.md`; it is slower with its database.
 const GAMES_PER_SECOND: f64 = 1_050.0;
 
-/// Sessions in which is spoken at the same time, each with a watcher.
+/// The number of sessions with concurrent chats, each with a subscriber.
 const SESSIONS: usize = 16;
 
-/// Connections that speak: enough that none waits for the one before.
+/// The number of connections that send messages: enough that no message waits for the one before.
 const SPEAKERS: usize = 64;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "nodes")]
 pub struct Options {
-    /// Connections that play
+    /// Number of connections that play
     #[arg(long, value_name = "N", default_value_t = 64)]
     nodes_connections: usize,
-    /// Messages per second at one node, watched at another
+    /// Messages per second on one node, with subscribers on another
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     nodes_rate: u64,
-    /// Seconds for which is spoken [default: 20; 3 if quick]
+    /// Duration of the chats in seconds [default: 20; 3 if quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     nodes_seconds: Option<u64>,
 }
 
-/// What makes an arena one of several nodes.
+/// Returns the environment variables that make an arena one of several nodes.
 pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String); 4] {
-    // Nodes have to agree on both; nobody else gets at these.
+    // Nodes must agree on both; only this process has access to them.
     let secret = "0123456789abcdef".repeat(4);
     [
         ("DATABASE_URL", database_url.to_owned()),
@@ -62,20 +62,20 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
     ]
 }
 
-/// A set of nodes that games are played on.
+/// A set of nodes for games.
 struct Setting<'a> {
     what: &'static str,
-    /// The nodes that the seats of a game talk to; connections take these in turn.
+    /// The nodes of a game's seats; connections take these in turn.
     tables: Vec<Vec<&'a Server>>,
     rounds: Vec<Round>,
-    /// What the database used per game, in microseconds.
+    /// The CPU time of the database per game, in microseconds.
     database_us: Vec<f64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up or ends.
+/// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
     check_binary(&arguments.arena())?;
@@ -100,7 +100,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (length, rounds) = (arguments.round()?, arguments.rounds());
     for number in 0..=rounds {
         for setting in &mut settings {
-            // The first isn't measured.
+            // The first round is a warm-up.
             let until = Until::Elapsed(if number == 0 { length / 5 } else { length });
             eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
             let before = Usage::cpu_of_family(postgres.pid())?;
@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     report
         .row(NAME, "the only node on Postgres: games/s", only, "")
         .goal(Goal::AtLeast(GAMES_PER_SECOND))
-        .note("goal: 5 × the peer's 210 in memory, as observed when the goals were set; with Postgres it plays fewer");
+        .note("goal: 5 × the peer's 210 in memory, as observed when the goals were set; with Postgres it is slower");
     report.row(NAME, "the only node on Postgres, of SQLite's games/s", against(exclusive_one, sqlite), "%");
     report.row(NAME, "one of several, of the only node's games/s", against(one, exclusive_one), "%");
     report.row(NAME, "two nodes, of one's games/s", against(two, one), "%").goal(Goal::AtLeast(100.0));
@@ -160,13 +160,13 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Somebody who speaks, or watches.
+/// A sender or a subscriber.
 enum Guest {
     Speaker(Connection),
     Watcher(Box<EventStream>),
 }
 
-/// Speaks in sessions at one server, and watches them at the other: how long messages take.
+/// Sends messages in sessions on one server, and measures their time to subscribers on the other.
 fn listen(
     arguments: &Arguments,
     spoken: &Server,
@@ -183,7 +183,7 @@ fn listen(
         }
         Ok(sessions)
     })?;
-    // Each session hears as many.
+    // The same number in each session.
     let each = messages / SESSIONS as u64;
     let messages = each * SESSIONS as u64;
     let (postmark, spoken_so_far) = (Postmark::new(), Arc::new(AtomicU64::new(0)));

@@ -1,5 +1,5 @@
-//! Sessions with each option at its least and its greatest value, as anybody may create them: the CPU that one costs until all
-//! seats are taken. What a challenge can cost at most is bounded by its options.
+//! Sessions with the smallest and the largest value of each option that a client may choose: the CPU time until all
+//! seats are taken. A challenge's options limit its cost.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
@@ -12,10 +12,10 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "options";
 
-/// Most milliseconds of CPU that a session may cost.
+/// The limit on CPU time per session, in milliseconds.
 const GOAL_MS: f64 = 20.0;
 
-/// Values that are extreme only together.
+/// Returns values that are extreme in combination only.
 fn together(challenge: &str) -> Vec<Value> {
     match challenge {
         "psi" => vec![
@@ -30,10 +30,10 @@ fn together(challenge: &str) -> Vec<Value> {
     }
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up.
+/// If the server doesn't start.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         choices.extend(together(challenge));
         let mut measured = Vec::new();
         for options in choices {
-            // A value may be out of the question by itself.
+            // A single extreme value may be invalid.
             if let Some(ms) = cost(&arena, challenge, &options, sessions)? {
                 measured.push((ms, options));
             }
@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Milliseconds of CPU of a session until all seats are taken; nothing if it can't be had with these options.
+/// Returns the milliseconds of CPU time of a session until all seats are taken; nothing if these options are refused.
 fn cost(arena: &Server, challenge: &str, options: &Value, sessions: usize) -> anyhow::Result<Option<f64>> {
     crew::alone(async {
         let mut connection = Connection::open(arena.address()).await?;

@@ -1,6 +1,6 @@
-//! Whole PSI games at a given rate, whether or not the server keeps up: an open loop. A game's first latency counts from
-//! the moment at which the game was meant to start, so that waiting for a slow server is part of it (no coordinated
-//! omission); each later one counts from the answer before, since that is when a player knows what to do next.
+//! Whole PSI games at a fixed rate, even if the server can't keep up: an open loop. The first latency of a game counts
+//! from the game's intended start, so it includes the wait for a slow server (no coordinated omission). Each later one
+//! counts from the preceding answer, because a player needs it for its next request.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,10 +23,10 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "paced";
 
-/// A rate counts as reached from this share on: the last games end a little after the last intended start.
+/// The share of a rate that counts as reached: the last games end shortly after the last intended start.
 const REACHED: f64 = 0.98;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "paced")]
@@ -34,18 +34,18 @@ pub struct Options {
     /// Games started per second
     #[arg(long, value_name = "GAMES/S", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     rate: u64,
-    /// Seconds for which games are started [default: 20; 3 if quick]
+    /// Duration in seconds [default: 20; 3 if quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     paced_seconds: Option<u64>,
-    /// Connections that are ready to play; games beyond them wait, and their waiting counts
+    /// Number of connections; further games wait, and their wait counts
     #[arg(long, value_name = "N", default_value_t = 256)]
     paced_connections: usize,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up or ends.
+/// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { rate, paced_seconds, paced_connections } = arguments.paced;
     let games = rate * arguments.size(paced_seconds, 20, 3);
@@ -54,7 +54,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let arena = folder.start()?;
     let ceiling = Server::start_ceiling(&arguments.work())?;
     crowd.play(&arena, Opposite::Arena, Until::Elapsed(arguments.round()? / 5))?;
-    // The ceiling's latencies are what this client and this machine add by themselves.
+    // The ceiling's latencies are the contribution of this client and this machine.
     let of_ceiling = play(crowd, &ceiling, Opposite::Ceiling, rate, games)?;
     let of_arena = play(crowd, &arena, Opposite::Arena, rate, games)?;
     arena.terminate()?;
@@ -91,23 +91,22 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What came of games at a rate.
+/// The results of games at a rate.
 pub struct Paced {
-    /// Games that were played to the end, and found right.
+    /// The number of completed and correct games.
     pub games: u64,
-    /// Latencies of their steps.
+    /// The latencies of their steps.
     pub latencies: StepLatencies,
     whole: Latencies,
     metronome: Latencies,
-    /// What went wrong.
     pub faults: Faults,
     spent: Spent,
 }
 
-/// Plays so many games, of which `rate` begin each second.
+/// Plays `games` games, of which `rate` start each second.
 ///
 /// # Errors
-/// If the server can't be reached at all; games that go wrong are counted.
+/// If the server can't be reached at all; failed games are counted.
 pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
     let address = server.address();
     let agenda = Arc::new(Agenda::default());

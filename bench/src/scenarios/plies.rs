@@ -1,5 +1,5 @@
-//! Chess between two bots that answer at once: in a session of a real server, each seated by an `arena play` of its own, and in
-//! turn with that the same bots in a match. What a ply costs more in a session is what the goal speaks of.
+//! Chess between two fast bots: in a session of a real server, each with its own `arena play`, alternating with a match
+//! between the same bots. The goal is the additional time of a ply in a session.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -21,32 +21,32 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "plies";
 
-/// Plies at the beginning that aren't counted: connections are opened and caches filled in them.
+/// The number of uncounted plies at the start: they open connections and fill caches.
 const WARM_UP: u64 = 8;
 
-/// Plies of each measurement in matches, which are so much faster.
+/// The number of plies of each measurement in matches, which are much faster.
 const MATCH_PLIES: u64 = 2_000;
 
-/// How long a game in a session may take.
+/// The time limit for a game in a session.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "plies")]
 pub struct Options {
-    /// Games of chess in sessions, each in turn with matches [default: 20; 3 if quick]
+    /// Number of chess games in sessions, alternating with matches [default: 20; 3 if quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     plies_games: Option<u64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up, or a game isn't played to its end.
+/// If the server doesn't start, or a game isn't played to its end.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(arguments.plies.plies_games, 20, 3);
-    let chess = arena_games::game("chess").context("there is no chess")?;
+    let chess = arena_games::game("chess").context("unknown game chess")?;
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let server = folder.start()?;
     let (mut sessions, mut in_matches) = (Vec::new(), Vec::new());
@@ -79,18 +79,18 @@ struct Game {
     ms_per_ply: f64,
 }
 
-/// Plays one game in a session, and reads from the operator's channel how long it took: undisturbed, and by one clock.
+/// Plays one game in a session, and computes its pace from the operator's channel: undisturbed, and on one clock.
 fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
     let address = server.address();
     let opened =
         alone(async move { psi::create_of("chess", &mut Connection::open(address).await?, Opposite::Arena).await })?;
-    let program = std::env::current_exe().context("this program can't be found")?;
+    let program = std::env::current_exe().context("could not find this binary's own path")?;
     let mut players = Vec::new();
     for invite in &opened.invites {
         let mut command = Command::new(arguments.arena());
         command.args(["--url", &format!("http://{address}"), "play", "--json", invite, "--"]);
         command.arg(&program).args([QUICK_AGENT, "chess"]);
-        // What it prints is as little as a pipe holds.
+        // Its output fits into a pipe.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         players.push(Player(command.spawn().context("`arena play` didn't start")?));
     }
@@ -106,31 +106,32 @@ fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
     pace(&messages)
 }
 
-/// How long a ply took in a game whose channel says so.
+/// Returns the time per ply of a game, from its channel.
 fn pace(messages: &[u8]) -> anyhow::Result<Game> {
-    let Messages { messages, .. } = serde_json::from_slice(messages).context("the channel isn't one")?;
+    let Messages { messages, .. } =
+        serde_json::from_slice(messages).context("the channel is not a list of messages")?;
     let mut begun = BTreeMap::new();
     for message in messages.iter().filter(|message| message.from == "operator") {
         let Ok(said) = serde_json::from_str::<Value>(&message.content) else { continue };
-        ensure!(said["disqualified"].is_null(), "a bot that answers at once was disqualified: {}", message.content);
+        ensure!(said["disqualified"].is_null(), "a fast bot was disqualified: {}", message.content);
         if let Some(epoch) = said["world_state"]["epoch"].as_u64() {
             begun.entry(epoch).or_insert(message.timestamp.0);
         }
     }
     ensure!(messages.iter().any(|message| message.content.starts_with("Game ended.")), "a game didn't end");
-    let first = begun.get(&WARM_UP).context("a game ended before it was warm")?;
+    let first = begun.get(&WARM_UP).context("a game ended during the warm-up")?;
     let (last, end) = begun.last_key_value().context("a game without states")?;
-    ensure!(*last >= 2 * WARM_UP, "a game of {last} plies is too short to be measured");
+    ensure!(*last >= 2 * WARM_UP, "a game of {last} plies is too short for a measurement");
     Ok(Game { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
 }
 
-/// A process of `arena play`, which ends with this value.
+/// A process of `arena play`, killed when dropped.
 struct Player(Child);
 
 impl Player {
     fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let status = loop {
-            match self.0.try_wait().context("`arena play` can't be waited for")? {
+            match self.0.try_wait().context("could not wait for `arena play`")? {
                 Some(status) => break status,
                 None => ensure!(Instant::now() < until, "a game took longer than {} s", LIMIT.as_secs()),
             }
@@ -138,7 +139,7 @@ impl Player {
         };
         let mut said = String::new();
         if let Some(stderr) = &mut self.0.stderr {
-            std::io::Read::read_to_string(stderr, &mut said).context("what `arena play` says can't be read")?;
+            std::io::Read::read_to_string(stderr, &mut said).context("could not read the output of `arena play`")?;
         }
         ensure!(status.success(), "`arena play` ended with {status}: {}", said.trim());
         Ok(())
@@ -147,7 +148,7 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        // Already gone after `wait`; then both do nothing.
+        // After `wait` the process has ended; then both do nothing.
         self.0.kill().ok();
         self.0.wait().ok();
     }

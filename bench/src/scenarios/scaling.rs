@@ -1,5 +1,6 @@
-//! What a node and a database cost, fitted to measurements on this machine; how well a simulation with these costs foretells what
-//! was measured, fitted or not; and what it foretells of sizes that don't fit one machine. `docs/scaling.md` tells what follows.
+//! The costs of a node and a database, fitted to measurements on this machine; the accuracy of a simulation with these
+//! costs, for fitted and other measurements; and its predictions for sizes beyond one machine. `docs/scaling.md`
+//! explains the results.
 
 mod fit;
 mod measured;
@@ -23,41 +24,41 @@ use crate::simulation::{Costs, Layout, Load, Outcome, Plan, READS, Store, WRITES
 
 const NAME: &str = "scaling";
 
-/// Connections at which games are measured, to fit costs to.
+/// The numbers of connections for the measurements that costs are fitted to.
 const FITTED: [usize; 5] = [1, 4, 16, 64, 256];
 
-/// Connections at which games are measured to see whether the costs hold there too.
+/// The numbers of connections for the measurements that test the fitted costs.
 const FORETOLD: [usize; 3] = [8, 32, 128];
 
-/// Connections at which reads are measured alone: so many that looks are rare.
+/// The number of connections for reads alone: high enough that looks are rare.
 const READING: usize = 64;
 
-/// Games that are simulated for each of them while costs are sought, and for what is told.
+/// The numbers of simulated games: for each step of the fit, and for the results.
 const GAMES: [u64; 2] = [500, 20_000];
 
-/// How many nodes a cluster may have.
+/// The numbers of nodes of a cluster.
 const NODES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// Cores of a cluster's nodes, and of its database.
+/// The cores of each of a cluster's nodes, and of its database.
 const NODE_CORES: usize = 4;
 const DATABASE_CORES: [usize; 5] = [4, 8, 16, 32, 64];
 
-/// How many nodes are enough to find what else is scarce.
+/// The number of nodes that is enough to find the other bottlenecks.
 const MANY: usize = 16;
 
-/// What a disk may take to make a batch durable, in microseconds.
+/// The times of a disk to make a batch durable, in microseconds.
 const SYNCS: [f64; 3] = [100.0, 500.0, 2_000.0];
 
-/// How long a message between two machines of one data centre is on its way, in microseconds.
+/// The time of a message between two machines of one data center, in microseconds.
 const WAY: f64 = 125.0;
 
-/// Sessions that a cluster shall begin per second, each of which is a game that is played to its end.
+/// The target rate of a cluster: sessions per second, each a game that is played to its end.
 const WANTED: f64 = 10_000.0;
 
-/// Milliseconds within which 99 of 100 of a cluster's requests shall be answered.
+/// The target p99 of a cluster's requests, in milliseconds.
 const IN_TIME: f64 = 20.0;
 
-/// Where costs are looked for first. What they are doesn't matter, as long as it isn't nothing.
+/// The start of the fit. Any nonzero values will do.
 const START: Costs = Costs {
     client: 15.0,
     read: 15.0,
@@ -78,39 +79,39 @@ const START: Costs = Costs {
 #[group(skip)]
 #[command(next_help_heading = "scaling")]
 pub struct Options {
-    /// The report of an earlier run as JSON: fits to what was measured there, and measures nothing
+    /// JSON report of an earlier run: fit to its measurements, and measure nothing
     #[arg(long, value_name = "FILE")]
     scaling_from: Option<PathBuf>,
 }
 
-/// All that was measured.
+/// All measurements.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     cores: usize,
-    /// Which share of a batch's work in the database is done in the order of the journal.
+    /// The share of a batch's work in the database that is done in the order of the journal.
     ordered: f64,
     subjects: Vec<Measurements>,
 }
 
-/// What was measured of a subject.
+/// The measurements of a subject.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measurements {
     what: String,
     nodes: usize,
-    /// All that have the same name here have their costs in common.
+    /// The name of its costs; subjects with the same name share their costs.
     costs: String,
     /// Reads alone.
     reads: Vec<Point>,
-    /// Games, round after round.
+    /// Games, by round.
     games: Vec<Point>,
-    /// Games that came by themselves, at half of what it can do; only of a single node.
+    /// Games at a fixed rate, half of the maximum; for a single node only.
     paced: Option<Paced>,
 }
 
-/// Measures, fits and foretells.
+/// Measures, fits and predicts.
 ///
 /// # Errors
-/// If a server doesn't come up or ends, or the report that is to be read can't be.
+/// If a server doesn't start or ends, or the given report can't be read.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let measured = match &arguments.scaling.scaling_from {
         Some(path) => read(path)?,
@@ -140,15 +141,15 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an earlier run has measured.
+/// Reads the measurements of an earlier run.
 fn read(path: &Path) -> anyhow::Result<Measured> {
     let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
     let mut whole: Value =
-        serde_json::from_str(&text).with_context(|| format!("{} isn't the report of a bench", path.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is not a report of arena-bench", path.display()))?;
     let measured = whole["details"][NAME]["measured"].take();
-    ensure!(!measured.is_null(), "{} holds no measurements of this scenario", path.display());
+    ensure!(!measured.is_null(), "{} contains no measurements of this scenario", path.display());
     serde_json::from_value(measured)
-        .with_context(|| format!("the measurements in {} are of another kind", path.display()))
+        .with_context(|| format!("the measurements in {} have another format", path.display()))
 }
 
 fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measured> {
@@ -198,7 +199,7 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
             measurements.reads.push(subject.read(arguments, READING)?);
         }
         for connections in FITTED.into_iter().chain(FORETOLD) {
-            // In turn, so that all see the same machine.
+            // In turn, so that the state of the machine is the same for all.
             for ((what, _, subject), measurements) in subjects.iter().zip(&mut all) {
                 eprintln!("scaling: {what}, {}, round {round} of {rounds}", on(connections));
                 let (point, faults) = subject.play(arguments, connections)?;
@@ -218,13 +219,13 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
     for server in two.into_iter().chain([one, only, embedded]) {
         server.terminate()?;
     }
-    eprintln!("scaling: what is done in the order of the journal");
+    eprintln!("scaling: the share of work in the order of the journal");
     let ordered = measure_order(arguments, &mut postgres, &nats, &folder()?)?;
     Ok(Measured { cores: machine.cores, ordered, subjects: all })
 }
 
 impl Measurements {
-    /// The middle one of the rounds with so many connections.
+    /// Returns the median round with this number of connections.
     fn at(&self, connections: usize) -> Point {
         let mut rounds: Vec<Point> =
             self.games.iter().copied().filter(|point| point.connections == connections).collect();
@@ -244,7 +245,7 @@ impl Measurements {
 }
 
 impl Measured {
-    /// A subject with these costs, and one player.
+    /// Returns the plan of a subject with these costs and one player.
     fn plan(&self, subject: &Measurements, costs: Costs) -> Plan {
         Plan {
             costs,
@@ -256,19 +257,20 @@ impl Measured {
         }
     }
 
-    /// Which share of the writes looks first: what is beyond the reads, where one player is alone and nobody else writes.
+    /// Returns the share of writes that look at the journal first: the looks beyond those of reads, with one player and
+    /// no other writes.
     fn writes_look(&self) -> f64 {
         let alone = self.subjects.iter().find(|subject| subject.nodes == 1 && subject.store() == Store::Shared);
         let alone = alone.map(|subject| subject.at(1)).unwrap_or_default();
         let share = (alone.looks / alone.games.max(1.0) - READS) / WRITES;
-        // There are looks that nobody has asked for, once a second.
+        // The node also looks once a second without a request.
         (share.clamp(0.0, 1.0) * 10.0).round() / 10.0
     }
 
-    /// What was measured, as what is to be simulated.
+    /// Returns the measurement to be simulated.
     fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Seen {
         let point = subject.at(connections);
-        // A disk isn't always equally fast, above all one that is shared.
+        // The speed of a disk varies, especially of a shared one.
         let plan = self.plan(subject, Costs { flush: point.sync_us(), ..costs });
         let each = |all: f64| all / point.games.max(1.0);
         Seen {
@@ -282,7 +284,7 @@ impl Measured {
         }
     }
 
-    /// The costs that these have in common.
+    /// Fits the costs that these subjects share.
     fn fitted(&self, subjects: &[&Measurements]) -> Costs {
         let of_reads = |value: fn(&Point) -> f64| {
             median(subjects.iter().flat_map(|subject| &subject.reads).map(|point| value(point) / point.requests))
@@ -316,7 +318,7 @@ impl Measured {
         fit(&seen, start, &free, GAMES[0])
     }
 
-    /// Simulates what was measured.
+    /// Simulates the measurements.
     fn compare(&self, report: &mut Report, subject: &Measurements, costs: Costs) {
         let what = &subject.what;
         let kinds = [("", &FITTED[..]), (", not fitted", &FORETOLD[..])];
@@ -330,7 +332,7 @@ impl Measured {
                 ("looks", 2, told.looks, looks),
                 ("batches", 2, told.batches, batches),
             ];
-            // What doesn't exist there, or isn't counted, is 0.
+            // Values that don't exist or aren't counted there are 0.
             let of_game = of_game.into_iter().filter(|(.., seen)| *seen > 0.0);
             let of_game: Vec<String> =
                 of_game.map(|(what, digits, told, seen)| format!("{told:.digits$} {what} ({seen:.digits$})")).collect();
@@ -374,7 +376,7 @@ fn on(connections: usize) -> String {
     format!("{connections} connection{}", if connections == 1 { "" } else { "s" })
 }
 
-/// How far something that was told is from what was seen.
+/// Returns the deviation of a prediction from a measurement.
 fn percent(told: f64, seen: f64) -> String {
     format!("{:+.0} %", (told / seen - 1.0) * 100.0)
 }
@@ -401,8 +403,8 @@ fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
     tell("a thread that has slept, in addition", costs.switch);
 }
 
-/// What a cluster with these costs does, of machines that are like this one: nodes with 4 cores, and a database with more and more. The
-/// disk is another one, since that of a database is chosen.
+/// Predicts the throughput of clusters with these costs, on machines like this one: nodes with 4 cores, and a database
+/// with an increasing number of cores. The disk is another one, because operators choose the database's disk.
 fn foretell(report: &mut Report, plan: &Plan) {
     let sync_us = SYNCS[0];
     for database_cores in DATABASE_CORES {
@@ -425,7 +427,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
             None => {
                 let told = of(MANY, Load::Closed(4_096));
                 let note = format!(
-                    "not with any number: {MANY} play {:.0} games/s; {}",
+                    "impossible with any number: {MANY} nodes play {:.0} games/s; {}",
                     told.games_per_second,
                     told_of(&told)
                 );
@@ -433,7 +435,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
             }
         };
     }
-    // Where it ends if cores aren't scarce, by the disk.
+    // The limit with sufficient cores, by disk.
     for flush in SYNCS {
         let costs = Costs { flush, ..plan.costs };
         let layout = Layout::Apart { nodes: MANY, node_cores: NODE_CORES, database_cores: 64, way: WAY };
@@ -443,7 +445,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
     }
 }
 
-/// What a cluster is like, in words.
+/// Returns a description of a cluster's results.
 fn told_of(told: &Outcome) -> String {
     format!(
         "p50 {:.1} ms, p99 {:.1} ms, mean {:.1} ms; busy: nodes {:.0} %, database {:.0} %, the order of the journal {:.0} %; \

@@ -1,5 +1,5 @@
-//! What scoring costs: games of known players on an arena that counts them, in turn with games of nobody known on one that
-//! counts nothing. Then leaderboards of many players, at the beginning, the middle and the end.
+//! The cost of scoring: games of known users on an arena with scoring, alternating with games of anonymous players on
+//! an arena without. Then leaderboards of many users, at the start, the middle and the end.
 
 use std::time::Instant;
 
@@ -19,46 +19,46 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "scoring";
 
-/// An arena on which games count for nothing.
+/// The configuration of an arena without scoring.
 const UNSCORED: &str = "[scoring]\n\n[[challenges]]\nname = \"psi\"\n";
 
-/// Players on a page.
+/// The number of users on a page.
 const PAGE: u64 = 50;
 
-/// Connections that fill the boards.
+/// The number of connections that fill the leaderboards.
 const FILLERS: usize = 128;
 
-/// Boards that are asked for at several offsets.
+/// The leaderboards that are requested at several offsets.
 const BOARDS: &[&str] = &[
     "/api/scoring?limit=50",
     "/api/scoring/psi?strategy=average&limit=50",
     "/api/scoring/psi?strategy=win-rate&sort=win-rate:utility&limit=50",
 ];
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "scoring")]
 pub struct Options {
-    /// Players on the boards [default: 100000; 5000 if quick]
+    /// Number of users on the leaderboards [default: 100000; 5000 if quick]
     #[arg(long, value_name = "N")]
     players: Option<u64>,
-    /// Connections of the games that are compared; a row for each number
+    /// Numbers of connections for the compared games; one row per number
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "64,256", id = "scoring_connections")]
     scoring_connections: Vec<usize>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up, refuses, or a board hasn't the players that it should have.
+/// If a server doesn't start or refuses, or a leaderboard has a wrong number of users.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let players = arguments.size(arguments.scoring.players, 100_000, 5_000);
     let plain_folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(UNSCORED))?;
     let scored_folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let (plain, scored) = (plain_folder.start()?, scored_folder.start()?);
 
-    eprintln!("scoring: {players} players play their first game");
+    eprintln!("scoring: first games of {players} players");
     let fillers = Crowd { players: Players::Known(players), ..arguments.crowd(FILLERS) };
     let round = fillers.play(&scored, Opposite::Arena, Until::Games(players / 2))?;
     report.faults("scoring, first games", &round.faults);
@@ -90,7 +90,7 @@ fn compare(
         without.push(nobody.play(plain, Opposite::Arena, Until::Elapsed(length))?);
         with.push(known.play(scored, Opposite::Arena, Until::Elapsed(length))?);
     }
-    // Each share is taken within its own pair of rounds, where the machine was the same for both.
+    // Each share is computed within one pair of rounds, with the same state of the machine for both.
     let share = median(with.iter().zip(&without).map(|(with, without)| with.rate() / without.rate()));
     let at = format!("{connections} connections");
     let games =
@@ -141,7 +141,7 @@ fn measure_boards(report: &mut Report, arena: &Server, players: u64) -> anyhow::
     })
 }
 
-/// Whether a page of a board is full.
+/// Checks that a page of a leaderboard is full.
 async fn check(connection: &mut Connection, target: &str) -> anyhow::Result<()> {
     let body = connection.get(target).await?.ok(target)?;
     let page: serde_json::Value = serde_json::from_slice(&body).context("a board is JSON")?;

@@ -1,5 +1,5 @@
-//! Whole PSI games by the rules that are built in, in turn with the same games by a script that is written as for the reference server;
-//! and the calls of that script by themselves.
+//! Whole PSI games by the built-in rules, alternating with the same games by a script in the form of the reference
+//! server; and the calls of that script by themselves.
 
 mod calls;
 
@@ -24,21 +24,21 @@ const FILES: [(&str, &str); 2] = [
     ("index.ts", include_str!("../../../crates/arena-script/tests/challenges/psi/index.ts")),
 ];
 
-/// Players at a time: enough to keep all cores busy, and few enough that a latency isn't a queue.
+/// The number of concurrent players: enough to keep all cores busy, and few enough that latencies contain no queuing.
 const CONNECTIONS: usize = 4;
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If a server doesn't come up or ends.
+/// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    eprintln!("script: calls by themselves");
+    eprintln!("script: single calls");
     calls::run(arguments, report)?;
     let work = arguments.work();
-    fs::create_dir_all(&work).with_context(|| format!("could not make {}", work.display()))?;
-    let scripts = tempfile::tempdir_in(&work).context("could not make a folder for the script")?;
+    fs::create_dir_all(&work).with_context(|| format!("could not create {}", work.display()))?;
+    let scripts = tempfile::tempdir_in(&work).context("could not create a folder for the script")?;
     let script = scripts.path().join(SCRIPT);
-    fs::create_dir(&script).context("could not make the script's folder")?;
+    fs::create_dir(&script).context("could not create the script's folder")?;
     for (name, text) in FILES {
         fs::write(script.join(name), text).with_context(|| format!("could not write {name}"))?;
     }

@@ -1,5 +1,5 @@
-//! The last messages of a long channel against those of a short one: in turn, so that both see the same machine; flat out,
-//! where a read's cost shows, and by one reader alone, who feels its latency.
+//! The last messages of a long channel compared with those of a short one: alternating, so that the state of the
+//! machine is the same; with many readers, for the cost of a read, and with a single reader, for the latency.
 
 use std::time::{Duration, Instant};
 
@@ -18,29 +18,29 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "tail";
 
-/// Messages of the short channel.
+/// The number of messages in the short channel.
 const SHORT: u64 = 100;
 
-/// Messages that are read.
+/// The number of messages per read.
 const READ: u64 = 10;
 
-/// Connections that fill a channel.
+/// The number of connections that fill a channel.
 const FILLERS: usize = 64;
 
-/// Connections that read flat out. One alone would mostly measure how long an idle core takes to wake up: on a virtual
-/// machine a hundred microseconds, which would hide a read that costs twice as much.
+/// The number of concurrent readers. A single one would mostly measure the wakeup of an idle core: a hundred
+/// microseconds on a virtual machine, which would hide a doubled cost of a read.
 const READERS: usize = 16;
 
-/// Turns that each channel takes flat out: many short ones, since the same channel against itself differs by up to a fifth
-/// from turn to turn on a machine with neighbours, and their median by a few per cent.
+/// The number of turns for each channel: many short ones. On a shared machine, turns of the same channel differ by up
+/// to a fifth, but their medians only by a few per cent.
 const TURNS: usize = 30;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "tail")]
 pub struct Options {
-    /// Messages of the long channel [default: 100000; 20000 if quick]
+    /// Number of messages in the long channel [default: 100000; 20000 if quick]
     #[arg(long, value_name = "N")]
     messages: Option<u64>,
     /// Reads of each channel in a turn [default: 10000; 2000 if quick]
@@ -48,10 +48,10 @@ pub struct Options {
     reads: Option<u64>,
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up, refuses, or answers with other messages than the last.
+/// If the server doesn't start, refuses, or doesn't answer with the last messages.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let long = arguments.size(arguments.tail.messages, 100_000, 20_000).max(SHORT);
     let reads = arguments.size(arguments.tail.reads, 10_000, 2_000);
@@ -69,11 +69,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let mut connection = Connection::open(arena.address()).await?;
         let mut latencies = [Latencies::default(), Latencies::default()];
         for number in 0..reads + 100 {
-            // Whoever comes second finds warmer caches; so they take turns at that too.
+            // The second channel finds warmer caches, so the order alternates too.
             let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
             for which in order {
                 let latency = channels[which].read(&mut connection).await?;
-                // The first hundred warm up.
+                // The first hundred are a warm-up.
                 if number >= 100 {
                     latencies[which].record(latency);
                 }
@@ -126,7 +126,7 @@ struct Channel {
     last: u64,
 }
 
-/// Makes a session of two players and lets them say so many things.
+/// Creates a session of two players with this number of messages.
 fn channel_of(fillers: Crowd, arena: &Server, messages: u64) -> anyhow::Result<Channel> {
     let address = arena.address();
     let Invited { id, invites } = crew::alone(async {
@@ -143,7 +143,7 @@ fn channel_of(fillers: Crowd, arena: &Server, messages: u64) -> anyhow::Result<C
 }
 
 impl Channel {
-    /// Reads the last messages and checks that they are these: how long the answer took.
+    /// Reads the last messages, checks them, and returns the latency.
     async fn read(&self, connection: &mut Connection) -> anyhow::Result<Duration> {
         let sent = Instant::now();
         let answer = connection.get(&self.target).await?;

@@ -1,6 +1,6 @@
-//! Moves in many games of chess at once, at a given rate: an open loop over HTTP. Every game has a deadline for its next move, which
-//! each move sets anew. A latency counts from the moment at which the move was meant to be made, to the answer that says that it is
-//! durable.
+//! Moves in many concurrent games of chess at a fixed rate: an open loop over HTTP. Every game has a deadline for its
+//! next move, which each move resets. A latency counts from the intended time of the move to the answer, which means
+//! that the move is durable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,22 +24,22 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "turns";
 
-/// A game that everybody plays: Morphy's at the opera, up to the move before mate.
+/// The moves of every game: Morphy's game at the opera, up to the move before mate.
 const GAME: [&str; 32] = [
     "e2e4", "e7e5", "g1f3", "d7d6", "d2d4", "c8g4", "d4e5", "g4f3", "d1f3", "d6e5", "f1c4", "g8f6", "f3b3", "d8e7",
     "b1c3", "c7c6", "c1g5", "b7b5", "c3b5", "c6b5", "c4b5", "b8d7", "e1c1", "a8d8", "d1d7", "d8d7", "h1d1", "e7e6",
     "b5d7", "f6d7", "b3b8", "d7b8",
 ];
 
-/// A rate counts as reached from this share on: the last moves end a little after their intended start.
+/// The share of a rate that counts as reached: the last moves end shortly after their intended start.
 const REACHED: f64 = 0.98;
 
-/// Sizes of this scenario.
+/// Options of this scenario.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "turns")]
 pub struct Options {
-    /// Games of chess at once [default: 1000; 100 if quick]
+    /// Number of concurrent games of chess [default: 1000; 100 if quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     turns_games: Option<u64>,
     /// Moves per second, in all games together
@@ -47,17 +47,17 @@ pub struct Options {
     turns_rate: u64,
 }
 
-/// A game under way.
+/// A running game.
 struct Table {
     session: String,
-    /// White's first.
+    /// The invites of White and Black.
     invites: [String; 2],
 }
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the server doesn't come up or ends, or a game doesn't start.
+/// If the server doesn't start or ends, or a game doesn't start.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { turns_games, turns_rate: rate } = arguments.turns;
     let games = arguments.size(turns_games, 1_000, 100);
@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Opens so many games, and finds who has White.
+/// Creates this number of games, and determines the player of White.
 fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
     let address = server.address();
     alone(async move {
@@ -139,7 +139,7 @@ fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
             }
             let seen = psi::sync(&mut connection, &id, &invites[0]).await?;
             if memmem::find(&seen, br#"\"side\":\"WHITE\""#).is_none() {
-                ensure!(memmem::find(&seen, br#"\"side\":\"BLACK\""#).is_some(), "a player was not told its colour");
+                ensure!(memmem::find(&seen, br#"\"side\":\"BLACK\""#).is_some(), "a player did not receive its color");
                 invites.swap(0, 1);
             }
             let invites = <[String; 2]>::try_from(invites).map_err(|_| anyhow::anyhow!("chess is for two"))?;

@@ -1,9 +1,9 @@
-//! What is to happen, in the order in which it will; of two things at the same time, the one that was entered first.
+//! Future events in order of time; events at the same time are in order of entry.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Steps in a microsecond: whole numbers have an order.
+/// The number of steps in a microsecond: whole numbers are ordered.
 const FINE: f64 = 1e6;
 
 /// Entries by time.
@@ -21,28 +21,28 @@ struct Entry<T> {
 }
 
 impl<T> Calendar<T> {
-    /// An empty one.
+    /// Returns an empty calendar.
     pub fn new() -> Calendar<T> {
         Calendar { entries: BinaryHeap::new(), entered: 0 }
     }
 
-    /// Enters something for a time, in microseconds.
+    /// Adds an entry for a time, in microseconds.
     pub fn enter(&mut self, at: f64, what: T) {
         self.entered += 1;
         self.entries.push(Reverse(Entry { at: (at * FINE).round() as u64, number: self.entered, what }));
     }
 
-    /// When the next thing happens.
+    /// Returns the time of the next entry.
     pub fn next(&self) -> Option<f64> {
         self.entries.peek().map(|Reverse(entry)| entry.at as f64 / FINE)
     }
 
-    /// Takes the next thing out, with its time.
+    /// Removes the next entry and returns it with its time.
     pub fn take(&mut self) -> Option<(f64, T)> {
         self.entries.pop().map(|Reverse(entry)| (entry.at as f64 / FINE, entry.what))
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,17 +1,17 @@
-//! A machine: threads, and cores that are shared evenly by those that have something to do, as a kernel shares them.
+//! A machine: threads, and cores that the busy threads share evenly, as in a kernel.
 
 use std::collections::VecDeque;
 
 use super::calendar::Calendar;
 
-/// Threads that take work from one queue.
+/// Threads with a common queue of work.
 #[derive(Debug)]
 struct Crew<T> {
     threads: usize,
     busy: usize,
     waiting: VecDeque<(f64, T)>,
     worked: f64,
-    /// When one of them was last done with something.
+    /// The last time at which a thread finished work.
     done: f64,
 }
 
@@ -19,34 +19,35 @@ struct Crew<T> {
 #[derive(Debug)]
 pub struct Machine<T> {
     cores: usize,
-    /// How long an idle core takes until it works.
+    /// The time that an idle core needs to wake up.
     wake: f64,
-    /// What a thread works in addition when it has slept: the kernel's switch, and caches that others have used.
+    /// The additional work of a thread that has slept: the context switch, and cold caches.
     switch: f64,
     crews: Vec<Crew<T>>,
-    /// Until when it has been followed.
+    /// The time up to which the machine is simulated.
     at: f64,
-    /// How much each thread has worked that has worked all the time. With more threads than cores it is less than the time.
+    /// The work of a thread that was always busy. With more threads than cores it is less than the time.
     each: f64,
-    /// What is worked on, by where `each` will be when it is done: whose, and what follows.
+    /// The running work by the value of `each` at its end: the crew, and the continuation.
     running: Calendar<(usize, T)>,
-    /// Cores that are waking up.
+    /// The number of cores that are waking up.
     waking: usize,
-    /// Counts how often what happens next has changed.
+    /// A counter of changes to the next end of work.
     version: u64,
 }
 
-/// What becomes of work that was given.
+/// The state of new work.
 #[derive(Debug, PartialEq)]
 pub enum Taken<T> {
-    /// It is worked on, or waits for a thread.
+    /// It is running, or waits for a thread.
     Here,
-    /// Its core wakes up first: so long. Then it is to be given to [`Machine::awake`].
+    /// Its core must wake up first, which takes this time. Then it goes to [`Machine::awake`].
     Asleep(f64, usize, f64, T),
 }
 
 impl<T> Machine<T> {
-    /// A machine with so many cores, what they take to wake up, and what a thread works in addition that has slept.
+    /// Returns a machine with this number of cores, their wakeup time, and the additional work of a thread that has
+    /// slept.
     pub fn new(cores: usize, wake: f64, switch: f64) -> Machine<T> {
         Machine {
             cores,
@@ -61,7 +62,7 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Adds so many threads that share a queue. Returns which they are.
+    /// Adds threads that share a queue. Returns the index of their crew.
     pub fn add_crew(&mut self, threads: usize) -> usize {
         self.crews.push(Crew { threads, busy: 0, waiting: VecDeque::new(), worked: 0.0, done: -1.0 });
         self.crews.len() - 1
@@ -76,7 +77,7 @@ impl<T> Machine<T> {
             return Taken::Here;
         }
         of.busy += 1;
-        // What follows at once on what a thread has done, it does without having slept.
+        // Work that follows immediately on a thread needs no wakeup.
         let slept = of.done < now;
         let time = if slept { time + self.switch } else { time };
         if slept && idle && self.wake > 0.0 {
@@ -87,7 +88,7 @@ impl<T> Machine<T> {
         Taken::Here
     }
 
-    /// The core is awake for which this work has waited.
+    /// Starts work that waited for its core to wake up.
     pub fn awake(&mut self, now: f64, crew: usize, time: f64, then: T) {
         self.waking -= 1;
         self.begin(now, crew, time, then);
@@ -100,7 +101,7 @@ impl<T> Machine<T> {
         self.version += 1;
     }
 
-    /// How fast each thread works that does.
+    /// Returns the speed of each busy thread.
     fn pace(&self) -> f64 {
         (self.cores as f64 / self.running.len().max(1) as f64).min(1.0)
     }
@@ -111,13 +112,13 @@ impl<T> Machine<T> {
         self.at = now;
     }
 
-    /// When the next piece of work is done if nothing is added before, and the version for which that is so.
+    /// Returns the time of the next end of work if nothing is added before, and the version for which it holds.
     pub fn next(&self) -> Option<(f64, u64)> {
         let until = self.running.next()?;
         Some((self.at + (until - self.each).max(0.0) / self.pace(), self.version))
     }
 
-    /// A piece of work is done: what follows. Nothing if something has changed since this version.
+    /// Ends a piece of work and returns its continuation; nothing if the machine has changed since this version.
     pub fn done(&mut self, now: f64, version: u64) -> Option<T> {
         if version != self.version {
             return None;
@@ -135,12 +136,12 @@ impl<T> Machine<T> {
         Some(then)
     }
 
-    /// What a crew has worked so far.
+    /// Returns the work of a crew so far.
     pub fn worked(&self, crew: usize) -> f64 {
         self.crews[crew].worked
     }
 
-    /// Counts from now on.
+    /// Resets the counters.
     pub fn forget(&mut self) {
         self.crews.iter_mut().for_each(|crew| crew.worked = 0.0);
     }
@@ -150,7 +151,7 @@ impl<T> Machine<T> {
 mod tests {
     use super::*;
 
-    /// Gives pieces of work to crews, all at once, and tells when each is done.
+    /// Gives pieces of work to crews, all at once, and returns the end of each.
     fn check(cores: usize, [wake, switch]: [f64; 2], threads: &[usize], work: &[(usize, f64)]) -> Vec<(usize, f64)> {
         let mut machine = Machine::new(cores, wake, switch);
         for threads in threads {
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_cores_evenly() {
-        // Three on two cores: each at two thirds, until the first is done.
+        // Three on two cores: each at two thirds of the speed, until the first is done.
         assert_eq!(
             check(2, [0.0; 2], &[1, 1, 1], &[(0, 100.0), (1, 200.0), (2, 200.0)]),
             [(0, 150.0), (1, 250.0), (2, 250.0)]

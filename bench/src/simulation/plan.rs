@@ -1,123 +1,114 @@
-//! What is simulated: what things cost, where they run, what clients do; and what comes of it.
+//! The input of a simulation: costs, layout and load; and its results.
 
 use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencySummary;
 
-/// What things cost: processor time, or time that is only waited. All in microseconds.
+/// The costs: processor time, or pure waiting time. All in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Costs {
-    /// The client's processor, per request.
+    /// The client's processor time per request.
     pub client: f64,
-    /// The node's processor, per read.
+    /// The node's processor time per read.
     pub read: f64,
-    /// The node's processor, per write.
+    /// The node's processor time per write.
     pub write: f64,
-    /// The node's processor, per look at the journal.
+    /// The node's processor time per look at the journal.
     pub look: f64,
-    /// The database's processor, per look.
+    /// The database's processor time per look.
     pub look_stored: f64,
-    /// The node's processor, per batch.
+    /// The node's processor time per batch.
     pub batch: f64,
-    /// The processor of whoever stores, per batch.
+    /// The writer's processor time per batch, in the database or in the node.
     pub batch_stored: f64,
-    /// The processor of whoever stores, per commit.
+    /// The writer's processor time per commit.
     pub commit: f64,
-    /// The processor of NATS, per batch.
+    /// The processor time of NATS per batch.
     pub event: f64,
-    /// Until the disk has a batch.
+    /// The time until a batch is on disk.
     pub flush: f64,
-    /// Until an idle core works.
+    /// The time until an idle core works.
     pub wake: f64,
-    /// The processor of whoever has slept, before it works.
+    /// The additional processor time of a thread that has slept.
     pub switch: f64,
 }
 
-/// What stands between nodes and the disk.
+/// The store between nodes and the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
     /// A thread of the node.
     Inside,
-    /// A database that the node has for itself.
+    /// A database for one node.
     Own,
-    /// A database that it shares.
+    /// A database that nodes share.
     Shared,
 }
 
-/// Where things run.
+/// The placement on machines.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Layout {
-    /// Clients, nodes and whatever stores share one machine.
-    OneMachine {
-        /// How many cores they share.
-        cores: usize,
-        /// How many nodes there are.
-        nodes: usize,
-    },
+    /// Clients, nodes and the store share one machine.
+    OneMachine { cores: usize, nodes: usize },
     /// Each node has a machine, the database and NATS too, and clients cost nothing.
     Apart {
-        /// How many nodes there are.
         nodes: usize,
-        /// Cores of each.
         node_cores: usize,
-        /// Cores of the database.
         database_cores: usize,
-        /// How long a message between them is on its way, in microseconds.
+        /// The time of a message between machines, in microseconds.
         way: f64,
     },
 }
 
-/// What clients do.
+/// The load from clients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Load {
-    /// So many connections, each playing game after game.
+    /// A number of connections, each playing game after game.
     Closed(usize),
-    /// So many games begin each second, evenly.
+    /// A number of games that start each second, evenly spaced.
     Open(f64),
 }
 
-/// What there is, and what it is used for.
+/// The configuration of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// What things cost.
     pub costs: Costs,
-    /// Who stores.
     pub store: Store,
-    /// Which share of the writes looks at the journal first; reads all do, where a database is shared.
+    /// The share of writes that look at the journal first; reads always do if a database is shared.
     pub writes_look: f64,
-    /// Which share of a batch's work in the database is done in the order of the journal.
+    /// The share of a batch's work in the database that is done in the order of the journal.
     pub ordered: f64,
-    /// Where things run.
+    /// The placement on machines.
     pub layout: Layout,
-    /// What clients do.
+    /// The load from clients.
     pub load: Load,
 }
 
-/// What comes of it.
+/// The results of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// Games that ended, per second.
+    /// The number of finished games per second.
     pub games_per_second: f64,
-    /// Of all requests.
+    /// The latencies of all requests.
     pub latency: LatencySummary,
-    /// Their mean latency, in microseconds.
+    /// Their mean, in microseconds.
     pub mean_us: f64,
-    /// Looks at the journal, per game.
+    /// The number of looks at the journal per game.
     pub looks: f64,
-    /// Batches, per game.
+    /// The number of batches per game.
     pub batches: f64,
-    /// What the clients' processors work per game, in microseconds.
+    /// The clients' processor time per game, in microseconds.
     pub client_us: f64,
-    /// The nodes'.
+    /// The nodes' processor time per game, in microseconds.
     pub node_us: f64,
-    /// The database's.
+    /// The database's processor time per game, in microseconds.
     pub database_us: f64,
-    /// NATS's.
+    /// The processor time of NATS per game, in microseconds.
     pub nats_us: f64,
-    /// Share of the time in which nodes' processors work (all processors, on one machine).
+    /// The share of time in which nodes' processors work (all processors, on one machine).
     pub nodes_busy: f64,
-    /// Share of the time in which the database's processors work; none on one machine.
+    /// The share of time in which the database's processors work; none on one machine.
     pub database_busy: f64,
-    /// Share of the time in which a batch is in the order of the journal; where none is shared, in which the disk writes.
+    /// The share of time in which a batch is in the order of the journal; without a shared one, in which the disk
+    /// writes.
     pub order_busy: f64,
 }

@@ -21,10 +21,10 @@ PACKAGE = Path(__file__).parents[1]
 #: The binary under test. `cargo test` says where it is; by hand, the one that `cargo build` makes.
 BINARY = os.environ.get("ARENA_BINARY") or str(Path(__file__).parents[3] / "target/debug/arena")
 
-#: Longest time that anything may take, in seconds. Far more than it does: build machines are slow and busy.
+#: Longest time for any operation, in seconds. It is generous because build machines are slow.
 PATIENCE_S = 60.0
 
-#: What of the environment would change what the binary or the client does.
+#: Environment variables that would change the behavior of the binary or the client.
 UNWANTED = re.compile(r"ARENA_.*|AUTH_SECRET|ADMIN_TOKEN|PORT|(https?|all|no)_proxy", re.IGNORECASE)
 
 
@@ -148,7 +148,7 @@ def texts(messages: tuple[Message, ...]) -> list[str]:
 
 
 def private_set(seat: Seat) -> set[int]:
-    """What the operator dealt to a player of PSI."""
+    """Returns the numbers that the operator dealt to a player of PSI."""
     [told] = [text for text in texts(seat.sync_operator(wait_s=20)) if text.startswith("Your private set is: ")]
     return numbers_in(told)
 

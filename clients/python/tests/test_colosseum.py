@@ -20,7 +20,7 @@ HELLO = ['{"pong": "pong"}', '{"agent_id": "a1", "agent_name": "bot", "agent_ver
 
 
 def talk(tmp_path: Path, decide: str, *lines: str | bytes) -> tuple[list[str], str]:
-    """What a bot answers on stdout, and its log, which is stderr."""
+    """Returns a bot's answers on stdout, and its log on stderr."""
     bot = tmp_path / "bot.py"
     bot.write_text(f"from arena_agents.colosseum import run\n{decide}\nrun(decide)\n")
     sent = b"".join((line if isinstance(line, bytes) else line.encode()) + b"\n" for line in lines)

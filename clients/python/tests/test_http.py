@@ -1,4 +1,4 @@
-"""The HTTP interface, call by call, against the real server."""
+"""The HTTP API, call by call, against the real server."""
 
 from __future__ import annotations
 

@@ -1,28 +1,28 @@
-//! Whether a challenge takes whatever players may send: junk of all sorts, in several moments of a game.
+//! The check `messages`: the rules don't fail on invalid messages of players, at several points of a game.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use arena_model::Seat;
 
-use crate::play::{Action, Outcome, Subject, Table};
+use crate::play::{Action, ActionResult, Subject, TestSession};
 use crate::words::Words;
-use crate::{Fault, Finding, Plan};
+use crate::{CheckPlan, Fault, Finding};
 
 const CHECK: &str = "messages";
 
-/// Games in whose course junk is sent.
+/// The number of games in which the check sends junk: texts that have made other programs fail.
 const GAMES: u32 = 4;
 
-/// Actions at random between two loads of junk.
+/// The number of random actions between two points at which junk is sent.
 const PAUSE: u32 = 3;
 
-/// Actions at random after junk that was taken: what it did to the state may show only then.
+/// The number of random actions after accepted junk, because a damaged state may make only later actions fail.
 const AFTER: u32 = 4;
 
-/// How many failures are told.
-const MAX_TOLD: usize = 4;
+/// The maximum number of failures in the report.
+const MAX_REPORTED: usize = 4;
 
-/// What nobody should send: each has made some program fail.
+/// Returns texts that have made programs fail.
 fn junk() -> Vec<String> {
     let plain = [
         "",
@@ -81,15 +81,15 @@ fn junk() -> Vec<String> {
     junk
 }
 
-/// Sends junk by every method, and examples as junk of the wrong method, and looks at what comes back.
-pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
+/// Sends junk to every method and each method's examples to other methods, and checks the results.
+pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
     let words = Words::of(subject.challenge.metadata());
     let mut seen = Seen::default();
     let junk = junk();
     for game in 0..GAMES {
         let seed = plan.seed.derive(&format!("hostile/{game}"));
         let mut rng = seed.rng("actions");
-        let Ok(mut table) = Table::seated(subject, &seed) else { continue };
+        let Ok(mut table) = TestSession::seated(subject, &seed) else { continue };
         for load in 0..4 {
             if table.has_ended() {
                 break;
@@ -110,12 +110,12 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
                         let seat = Seat(rng.below(tried.seats() as u64) as usize);
                         let next = words.draw(&tried, seat, &mut rng);
                         let outcome = tried.act(&next);
-                        if let Outcome::Failed(fault) = outcome {
+                        if let ActionResult::Failed(fault) = outcome {
                             seen.note_fault(fault, vec![action.describe(), next.describe()]);
                         }
                     }
                 }
-                // Where nothing is expected, nothing that is sent makes a difference.
+                // If the rules refuse no junk and different texts give different states, every text may be valid.
                 if refused == 0 && states.len() > 1 {
                     seen.careless.insert(method.name.clone());
                 }
@@ -133,36 +133,36 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
     seen.findings(subject)
 }
 
-/// What came back.
+/// The observed results of the actions.
 #[derive(Default)]
 struct Seen {
     tried: u64,
     taken: u64,
-    /// Failures, each told once: by what they say and where, with what led to them.
+    /// Failures without duplicates, by position in the source and error message, with the preceding actions.
     failures: BTreeMap<(Option<String>, String), (Fault, Vec<String>)>,
-    /// Methods that were ever understood: taken, or refused for another reason than being unknown.
+    /// Methods that the rules know: accepted at least once, or refused for a reason other than an unknown method.
     understood: Vec<String>,
-    /// Methods that took all the junk there is at one moment of a game.
+    /// Methods that accepted all junk at one point of a game.
     careless: BTreeSet<String>,
-    /// Refusals without a name that programs could branch on, with what led there.
+    /// Refusals without a usable error code, with the actions that led to them.
     nameless: BTreeMap<String, String>,
 }
 
 impl Seen {
-    /// Notes what became of an action. Tells whether it was taken.
-    fn note(&mut self, action: &Action, outcome: Outcome) -> bool {
+    /// Records the outcome of an action. Returns true if it was accepted.
+    fn note(&mut self, action: &Action, outcome: ActionResult) -> bool {
         self.tried += 1;
-        let is_known = !matches!(&outcome, Outcome::Refused { code, .. } if code == "UNKNOWN_METHOD");
+        let is_known = !matches!(&outcome, ActionResult::Refused { code, .. } if code == "UNKNOWN_METHOD");
         if is_known && !self.understood.contains(&action.method) {
             self.understood.push(action.method.clone());
         }
         match outcome {
-            Outcome::Taken => {
+            ActionResult::Taken => {
                 self.taken += 1;
                 return true;
             }
-            Outcome::Failed(fault) => self.note_fault(fault, vec![action.describe()]),
-            Outcome::Refused { code, message } => {
+            ActionResult::Failed(fault) => self.note_fault(fault, vec![action.describe()]),
+            ActionResult::Refused { code, message } => {
                 let is_name = |char: char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_';
                 if code.is_empty() || !code.chars().all(is_name) || message.trim().is_empty() {
                     self.nameless.entry(format!("{code:?}: {message:?}")).or_insert_with(|| action.describe());
@@ -178,9 +178,9 @@ impl Seen {
 
     fn findings(self, subject: Subject<'_>) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let told = self.failures.len().min(MAX_TOLD);
+        let told = self.failures.len().min(MAX_REPORTED);
         for (fault, led) in self.failures.values().take(told) {
-            findings.push(Finding::of_fault(CHECK, "it fails at what a player sends", fault, led));
+            findings.push(Finding::of_fault(CHECK, "it fails at a player's message", fault, led));
         }
         if self.failures.len() > told {
             findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - told)));
@@ -197,14 +197,15 @@ impl Seen {
         }
         let careless = self.careless.iter().map(|method| {
             let what = format!(
-                "`{method}` takes and remembers whatever is sent, brackets by the hundred too; if it expects something, refuse the rest"
+                "`{method}` accepts and stores any text, hundreds of brackets too; if it expects a form, refuse the rest"
             );
             Finding::advice(CHECK, what)
         });
         let careless: Vec<Finding> = careless.collect();
         if findings.is_empty() {
             let Seen { tried, taken, .. } = self;
-            let what = format!("{tried} messages, most of them junk: {taken} taken, the others refused with a reason");
+            let what =
+                format!("{tried} messages, most of them junk: {taken} accepted, the others refused with a reason");
             findings.push(Finding::fine(CHECK, what));
         }
         findings.extend(careless);

@@ -1,8 +1,8 @@
-//! What a challenge gets wrong, told to its author: found by playing it, again and again, in sessions as a server keeps them.
+//! Checks of challenges for their authors. The checks play many games in sessions with the same transitions as on a
+//! server.
 //!
-//! Everything here is pure: equal challenges and plans give equal reports. Loading scripts, starting bots and printing are the
-//! command line's; this crate knows a challenge by the trait that an arena hosts it by, so that the same checks hold the built-in
-//! ones to account.
+//! This crate is pure: equal challenges and plans give equal reports. The command line loads scripts, starts bots and
+//! prints. Checks use the [`ChallengeType`] trait only, so they also cover the built-in challenges.
 
 mod described;
 mod ending;
@@ -17,66 +17,67 @@ use serde::Serialize;
 
 use play::Subject;
 
-/// How thoroughly a challenge is looked at.
+/// The extent of the checks.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// All that is random in the checks comes of this, so that what was found is found again after mending something else.
+pub struct CheckPlan {
+    /// The seed of all random numbers in the checks. With the same seed, an author can repeat a finding after a
+    /// change.
     pub seed: Seed,
-    /// Games that are played at random.
+    /// The number of games with random actions.
     pub games: u32,
-    /// After so many actions a game at random is broken off.
+    /// The maximum number of actions in a random game.
     pub actions: u32,
-    /// Deals that are looked through for two that differ for one player alone.
+    /// The number of deals in which `secrecy` searches for two that differ for one player only.
     pub deals: u32,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan { seed: Seed::from_number(0), games: 20, actions: 200, deals: 400 }
+impl Default for CheckPlan {
+    fn default() -> CheckPlan {
+        CheckPlan { seed: Seed::from_number(0), games: 20, actions: 200, deals: 400 }
     }
 }
 
-/// How bad something is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It was tried, and is as it should be.
+    /// The check passed.
     Fine,
-    /// Worth a thought; it may be meant so.
+    /// The challenge is possibly wrong; the observed behavior may be intended.
     Advice,
-    /// It has to be mended.
+    /// The challenge is wrong and must be fixed.
     Wrong,
 }
 
-/// What one check came to.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The check, such as `secrecy`; several findings may be of one.
+    /// The name of the check, such as `secrecy`; a check may have several findings.
     pub check: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub verdict: Verdict,
-    /// What was found, in a sentence without a full stop.
+    /// The finding, in a sentence without a period.
     pub what: String,
-    /// What shows it, line by line; often empty.
+    /// The evidence, line by line; often empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// The place in the author's files, such as `index.ts:12`, where it is known.
+    /// The file and line in the author's files, such as `index.ts:12`, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
 impl Finding {
-    /// Something that is as it should be.
+    /// Creates a finding of a passed check.
     pub fn fine(check: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(check, Verdict::Fine, what)
     }
 
-    /// Something worth a thought.
+    /// Creates a finding with the verdict [`Verdict::Advice`].
     pub fn advice(check: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(check, Verdict::Advice, what)
     }
 
-    /// Something that has to be mended.
+    /// Creates a finding with the verdict [`Verdict::Wrong`].
     pub fn wrong(check: &'static str, what: impl Into<String>) -> Finding {
         Finding::new(check, Verdict::Wrong, what)
     }
@@ -85,14 +86,14 @@ impl Finding {
         Finding { check, verdict, what: what.into(), evidence: Vec::new(), place: None }
     }
 
-    /// A failure of the rules, and what led to it.
-    fn of_fault(check: &'static str, when: &str, fault: &Fault, led: &[String]) -> Finding {
+    /// Creates a finding for a failure of the rules, with the actions that led to it.
+    fn of_fault(check: &'static str, when: &str, fault: &Fault, actions: &[String]) -> Finding {
         let Fault { what, place, stack } = fault;
         let finding = Finding { place: place.clone(), ..Finding::wrong(check, format!("{when}: {what}")) };
-        finding.shown_by(led.iter().chain(stack).cloned())
+        finding.shown_by(actions.iter().chain(stack).cloned())
     }
 
-    /// The finding, with what shows it.
+    /// Adds evidence to the finding.
     #[must_use]
     pub fn shown_by(mut self, evidence: impl IntoIterator<Item = String>) -> Finding {
         self.evidence.extend(evidence.into_iter().map(|line| play::excerpt(&line)));
@@ -100,43 +101,44 @@ impl Finding {
     }
 }
 
-/// What is known of a call on which the rules failed.
+/// The details of a failed call of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What went wrong.
+    /// The error.
     pub what: String,
-    /// The place in the author's files, such as `index.ts:12`, where it is known.
+    /// The file and line in the author's files, such as `index.ts:12`, if known.
     pub place: Option<String>,
-    /// Which functions had called which, the innermost first, where that is known.
+    /// The call stack, the innermost function first, if known.
     pub stack: Vec<String>,
 }
 
-/// The checks, in the order in which they are made and told, each with what it asks.
+/// The checks in the order of the report, each with its question.
 pub const CHECKS: [(&str, &str); 7] = [
-    ("metadata", "is all told that a player and a page need, and is it true?"),
+    ("metadata", "is the description complete and correct?"),
     ("determinism", "do equal seeds and equal actions give equal bytes?"),
-    ("restore", "is nothing lost when the state is written down between two actions?"),
-    ("messages", "does it take whatever players may send, without a fault of its own?"),
-    ("secrecy", "does nobody learn what another player alone was told?"),
-    ("ending", "does it end, and what if somebody stays away?"),
-    ("scores", "are scores numbers that can be compared?"),
+    ("restore", "does the state survive serialization between two actions?"),
+    ("messages", "does it handle any message of a player without failing?"),
+    ("secrecy", "do players' secrets stay secret?"),
+    ("ending", "does it end, also if a player stays away?"),
+    ("scores", "are the scores comparable numbers?"),
 ];
 
-/// Makes all checks. Findings are in the order of [`CHECKS`]; there is at least one for each check that could be made. After each call
-/// that failed, `last_fault` is asked what is known of it, and then forgets it; players are told no more than that it failed. `begins`
-/// is told of each check that begins, as some take long.
+/// Runs all checks. Findings are in the order of [`CHECKS`], with at least one for each check that could run.
+/// `last_fault` returns the details of the last failed call of the rules, and forgets them; the error for players
+/// doesn't contain these details. `begins` is called with the name of each check that starts, because some checks
+/// take long.
 pub fn check(
     challenge: &dyn ChallengeType,
-    plan: &Plan,
+    plan: &CheckPlan,
     last_fault: &dyn Fn() -> Option<Fault>,
     begins: &dyn Fn(&'static str),
 ) -> Vec<Finding> {
     let subject = Subject { challenge, last_fault };
     begins("metadata");
     let mut findings = described::check(challenge);
-    // Where not even all can join, nothing else can be tried.
-    if let Err(fault) = play::Table::seated(subject, &plan.seed) {
-        findings.push(Finding::of_fault("determinism", "no game can begin", &fault, &[]));
+    // If not all players can join, no other check can run.
+    if let Err(fault) = play::TestSession::seated(subject, &plan.seed) {
+        findings.push(Finding::of_fault("determinism", "no game can start", &fault, &[]));
         return findings;
     }
     begins("determinism");

@@ -1,4 +1,4 @@
-//! A session of a challenge in memory, moved by the functions by which a server moves it, and what was said in it.
+//! A session of a challenge in memory, driven by the same transitions as on a server, with a log of its messages.
 
 use arena_model::{
     ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Score, Script, Seat, Seed, Session,
@@ -8,43 +8,43 @@ use serde_json::Map;
 
 use crate::Fault;
 
-/// The code of a refusal that the rules didn't mean: the challenge's script failed.
+/// The error code for a failure of the challenge's script, as distinct from a refusal by the rules.
 const FAILED: &str = "CHALLENGE_FAILED";
 
-/// What is looked at.
+/// The challenge under check.
 #[derive(Clone, Copy)]
 pub struct Subject<'c> {
     pub challenge: &'c dyn ChallengeType,
-    /// What is known of the last call that failed, once.
+    /// A function that returns the details of the last failed call and forgets them.
     pub last_fault: &'c dyn Fn() -> Option<Fault>,
 }
 
 impl Subject<'_> {
-    /// What is known of a call that has just failed, which was answered so.
+    /// Returns the details of a call that just failed with `error`.
     fn fault(&self, error: &dyn std::error::Error) -> Fault {
-        (self.last_fault)().unwrap_or_else(|| Fault { what: told(error), place: None, stack: Vec::new() })
+        (self.last_fault)().unwrap_or_else(|| Fault { what: with_causes(error), place: None, stack: Vec::new() })
     }
 }
 
-/// Between two actions, in milliseconds: what people who are quick would take.
+/// The time between two actions, in milliseconds: a quick person's pace.
 const STEP_MS: i64 = 1000;
 
-/// The longest line of evidence that is shown, in characters.
+/// The maximum length of a line of evidence, in characters.
 const MAX_EXCERPT: usize = 160;
 
-/// Something that was said on the operator's channel.
+/// A message on the operator channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    /// The seat that said it; the operator, if `None`.
+pub struct Message {
+    /// The sender's seat; `None` is the operator.
     pub from: Option<Seat>,
-    /// The seat that it is for; everybody, if `None`. What players say is for the operator.
+    /// The recipient's seat; `None` means everyone. Players' messages are for the operator.
     pub to: Option<Seat>,
     /// The text.
     pub content: String,
 }
 
-impl Said {
-    /// Whether the player at this seat may read it before the end.
+impl Message {
+    /// Returns true if the player at this seat may read the message before the end.
     pub fn is_for(&self, seat: Seat) -> bool {
         match self.from {
             Some(from) => from == seat,
@@ -52,68 +52,68 @@ impl Said {
         }
     }
 
-    /// It as a line of evidence.
+    /// Returns the message as a line of a finding's evidence.
     pub fn describe(&self) -> String {
         let name = |seat: Seat| format!("player {}", seat.number());
         match (self.from, self.to) {
             (Some(from), _) => format!("{} sends {}", name(from), self.content),
-            (None, Some(to)) => format!("{} is told: {}", name(to), self.content),
-            (None, None) => format!("all are told: {}", self.content),
+            (None, Some(to)) => format!("{} gets: {}", name(to), self.content),
+            (None, None) => format!("all get: {}", self.content),
         }
     }
 }
 
-/// What became of an action.
+/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The rules took it.
+pub enum ActionResult {
+    /// The rules accepted the action.
     Taken,
-    /// They refused it.
+    /// The rules refused the action.
     Refused {
-        /// Stable name.
+        /// The stable code.
         code: String,
-        /// Sentence for the player.
+        /// The sentence for the player.
         message: String,
     },
-    /// They failed.
+    /// The rules failed.
     Failed(Fault),
 }
 
-/// An action that somebody tries.
+/// An action to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
-    /// Whose.
+    /// The player's seat.
     pub seat: Seat,
     /// The method.
     pub method: String,
-    /// What goes with it.
+    /// The content.
     pub content: String,
 }
 
 impl Action {
-    /// It as a line of evidence.
+    /// Returns the action as a line of a finding's evidence.
     pub fn describe(&self) -> String {
         format!("player {} sends {} {:?}", self.seat.number(), self.method, excerpt(&self.content))
     }
 }
 
-/// A session, and what was said in it.
+/// A session and its messages.
 #[derive(Clone)]
-pub struct Table<'c> {
+pub struct TestSession<'c> {
     pub subject: Subject<'c>,
     pub session: Session,
-    pub said: Vec<Said>,
+    pub said: Vec<Message>,
     pub now: Timestamp,
 }
 
-impl<'c> Table<'c> {
-    /// A session in which nobody has joined. Its ids are always the same.
-    pub fn opened(subject: Subject<'c>, seed: &Seed) -> Result<Table<'c>, Fault> {
-        Table::opened_at(subject, seed, 0)
+impl<'c> TestSession<'c> {
+    /// Creates a session without players. Its ids are always the same.
+    pub fn opened(subject: Subject<'c>, seed: &Seed) -> Result<TestSession<'c>, Fault> {
+        TestSession::opened_at(subject, seed, 0)
     }
 
-    /// The same with other ids, and created at another time.
-    pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<Table<'c>, Fault> {
+    /// Like [`TestSession::opened`], with other ids and another creation time.
+    pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<TestSession<'c>, Fault> {
         let Subject { challenge, .. } = subject;
         let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;
         let id = |n: usize| format!("00000000-0000-7000-8000-{:012}", first + n);
@@ -131,21 +131,21 @@ impl<'c> Table<'c> {
             options,
         };
         let session = open(facts, challenge, House::UNBOUNDED.patience).map_err(|error| subject.fault(&error))?;
-        Ok(Table { subject, session, said: Vec::new(), now })
+        Ok(TestSession { subject, session, said: Vec::new(), now })
     }
 
-    /// A session in which all have joined.
-    pub fn seated(subject: Subject<'c>, seed: &Seed) -> Result<Table<'c>, Fault> {
-        Table::opened(subject, seed)?.filled()
+    /// Creates a session in which all players have joined.
+    pub fn seated(subject: Subject<'c>, seed: &Seed) -> Result<TestSession<'c>, Fault> {
+        TestSession::opened(subject, seed)?.filled()
     }
 
-    /// What the rules remember.
+    /// Returns the state of the rules.
     pub fn state(&self) -> &str {
         &self.session.state
     }
 
-    /// The session, when all have joined.
-    pub fn filled(mut self) -> Result<Table<'c>, Fault> {
+    /// Returns the session after all players have joined.
+    pub fn filled(mut self) -> Result<TestSession<'c>, Fault> {
         for invite in self.session.facts.invites.clone() {
             let joined = join(&self.session, self.subject.challenge, &House::UNBOUNDED, invite, None, self.now)
                 .map_err(|error| self.subject.fault(&error))?;
@@ -162,8 +162,8 @@ impl<'c> Table<'c> {
         matches!(self.session.phase, Phase::Ended { .. })
     }
 
-    /// Lets somebody act, a moment later.
-    pub fn act(&mut self, action: &Action) -> Outcome {
+    /// Advances the time by a second and performs an action.
+    pub fn act(&mut self, action: &Action) -> ActionResult {
         let from = self.session.facts.invites[action.seat.0];
         let now = self.now.plus_ms(STEP_MS);
         match act(
@@ -178,35 +178,37 @@ impl<'c> Table<'c> {
             Ok(transition) => {
                 self.now = now;
                 self.take(transition);
-                Outcome::Taken
+                ActionResult::Taken
             }
             Err(ActError::Rejected(rejection)) if rejection.code == FAILED => {
-                Outcome::Failed(self.subject.fault(&rejection))
+                ActionResult::Failed(self.subject.fault(&rejection))
             }
-            Err(ActError::Rejected(rejection)) => Outcome::Refused { code: rejection.code, message: rejection.message },
-            Err(error) => Outcome::Failed(self.subject.fault(&error)),
+            Err(ActError::Rejected(rejection)) => {
+                ActionResult::Refused { code: rejection.code, message: rejection.message }
+            }
+            Err(error) => ActionResult::Failed(self.subject.fault(&error)),
         }
     }
 
-    /// Lets the time of the deadline come, if there is one. Tells whether there was.
+    /// Advances the time to the deadline. Returns false if there is none.
     pub fn wait(&mut self) -> Result<bool, Fault> {
         let Some(deadline) = self.session.deadline else { return Ok(false) };
         self.now = deadline.max(self.now);
         let woken = wake(&self.session, self.subject.challenge, &House::UNBOUNDED, self.now, self.now)
             .map_err(|error| self.subject.fault(&error))?;
         self.take(woken);
-        // A deadline on which the rules fail is forgotten, and nobody is told.
+        // If the rules fail at a deadline, the session drops the deadline without an error.
         (self.subject.last_fault)().map_or(Ok(true), Err)
     }
 
-    /// What was said since `from` that the player at a seat may read.
-    pub fn heard(&self, seat: Seat, from: usize) -> impl Iterator<Item = &Said> {
+    /// Returns the messages since `from` that the player at a seat may read.
+    pub fn heard(&self, seat: Seat, from: usize) -> impl Iterator<Item = &Message> {
         self.said[from..].iter().filter(move |said| said.is_for(seat))
     }
 
-    /// Everything that can be compared of a session, as text.
+    /// Returns all data of a session that equal runs must have in common, as text.
     pub fn bytes(&self) -> String {
-        let lines: Vec<String> = self.said.iter().map(Said::describe).collect();
+        let lines: Vec<String> = self.said.iter().map(Message::describe).collect();
         let Session { phase, scores, attributions, deadline, state, .. } = &self.session;
         format!("{}\n{phase:?} {scores:?} {attributions:?} {deadline:?}\n{state}", lines.join("\n"))
     }
@@ -225,17 +227,17 @@ impl<'c> Table<'c> {
         }
     }
 
-    fn said_in(&self, draft: Draft) -> Said {
+    fn said_in(&self, draft: Draft) -> Message {
         let seat = |party: &Party| match party {
             Party::Player(invite) => self.session.facts.invites.iter().position(|code| code == invite).map(Seat),
             Party::Operator | Party::Other(_) => None,
         };
-        Said { from: seat(&draft.from), to: draft.to.as_ref().and_then(seat), content: draft.content }
+        Message { from: seat(&draft.from), to: draft.to.as_ref().and_then(seat), content: draft.content }
     }
 }
 
-/// An error with all that caused it.
-fn told(error: &dyn std::error::Error) -> String {
+/// Returns an error with all its causes.
+fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -245,7 +247,7 @@ fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A text in one line, shortened to what one reads.
+/// Returns a text in one line, shortened for display.
 pub fn excerpt(text: &str) -> String {
     let line = text.replace('\n', " ⏎ ");
     match line.char_indices().nth(MAX_EXCERPT) {

@@ -1,4 +1,5 @@
-//! Whether a game can be played again: equal seeds and actions give equal bytes, and nothing is lost between two actions.
+//! The checks `determinism` and `restore`: equal seeds and actions give equal bytes, and the state survives
+//! serialization.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,30 +9,32 @@ use arena_model::{
 };
 use serde_json::{Map, Value};
 
-use crate::play::{Action, Outcome, Subject, Table, excerpt};
+use crate::play::{Action, ActionResult, Subject, TestSession, excerpt};
 use crate::words::Words;
-use crate::{Finding, Plan};
+use crate::{CheckPlan, Finding};
 
-/// Games that are played twice.
+/// The number of games that are played twice.
 const GAMES: u32 = 5;
 
-/// Games that are also played by rules that stay in memory, and most actions of each: a script makes all calls again for each one.
+/// The number of games that are also played with rules that stay in memory. These games have few actions, because a
+/// script repeats all earlier calls for each action.
 const LASTING_GAMES: u32 = 4;
 const LASTING_ACTIONS: u32 = 40;
 
-/// Actions that are tried for those.
-const TRIED: u32 = 400;
+/// The maximum number of actions in these games.
+const MAX_TRIED: u32 = 400;
 
-/// Plays games twice, and writes the state down and reads it again after each action.
-pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
+/// Plays games twice, and serializes and restores the state after each action.
+pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
     let words = Words::of(subject.challenge.metadata());
     let (mut same, mut restored) = (None, None);
     let (mut actions, mut states) = (0, 0);
     for game in 0..plan.games.min(GAMES) {
         let seed = plan.seed.derive(&format!("repeat/{game}"));
         let mut rng = seed.rng("actions");
-        // A second run beside the first, so that the first byte that differs is found with the action that caused it.
-        let (Ok(mut table), Ok(mut twin)) = (Table::seated(subject, &seed), Table::seated(subject, &seed)) else {
+        // Both runs play each action before the next one, so that the action before the first difference is known.
+        let (Ok(mut table), Ok(mut twin)) = (TestSession::seated(subject, &seed), TestSession::seated(subject, &seed))
+        else {
             continue;
         };
         same = same.or_else(|| difference(&table, &twin, "the players have joined"));
@@ -43,10 +46,11 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
             states += 1;
             let seat = Seat(rng.below(table.seats() as u64) as usize);
             let action: Action = words.draw(&table, seat, &mut rng);
-            let outcomes: [Outcome; 2] = [table.act(&action), twin.act(&action)];
+            let outcomes: [ActionResult; 2] = [table.act(&action), twin.act(&action)];
             actions += 1;
             if outcomes[0] != outcomes[1] {
-                let what = "the same action in the same game is once taken and once refused, or refused in other words";
+                let what =
+                    "the same action in the same game is once accepted and once refused, or refused with another text";
                 same = Some(Finding::wrong("determinism", what).shown_by([
                     action.describe(),
                     format!("{:?}", outcomes[0]),
@@ -61,51 +65,53 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
     });
     let restored = restored
         .or_else(|| (0..LASTING_GAMES).find_map(|game| forgotten(subject, plan, &words, game)))
-        .unwrap_or_else(|| Finding::fine("restore", format!("{states} states came back as they were written down")));
+        .unwrap_or_else(|| Finding::fine("restore", format!("{states} states were restored unchanged")));
     vec![same, restored]
 }
 
-/// The first thing in which two runs of one game differ.
-fn difference(table: &Table<'_>, twin: &Table<'_>, after: &str) -> Option<Finding> {
+/// Returns the first difference between two runs of one game.
+fn difference(table: &TestSession<'_>, twin: &TestSession<'_>, after: &str) -> Option<Finding> {
     let (a, b) = (table.bytes(), twin.bytes());
     if a == b {
         return None;
     }
-    let lines = a.lines().zip(b.lines()).find(|(a, b)| a != b).unwrap_or(("more is said", "less is said"));
+    let lines =
+        a.lines().zip(b.lines()).find(|(a, b)| a != b).unwrap_or(("(further messages)", "(no further messages)"));
     let what = "equal seeds and equal actions give different games: use the session's randomness only, and no state \
                 outside of the challenge";
     let shown = [format!("after: {after}"), format!("once:  {}", lines.0), format!("again: {}", lines.1)];
     Some(Finding::wrong("determinism", what).shown_by(shown))
 }
 
-/// What is lost when the state is restored and written down again.
-fn loss(subject: Subject<'_>, table: &Table<'_>) -> Option<Finding> {
+/// Restores and serializes the state, and returns a finding if the state has changed.
+fn loss(subject: Subject<'_>, table: &TestSession<'_>) -> Option<Finding> {
     let state = &table.session.state;
     let again = match subject.challenge.restore(&table.session.facts, state) {
         Ok(operator) => operator.serialize(),
         Err(error) => {
-            let what = format!("the state that was written down can't be read again: {error}");
+            let what = format!("the serialized state can't be restored: {error}");
             return Some(Finding::wrong("restore", what).shown_by([format!("state: {state}")]));
         }
     };
     let [before, after]: [Value; 2] = [state, &again].map(|text| serde_json::from_str(text).unwrap_or_default());
     let (path, [was, is]) = first_difference(String::new(), &before, &after)?;
-    let what =
-        format!("the state changes when it is written down and read again, at `{path}`: keep what JSON can hold");
+    let what = format!(
+        "the state changes when it is serialized and restored, at `{path}`: use only values that JSON can represent"
+    );
     Some(Finding::wrong("restore", what).shown_by([format!("before: {was}"), format!("after:  {is}")]))
 }
 
-/// The first difference between rules that stay in memory and those that are restored before each action: they keep something elsewhere than in
-/// the state.
-fn forgotten(subject: Subject<'_>, plan: &Plan, words: &Words, game: u32) -> Option<Finding> {
+/// Returns the first difference between rules that stay in memory and rules that are restored before each action. A
+/// difference means that the rules keep data outside of the state.
+fn forgotten(subject: Subject<'_>, plan: &CheckPlan, words: &Words, game: u32) -> Option<Finding> {
     let seed = plan.seed.derive(&format!("repeat/lasting/{game}"));
     let mut rng = seed.rng("actions");
     let lasting = Lasting { inner: subject.challenge, operator: Arc::default() };
-    let mut table = Table::seated(subject, &seed).ok()?;
-    let twin = Table::seated(Subject { challenge: &lasting, ..subject }, &seed);
+    let mut table = TestSession::seated(subject, &seed).ok()?;
+    let twin = TestSession::seated(Subject { challenge: &lasting, ..subject }, &seed);
     let found = |after: &str, restored: &str, lasting: &str| {
-        let what = "something is remembered outside of the state, in a module's variable or a field that isn't serialized: it is lost \
-                    before the next action, since each begins with what the state holds";
+        let what = "data is kept outside of the state, in a module's variable or a field that isn't serialized: it \
+                    is lost before the next action, which starts from the state";
         let shown = [format!("after: {after}"), format!("restored:  {restored}"), format!("in memory: {lasting}")];
         Some(Finding::wrong("restore", what).shown_by(shown))
     };
@@ -113,28 +119,30 @@ fn forgotten(subject: Subject<'_>, plan: &Plan, words: &Words, game: u32) -> Opt
         Ok(twin) => twin,
         Err(fault) => return found("the players join", "they can join", &fault.what),
     };
-    let compared = |table: &Table<'_>, twin: &Table<'_>, after: &str| {
+    let compared = |table: &TestSession<'_>, twin: &TestSession<'_>, after: &str| {
         let (a, b) = (table.bytes(), twin.bytes());
-        let lines = || a.lines().zip(b.lines()).find(|(a, b)| a != b).unwrap_or(("more is said", "less is said"));
+        let lines = || {
+            a.lines().zip(b.lines()).find(|(a, b)| a != b).unwrap_or(("(further messages)", "(no further messages)"))
+        };
         if a == b { None } else { found(after, lines().0, lines().1) }
     };
     if let Some(finding) = compared(&table, &twin, "the players have joined") {
         return Some(finding);
     }
     let mut taken = 0;
-    for _ in 0..TRIED {
+    for _ in 0..MAX_TRIED {
         if table.has_ended() || taken == LASTING_ACTIONS {
             return None;
         }
         let seat = Seat(rng.below(table.seats() as u64) as usize);
         let action = words.draw(&table, seat, &mut rng);
-        // What is refused may have changed what is in memory, and a server has forgotten that.
-        if table.act(&action) != Outcome::Taken {
+        // A refused action may have changed the rules in memory, whereas a server discards the changes.
+        if table.act(&action) != ActionResult::Taken {
             continue;
         }
         taken += 1;
         let outcome = twin.act(&action);
-        if outcome != Outcome::Taken {
+        if outcome != ActionResult::Taken {
             return found(&action.describe(), "Taken", &format!("{outcome:?}"));
         }
         if let Some(finding) = compared(&table, &twin, &action.describe()) {
@@ -144,16 +152,16 @@ fn forgotten(subject: Subject<'_>, plan: &Plan, words: &Words, game: u32) -> Opt
     None
 }
 
-/// A challenge whose one session is played by rules that stay in memory.
+/// A challenge with one session, whose rules stay in memory.
 struct Lasting<'c> {
     inner: &'c dyn ChallengeType,
     operator: Held,
 }
 
-/// The rules, once the session has been created.
+/// The rules of the session in memory, or `None` before the session's creation.
 type Held = Arc<Mutex<Option<Box<dyn Operator>>>>;
 
-/// A handle to them.
+/// An operator that calls the rules in memory.
 struct Handle(Held);
 
 impl Handle {
@@ -227,7 +235,7 @@ impl ChallengeType for Lasting<'_> {
     }
 }
 
-/// Where two values differ, and how.
+/// Returns the path of the first difference between two values, with a description.
 fn first_difference(path: String, a: &Value, b: &Value) -> Option<(String, [String; 2])> {
     match (a, b) {
         _ if a == b => None,

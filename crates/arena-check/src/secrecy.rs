@@ -1,59 +1,62 @@
-//! Whether anybody learns what another player alone was told: pairs of games that differ in one player's secret and are played alike.
+//! The check `secrecy`: a player doesn't learn another player's secret. The check plays pairs of games (twins) with
+//! equal actions. The twins differ only in one player's secret, so the other players must receive equal messages.
 //!
-//! Such twins are found in two ways. Two deals are taken, and what the one remembers for a seat is put in the place of what the other
-//! does; where that changes what the player there is told in private, it is a secret. Or so many deals are made that two
-//! are the same to everybody but one player. Then both are played by the same actions, and whatever the others are shown is compared.
+//! The check finds twins in two ways. The first way copies one seat's part of the state from one deal into another
+//! deal. If this changes the seat's private messages, the copied part is a secret. The second way makes many deals
+//! until two of them look the same to all players but one.
 //!
-//! Before that, many deals are compared: secrets that are the same for all seats, or never change, are none.
+//! Before that, the check compares many deals: a value that is equal for all seats, or in all deals, isn't a secret.
 //!
-//! What an action tells of a secret may be what the challenge is about, as the outcome of a guess is; that is advice. What is told
-//! before anybody has acted isn't, nor what a refusal tells: it costs nothing, so it can be asked again and again.
+//! An accepted action may reveal part of a secret by design, such as the outcome of a guess, so a difference after it
+//! is advice. A difference before the first action is an error. A difference in a refusal is also an error, because a
+//! refused action costs nothing and can be repeated.
 
 use std::collections::BTreeMap;
 
 use arena_model::Seat;
 use serde_json::Value;
 
-use crate::play::{Outcome, Said, Subject, Table};
+use crate::play::{ActionResult, Message, Subject, TestSession};
 use crate::words::{Words, pick};
-use crate::{Finding, Plan};
+use crate::{CheckPlan, Finding};
 
 const CHECK: &str = "secrecy";
 
-/// Deals whose parts are put into another.
+/// The number of deals among which parts of the state are copied.
 const SPLICES: u32 = 8;
 
-/// Twins that are played, at most.
+/// The maximum number of pairs of twins that are played.
 const TWINS: usize = 24;
 
-/// Games that are played with each pair of twins.
+/// The number of games with each pair of twins.
 const GAMES: u32 = 4;
 
-/// Actions in each of these.
+/// The number of actions in each of these games.
 const ACTIONS: u32 = 40;
 
-/// How much of what is the same is shown before the place where two texts differ, in characters.
+/// The number of equal characters in the evidence before the first difference of two texts.
 const CONTEXT: usize = 80;
 
-/// Number of repeated deals of a seat from which another seat's deals are taken to follow from them.
-const AGAIN: usize = 24;
+/// The minimum number of repetitions of one seat's secret. If another seat's secret repeats each time too, it counts
+/// as derived from the first.
+const MIN_REPETITIONS: usize = 24;
 
-/// First id number of a session with other ids.
+/// The first id of a session whose ids differ from those of the other sessions.
 const OTHER_IDS: usize = 1_000_000;
 
-/// Two games that look the same to all but one player.
+/// Two games that look the same to all players but one.
 struct Twins<'c> {
-    tables: [Table<'c>; 2],
-    /// The player who was told something else.
+    tables: [TestSession<'c>; 2],
+    /// The player whose secret differs between the two games.
     seat: Seat,
 }
 
-/// Looks for twins and plays them.
-pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
+/// Searches for twins and plays them.
+pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
     let mut found = Found::default();
-    alike(subject, plan, &mut found);
+    check_equal_secrets(subject, plan, &mut found);
     let mut twins = spliced(subject, plan, &mut found);
-    if twins.is_empty() && !found.tells_early {
+    if twins.is_empty() && !found.leaks_early {
         twins = dealt(subject, plan);
     }
     for (number, pair) in twins.iter().enumerate() {
@@ -61,28 +64,30 @@ pub fn check(subject: Subject<'_>, plan: &Plan) -> Vec<Finding> {
             compare(subject, pair, plan, &format!("secrecy/{number}/{game}"), &mut found);
         }
     }
-    found.findings(twins.len(), tells_in_private(subject, plan))
+    found.findings(twins.len(), has_private_messages(subject, plan))
 }
 
-/// What was found, each thing once.
+/// The findings, without duplicates.
 #[derive(Default)]
 struct Found {
     wrong: BTreeMap<String, Vec<String>>,
     advice: BTreeMap<String, Vec<String>>,
     games: u32,
-    /// Somebody is told another's secret before anybody has acted, so there is no need to look on.
-    tells_early: bool,
+    /// True if a secret was revealed before the first action. The search for twins then stops.
+    leaks_early: bool,
 }
 
 impl Found {
-    /// What is kept for one player, and told to others rather than to it, may be meant for them; or sent to the wrong ones.
-    fn note_told(&mut self, seated: &Table<'_>, twin: &Table<'_>, seat: Seat, path: &str) {
+    /// Records that another player receives data from the part of the state that belongs to `seat`, although the
+    /// player at `seat` doesn't receive it in private. The data may be intended for the other player, or the rules
+    /// may send it to the wrong one.
+    fn note_leak(&mut self, seated: &TestSession<'_>, twin: &TestSession<'_>, seat: Seat, path: &str) {
         let Some((listener, shown)) = first_heard(seated, twin, seat, 0) else { return };
         let all = private(seated, listener) == private(twin, listener);
         let whom = if all { "all are".to_owned() } else { format!("player {} is", listener.number()) };
         let what = format!(
-            "before anybody has acted, {whom} told what is kept for player {} (`{path}`), who isn't told in private; that is fine \
-             unless it is a secret",
+            "before the first action, {whom} sent data of player {} (`{path}`), who doesn't get it in private; that \
+             is fine unless it is a secret",
             seat.number()
         );
         self.advice.entry(what).or_insert(shown);
@@ -97,38 +102,40 @@ impl Found {
         }
         if twins > 0 {
             let what = format!(
-                "{} games were played twice, with another secret for one player: the others couldn't tell which before an \
-                 action that is about it",
+                "{} games were played twice, with another secret for one player: the others saw no difference before \
+                 an action that reveals it by design",
                 self.games
             );
             findings.insert(0, Finding::fine(CHECK, what));
         } else if is_secretive {
-            let what = "no two deals were found that are the same to all but one player, so it couldn't be tried whether secrets \
-                        are kept: keep what is a seat's in a list with a place for each seat";
+            let what = "no two deals look the same to all players but one, so secrecy wasn't checked: keep the data \
+                        of seats in a list with one entry per seat";
             findings.push(Finding::advice(CHECK, what));
         } else {
-            findings.push(Finding::fine(CHECK, "nobody is told anything in private that another deal would change"));
+            findings.push(Finding::fine(CHECK, "no player gets a private message that depends on the deal"));
         }
         findings
     }
 }
 
-/// Compares what is dealt to the seats in many deals.
-fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
-    let deals: Vec<Table<'_>> =
-        (0..plan.deals).filter_map(|deal| Table::seated(subject, &seed(plan, deal)).ok()).collect();
+/// Compares the seats' private messages in many deals.
+fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Found) {
+    let deals: Vec<TestSession<'_>> =
+        (0..plan.deals).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok()).collect();
     let Some(first) = deals.first() else { return };
     let seats: Vec<Seat> = (0..first.seats()).map(Seat).collect();
     let dealt: Vec<Vec<Vec<String>>> = seats.iter().map(|seat| secrets(&deals, *seat)).collect();
     let varies = |seat: Seat| dealt[seat.0].iter().any(|secret| *secret != dealt[seat.0][0]);
     let secretive: Vec<Seat> = seats.iter().copied().filter(|seat| varies(*seat)).collect();
-    let told =
-        |table: &Table<'_>, seat: Seat| private(table, seat).iter().map(|said| said.describe()).collect::<Vec<_>>();
+    let told = |table: &TestSession<'_>, seat: Seat| {
+        private(table, seat).iter().map(|said| said.describe()).collect::<Vec<_>>()
+    };
     if secretive.is_empty() {
-        let Ok(elsewhere) = Table::opened_at(subject, &seed(plan, 0), OTHER_IDS).and_then(Table::filled) else {
+        let Ok(elsewhere) = TestSession::opened_at(subject, &seed(plan, 0), OTHER_IDS).and_then(TestSession::filled)
+        else {
             return;
         };
-        let nameless = |table: &Table<'_>, seat: Seat| -> Vec<String> {
+        let nameless = |table: &TestSession<'_>, seat: Seat| -> Vec<String> {
             let facts = &table.session.facts;
             let ids: Vec<String> =
                 facts.invites.iter().map(ToString::to_string).chain([facts.id.to_string()]).collect();
@@ -139,8 +146,8 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
         };
         if let Some(seat) = seats.iter().find(|seat| nameless(first, **seat) != nameless(&elsewhere, **seat)) {
             let what = format!(
-                "what player {} is told in private is the same whatever the session's seed is, and another in a session with another id \
-                 or time: a player who knows these can compute it; deal it from `derivePrivateSeed`",
+                "player {}'s private messages don't depend on the session's seed, but on its id or time, from which \
+                 other players can compute them; deal them from `derivePrivateSeed`",
                 seat.number()
             );
             found.wrong.insert(what, [told(first, *seat), told(&elsewhere, *seat)].concat());
@@ -148,7 +155,7 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
         }
         if seats.iter().any(|seat| !private(first, *seat).is_empty()) {
             let what = format!(
-                "what players are told in private is the same in each of {} deals; if it is meant to be secret, deal it from the \
+                "the players' private messages are the same in each of {} deals; if they contain secrets, deal them from the \
                  session's seed",
                 deals.len()
             );
@@ -161,20 +168,20 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
             let names = format!("players {} and {}", a.number(), b.number());
             let shown = || deals.iter().take(2).flat_map(|table| [told(table, *a), told(table, *b)].concat());
             if dealt[a.0] == dealt[b.0] {
-                // Some of many may share a secret that others don't know; if all do, it is none.
+                // Some of the players may share a secret by design, but a value that all players have isn't a secret.
                 let what = format!("{names} are dealt the same secret in each of {} deals", deals.len());
                 let all_alike = secretive.iter().all(|seat| dealt[seat.0] == dealt[a.0]);
                 match all_alike && secretive.len() == seats.len() {
                     true => found.wrong.insert(
-                        format!("{what}: derive each player's from a context of its own, such as `derivePrivateSeed(`${{id}}:${{index}}`)`"),
+                        format!("{what}: derive each player's secret from a separate context, such as `derivePrivateSeed(`${{id}}:${{index}}`)`"),
                         shown().collect(),
                     ),
-                    false => found.advice.insert(format!("{what}; that is fine if they are meant to share it"), shown().collect()),
+                    false => found.advice.insert(format!("{what}; that is fine if they are supposed to share it"), shown().collect()),
                 };
             } else if follows(&dealt[a.0], &dealt[b.0]) || follows(&dealt[b.0], &dealt[a.0]) {
                 let what = format!(
-                    "of what {names} are dealt, the one follows from the other in each of {} deals; that is fine for parts that they \
-                     play, and wrong for secrets",
+                    "of {names}, one player's deal follows from the other's in each of {} deals; that is fine for \
+                     roles, and wrong for secrets",
                     deals.len()
                 );
                 found.advice.insert(what, shown().collect());
@@ -183,9 +190,10 @@ fn alike(subject: Subject<'_>, plan: &Plan, found: &mut Found) {
     }
 }
 
-/// Words that a seat is told in private in each deal, without those that all deals begin and end with.
-fn secrets(deals: &[Table<'_>], seat: Seat) -> Vec<Vec<String>> {
-    let words = |table: &Table<'_>| -> Vec<String> {
+/// Returns, for each deal, the words of the private messages to a seat. The words at the beginning and end that are
+/// common to all deals are removed.
+fn secrets(deals: &[TestSession<'_>], seat: Seat) -> Vec<Vec<String>> {
+    let words = |table: &TestSession<'_>| -> Vec<String> {
         let said = private(table, seat).into_iter().map(|said| said.content.as_str()).collect::<Vec<_>>().join(" ");
         let plain = |char: char| char.is_alphanumeric() || char == '-';
         said.split(|char| !plain(char)).filter(|word| !word.is_empty()).map(str::to_owned).collect()
@@ -204,7 +212,8 @@ fn secrets(deals: &[Table<'_>], seat: Seat) -> Vec<Vec<String>> {
     dealt
 }
 
-/// True if the second of two seats is always dealt the same again when the first one is, often enough to mean something.
+/// Returns true if equal values of `known` always come with equal values of `secret`, and there are enough
+/// repetitions to be significant.
 fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
     let mut seen = BTreeMap::new();
     let mut again = 0;
@@ -215,58 +224,58 @@ fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
             None => {}
         }
     }
-    // Of secrets of which nearly all are alike, that says nothing.
-    again >= AGAIN && seen.len() > 1
+    // If `known` has one value only, its repetitions prove nothing.
+    again >= MIN_REPETITIONS && seen.len() > 1
 }
 
-/// Whether players are told in private what differs from deal to deal.
-fn tells_in_private(subject: Subject<'_>, plan: &Plan) -> bool {
-    let deals = (0..SPLICES).filter_map(|deal| Table::seated(subject, &seed(plan, deal)).ok());
-    let told: Vec<Vec<Said>> =
+/// Returns true if players get private messages that differ between deals.
+fn has_private_messages(subject: Subject<'_>, plan: &CheckPlan) -> bool {
+    let deals = (0..SPLICES).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok());
+    let told: Vec<Vec<Message>> =
         deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
     told.iter().any(|said| *said != told[0])
 }
 
-fn seed(plan: &Plan, deal: u32) -> arena_model::Seed {
+fn seed(plan: &CheckPlan, deal: u32) -> arena_model::Seed {
     plan.seed.derive(&format!("secrecy/deal/{deal}"))
 }
 
-/// What a player hears, and nobody else.
-fn private<'t>(table: &'t Table<'_>, seat: Seat) -> Vec<&'t Said> {
+/// Returns the messages that only this player gets.
+fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<&'t Message> {
     table.said.iter().filter(|said| said.to == Some(seat)).collect()
 }
 
-/// Twins that are made by putting what one deal remembers for a seat into another deal: before anybody has joined, or, where it is dealt
-/// later, after it.
-fn spliced<'c>(subject: Subject<'c>, plan: &Plan, found: &mut Found) -> Vec<Twins<'c>> {
-    let opened = |deal| Table::opened(subject, &seed(plan, deal)).ok();
-    let (Some(base), Ok(seated)) = (opened(0), Table::seated(subject, &seed(plan, 0))) else { return Vec::new() };
+/// Returns twins made by copying one seat's part of the state from one deal into another. The part is copied before
+/// the players join, or after they have joined if the secrets are dealt only then.
+fn spliced<'c>(subject: Subject<'c>, plan: &CheckPlan, found: &mut Found) -> Vec<Twins<'c>> {
+    let opened = |deal| TestSession::opened(subject, &seed(plan, deal)).ok();
+    let (Some(base), Ok(seated)) = (opened(0), TestSession::seated(subject, &seed(plan, 0))) else { return Vec::new() };
     let mut twins = Vec::new();
     for deal in 1..SPLICES {
         let Some(other) = opened(deal) else { continue };
         for (seat, path) in places(&base, &other) {
             let Some(twin) = splice(&base, &other, &path).and_then(|twin| twin.filled().ok()) else { continue };
             if private(&twin, seat) == private(&seated, seat) {
-                found.note_told(&seated, &twin, seat, &path);
+                found.note_leak(&seated, &twin, seat, &path);
                 continue;
             }
             match first_heard(&seated, &twin, seat, 0) {
                 None => twins.push(Twins { tables: [seated.clone(), twin], seat }),
                 Some((listener, shown)) => {
                     let what = format!(
-                        "before anybody has acted, player {} is told what only player {} should know (`{path}`)",
+                        "before the first action, player {} is sent a secret of player {} (`{path}`)",
                         listener.number(),
                         seat.number()
                     );
                     found.wrong.entry(what).or_insert(shown);
-                    found.tells_early = true;
+                    found.leaks_early = true;
                 }
             }
         }
-        if !twins.is_empty() || found.tells_early {
+        if !twins.is_empty() || found.leaks_early {
             continue;
         }
-        let Ok(other) = Table::seated(subject, &seed(plan, deal)) else { continue };
+        let Ok(other) = TestSession::seated(subject, &seed(plan, deal)) else { continue };
         for (seat, path) in places(&seated, &other) {
             if private(&seated, seat) != private(&other, seat)
                 && let Some(twin) = splice(&seated, &other, &path)
@@ -275,13 +284,13 @@ fn spliced<'c>(subject: Subject<'c>, plan: &Plan, found: &mut Found) -> Vec<Twin
             }
         }
     }
-    // Of many, some of each deal and seat.
+    // If there are too many twins, keep some of each deal and seat.
     let step = twins.len().div_ceil(TWINS).max(1);
     twins.into_iter().step_by(step).collect()
 }
 
-/// The places in what is remembered that belong to one seat and differ between two deals.
-fn places(a: &Table<'_>, b: &Table<'_>) -> Vec<(Seat, String)> {
+/// Returns the paths in the state that belong to one seat and differ between two deals.
+fn places(a: &TestSession<'_>, b: &TestSession<'_>) -> Vec<(Seat, String)> {
     let [a_state, b_state]: [Value; 2] =
         [a, b].map(|table| serde_json::from_str(&table.session.state).unwrap_or_default());
     let invites: Vec<String> = a.session.facts.invites.iter().map(ToString::to_string).collect();
@@ -312,8 +321,8 @@ fn look(a: &Value, b: &Value, path: String, invites: &[String], found: &mut Vec<
     }
 }
 
-/// A game with what another remembers at a place.
-fn splice<'c>(base: &Table<'c>, other: &Table<'_>, path: &str) -> Option<Table<'c>> {
+/// Returns a copy of `base` in which the state at `path` is that of `other`.
+fn splice<'c>(base: &TestSession<'c>, other: &TestSession<'_>, path: &str) -> Option<TestSession<'c>> {
     let mut state: Value = serde_json::from_str(&base.session.state).ok()?;
     let other: Value = serde_json::from_str(&other.session.state).ok()?;
     *state.pointer_mut(path)? = other.pointer(path)?.clone();
@@ -324,12 +333,12 @@ fn splice<'c>(base: &Table<'c>, other: &Table<'_>, path: &str) -> Option<Table<'
     Some(twin)
 }
 
-/// Twins among many deals: the same to all but one player.
-fn dealt<'c>(subject: Subject<'c>, plan: &Plan) -> Vec<Twins<'c>> {
-    let mut first: BTreeMap<(Seat, String), Table<'c>> = BTreeMap::new();
+/// Returns twins found among many deals: pairs of games that look the same to all players but one.
+fn dealt<'c>(subject: Subject<'c>, plan: &CheckPlan) -> Vec<Twins<'c>> {
+    let mut first: BTreeMap<(Seat, String), TestSession<'c>> = BTreeMap::new();
     let mut twins: Vec<Twins<'c>> = Vec::new();
     for deal in 0..plan.deals {
-        let Ok(table) = Table::seated(subject, &seed(plan, deal)) else { continue };
+        let Ok(table) = TestSession::seated(subject, &seed(plan, deal)) else { continue };
         for seat in (0..table.seats()).map(Seat) {
             let others = (0..table.seats()).map(Seat).filter(|other| *other != seat);
             let heard: Vec<String> =
@@ -351,23 +360,24 @@ fn dealt<'c>(subject: Subject<'c>, plan: &Plan) -> Vec<Twins<'c>> {
     twins
 }
 
-/// The first thing since `from` that anybody but `secret` is told otherwise in the twin.
-fn first_heard(a: &Table<'_>, b: &Table<'_>, secret: Seat, from: usize) -> Option<(Seat, Vec<String>)> {
+/// Returns the first message since `from` that differs in the twin for a player other than `secret`.
+fn first_heard(a: &TestSession<'_>, b: &TestSession<'_>, secret: Seat, from: usize) -> Option<(Seat, Vec<String>)> {
     let listeners = (0..a.seats()).map(Seat).filter(|seat| *seat != secret);
     for listener in listeners {
-        let [once, twin]: [Vec<&Said>; 2] = [a, b].map(|table| table.heard(listener, from).collect());
+        let [once, twin]: [Vec<&Message>; 2] = [a, b].map(|table| table.heard(listener, from).collect());
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
-            let line = |heard: &[&Said]| heard.get(at).map_or("nothing more".to_owned(), |said| said.describe());
-            let [once, twin] = apart(&line(&once), &line(&twin));
+            let line =
+                |heard: &[&Message]| heard.get(at).map_or("no further message".to_owned(), |said| said.describe());
+            let [once, twin] = around_difference(&line(&once), &line(&twin));
             return Some((listener, vec![format!("in one game: {once}"), format!("in its twin: {twin}")]));
         }
     }
     None
 }
 
-/// Two texts in a line each, begun shortly before the place where they differ.
-fn apart(a: &str, b: &str) -> [String; 2] {
+/// Returns excerpts of two texts, one line each, that start shortly before the first difference.
+fn around_difference(a: &str, b: &str) -> [String; 2] {
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let skipped = if same > CONTEXT { same - CONTEXT / 2 } else { 0 };
     [a, b].map(|text| {
@@ -376,8 +386,8 @@ fn apart(a: &str, b: &str) -> [String; 2] {
     })
 }
 
-/// Plays twins by the same actions, until something differs.
-fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &Plan, purpose: &str, found: &mut Found) {
+/// Plays twins with equal actions until a message to another player differs.
+fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &CheckPlan, purpose: &str, found: &mut Found) {
     let words = Words::of(subject.challenge.metadata());
     let mut rng = plan.seed.derive(purpose).rng("actions");
     let [mut a, mut b] = twins.tables.clone();
@@ -389,20 +399,20 @@ fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &Plan, purpose: &str, 
         let action = words.draw(&a, seat, &mut rng);
         let from = [&a, &b].map(|table| table.said.len());
         let outcomes = [a.act(&action), b.act(&action)];
-        // A player's own actions may give away what it likes.
+        // A player may reveal its own secret by its actions.
         let is_own = seat == secret;
         match &outcomes {
-            [Outcome::Taken, Outcome::Taken] => {
+            [ActionResult::Taken, ActionResult::Taken] => {
                 if a.has_ended() || b.has_ended() {
                     return;
                 }
                 debug_assert_eq!(from[0], from[1], "twins have heard as much until something differs");
                 let Some((listener, shown)) = first_heard(&a, &b, secret, from[0]) else { continue };
                 if !is_own {
-                    let whom = if listener == seat { "whoever sends it" } else { "other players" };
+                    let whom = if listener == seat { "its sender" } else { "other players" };
                     let what = format!(
-                        "`{}` tells {whom} something of what another player alone was told; that is fine if it is what the \
-                         action is for",
+                        "`{}` reveals part of another player's secret to {whom}; that is fine if it is the purpose \
+                         of the action",
                         action.method
                     );
                     found.advice.entry(what).or_insert([vec![action.describe()], shown].concat());
@@ -410,10 +420,12 @@ fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &Plan, purpose: &str, 
                 return;
             }
             [once, twin] if once == twin => {}
-            [once, twin] if !is_own && ![once, twin].iter().any(|outcome| matches!(outcome, Outcome::Failed(_))) => {
+            [once, twin]
+                if !is_own && ![once, twin].iter().any(|outcome| matches!(outcome, ActionResult::Failed(_))) =>
+            {
                 let what = format!(
-                    "whether `{}` is refused, or how, depends on what another player alone was told: a refusal costs nothing, so \
-                     the secret can be found by trying",
+                    "the refusal of `{}` depends on another player's secret: a refusal costs nothing, so the secret \
+                     can be found by trying",
                     action.method
                 );
                 let shown = vec![action.describe(), format!("in one game: {once:?}"), format!("in its twin: {twin:?}")];

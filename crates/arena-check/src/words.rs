@@ -1,38 +1,40 @@
-//! What players at random say: examples of the metadata, numbers and words that they have heard, and variations of both.
+//! The contents of random actions: examples from the metadata, numbers and words that a player received, and
+//! variations of both.
 //!
-//! Nobody but its author knows what a challenge understands, but a good description of a method shows it in backticks, as agents need it
-//! too. So a challenge that can't be played by examples is hard to play for agents as well.
+//! The checks can't know the contents that a challenge accepts. They use the examples in backticks that a good
+//! description of a method has, and that agents need as well. If random actions made from these examples can't play a
+//! challenge, agents probably can't either.
 
 use arena_model::{ChallengeMetadata, Seat, SeedRng};
 use serde_json::Value;
 
-use crate::play::{Action, Table};
+use crate::play::{Action, TestSession};
 
-/// How many of the last things that somebody has heard are tried.
+/// The number of recently received texts to use.
 const MEMORY: usize = 64;
 
-/// The longest word that is tried, in characters.
+/// The maximum length of a word, in characters.
 const MAX_WORD: usize = 80;
 
-/// The longest message that is repeated as a whole, in bytes.
+/// The maximum length of a message that is repeated as a whole, in bytes.
 const MAX_WHOLE: usize = 2000;
 
-/// What may be sent, by method.
+/// The possible contents, by method.
 pub struct Words {
     methods: Vec<(String, Vec<String>)>,
-    /// Examples of the prompt, for all methods.
+    /// Examples from the prompt, for all methods.
     common: Vec<String>,
 }
 
 impl Words {
-    /// What the metadata tells.
+    /// Collects the examples in the metadata.
     pub fn of(metadata: &ChallengeMetadata) -> Words {
         let names: Vec<&str> = metadata.methods.iter().map(|method| method.name.as_str()).collect();
         let examples = |text: &str| -> Vec<String> {
             let quoted = text.split('`').skip(1).step_by(2).filter(|word| word.chars().count() <= MAX_WORD);
             quoted
                 .filter(|word| !names.contains(word))
-                // `bid 40` is how some write what the method `bid` is sent.
+                // Some authors write the example `bid 40` for the method `bid` with the content `40`.
                 .map(|word| {
                     let behind = names.iter().find_map(|name| word.strip_prefix(name)?.strip_prefix(' '));
                     behind.unwrap_or(word).to_owned()
@@ -47,8 +49,8 @@ impl Words {
         }
     }
 
-    /// Something that a player at a seat may try: mostly what could be meant, sometimes anything.
-    pub fn draw(&self, table: &Table<'_>, seat: Seat, rng: &mut SeedRng) -> Action {
+    /// Draws an action for the player at a seat: usually a plausible content, sometimes an arbitrary one.
+    pub fn draw(&self, table: &TestSession<'_>, seat: Seat, rng: &mut SeedRng) -> Action {
         let (method, own) = pick(&self.methods, rng).expect("a challenge has methods");
         let heard = || heard(table, seat);
         let content = match rng.below(20) {
@@ -64,7 +66,7 @@ impl Words {
     }
 }
 
-/// One of a list, each equally likely.
+/// Draws one element of a list, each equally likely.
 pub fn pick<'l, T>(list: &'l [T], rng: &mut SeedRng) -> Option<&'l T> {
     match list.len() {
         0 => None,
@@ -72,7 +74,8 @@ pub fn pick<'l, T>(list: &'l [T], rng: &mut SeedRng) -> Option<&'l T> {
     }
 }
 
-/// An example with other numbers: their sum stays, since it is often what a rule asks for, or each is drawn anew.
+/// Changes the numbers of an example. The new numbers have the same sum, which rules often require, or are drawn
+/// independently.
 fn vary(example: &str, rng: &mut SeedRng) -> String {
     let numbers: Vec<u64> = digits(example).filter_map(|(_, text)| text.parse().ok()).collect();
     let sum: u64 = numbers.iter().fold(0, |sum, number| sum.saturating_add(*number));
@@ -94,7 +97,7 @@ fn vary(example: &str, rng: &mut SeedRng) -> String {
     varied + &example[end..]
 }
 
-/// The runs of digits in a text, with their places.
+/// Returns the runs of digits in a text, with their positions.
 fn digits(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut rest = 0;
     std::iter::from_fn(move || {
@@ -105,9 +108,10 @@ fn digits(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Numbers and words that the player at a seat has heard last: of JSON the texts in it, else numbers, what is in braces, and all that was
-/// said to it in private, since a rule may ask for it to be repeated.
-fn heard(table: &Table<'_>, seat: Seat) -> Vec<String> {
+/// Returns the latest numbers and words that the player at a seat has received. From a message in JSON, this function
+/// takes the strings. From other messages it takes numbers, lists in braces, and the whole text of private messages,
+/// because the rules may require a player to repeat them.
+fn heard(table: &TestSession<'_>, seat: Seat) -> Vec<String> {
     let mut words = Vec::new();
     for said in table.heard(seat, 0) {
         match serde_json::from_str::<Value>(&said.content) {

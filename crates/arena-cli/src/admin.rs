@@ -1,4 +1,4 @@
-//! `arena admin …`: what an administrator does, told in tables and sentences, or with `--json` as the server answered.
+//! `arena admin …`: the actions of an administrator. Answers are printed as tables and sentences, or unchanged with `--json`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -16,36 +16,38 @@ use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, print, print_json, utc};
 
-/// Does what `verb` says at the arena that the command line names.
+/// Runs the command `verb`.
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
     let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {
-        AdminVerb::Benchmark { user, off } => tell(arena.set_benchmark(&user, !off), style, |profile: Profile| {
-            let is = if profile.is_benchmark { "is" } else { "isn't" };
-            format!("{} {is} a benchmark model, from the next ended game on", profile.user_id)
-        }),
-        AdminVerb::Hide { channel, index } => tell(arena.hide(&channel, index), style, |hidden: Hidden| {
+        AdminVerb::Benchmark { user, off } => {
+            print_result(arena.set_benchmark(&user, !off), style, |profile: Profile| {
+                let is = if profile.is_benchmark { "is" } else { "isn't" };
+                format!("{} {is} a benchmark model, from the next ended game on", profile.user_id)
+            })
+        }
+        AdminVerb::Hide { channel, index } => print_result(arena.hide(&channel, index), style, |hidden: Hidden| {
             let Hidden { channel, index, content_sha256 } = hidden;
             format!("message {index} of {channel} is hidden; the SHA-256 of its content is {content_sha256}")
         }),
-        AdminVerb::Ban { subject, reason } => {
-            tell(arena.ban(&subject, &reason), style, |ban: Ban| format!("{} is banned: {}", banned(&ban), ban.reason))
-        }
+        AdminVerb::Ban { subject, reason } => print_result(arena.ban(&subject, &reason), style, |ban: Ban| {
+            format!("{} is banned: {}", banned(&ban), ban.reason)
+        }),
         AdminVerb::Unban { subject } => {
-            tell(arena.lift_ban(&subject), style, |_: Value| "the ban is lifted".to_owned())
+            print_result(arena.lift_ban(&subject), style, |_: Value| "the ban is lifted".to_owned())
         }
-        AdminVerb::Bans => tell(arena.bans(), style, bans),
+        AdminVerb::Bans => print_result(arena.bans(), style, bans),
         AdminVerb::Remove { session } => {
-            tell(arena.remove(&session), style, |_: Value| format!("session {session} is removed"))
+            print_result(arena.remove(&session), style, |_: Value| format!("session {session} is removed"))
         }
-        AdminVerb::Recompute => tell(arena.recompute(), style, recomputed),
+        AdminVerb::Recompute => print_result(arena.recompute(), style, recomputed),
         AdminVerb::Export { out } => export(&arena, out.as_deref(), style),
-        AdminVerb::Import { file } => tell(import(&arena, &file)?, style, imported),
-        AdminVerb::Audit { limit, offset } => tell(arena.audit(limit, offset), style, audit),
+        AdminVerb::Import { file } => print_result(import(&arena, &file)?, style, imported),
+        AdminVerb::Audit { limit, offset } => print_result(arena.audit(limit, offset), style, audit),
     }
 }
 
-/// The token that stands for the administrator of the arena at `url`.
+/// Returns the administrator's token for the server at `url`.
 fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     if let Some(token) = args.token {
         return Ok(token);
@@ -53,11 +55,12 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     let usual = Settings::default().data.join(AdminToken::FILE);
     let file = match args.data {
         Some(folder) => folder.join(AdminToken::FILE),
-        // Another machine isn't sent this one's token unasked.
+        // The token in the default data folder belongs to this machine. It isn't sent to another machine unless the
+        // user requests that with an option.
         None if is_loopback(url) && usual.exists() => usual,
         None => {
-            let sentence = "an arena's token stands for its administrator: give it in ARENA_ADMIN_TOKEN, or name the \
-                            arena's data folder with --data";
+            let sentence = "the administrator token is missing: set ARENA_ADMIN_TOKEN, or give the server's \
+                            data folder with --data";
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
@@ -67,8 +70,8 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
     Ok(token.trim_end().to_owned())
 }
 
-/// Prints an answer as the server gave it, or else what `say` makes of it.
-fn tell<T: DeserializeOwned>(
+/// Prints an answer unchanged, or as formatted by `say`.
+fn print_result<T: DeserializeOwned>(
     answer: Result<Answer, CallError>,
     style: Style,
     say: impl FnOnce(T) -> String,
@@ -97,9 +100,9 @@ fn banned(ban: &Ban) -> String {
 
 fn bans(Bans { bans }: Bans) -> String {
     if bans.is_empty() {
-        return "nobody is banned".to_owned();
+        return "there are no bans".to_owned();
     }
-    let mut table = Table::new(&["who", "since", "why"]);
+    let mut table = Table::new(&["banned", "since", "reason"]);
     for ban in bans {
         table.row([banned(&ban), utc(ban.at.0), ban.reason]);
     }
@@ -107,16 +110,16 @@ fn bans(Bans { bans }: Bans) -> String {
 }
 
 fn recomputed(Counted { users, games, wrong }: Counted) -> String {
-    let counted = format!("the games of {users} users are counted anew, {games} in all");
+    let counted = format!("recomputed the standings of {users} users from {games} games");
     match wrong.len() {
-        0 => format!("{counted}; their standings were right"),
-        n => format!("{counted}; the standings of {n} were wrong and are mended:\n  {}", wrong.join("\n  ")),
+        0 => format!("{counted}; all were correct"),
+        n => format!("{counted}; {n} were wrong and are repaired:\n  {}", wrong.join("\n  ")),
     }
 }
 
 fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: ImportReport) -> String {
     let mut text =
-        format!("taken: {users} users, {sessions} sessions, {messages} messages; not taken: {skipped_total}");
+        format!("imported: {users} users, {sessions} sessions, {messages} messages; skipped: {skipped_total} lines");
     for SkippedLine { line, reason } in skipped {
         text += &format!("\n  line {line}: {reason}");
     }
@@ -124,7 +127,7 @@ fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: 
 }
 
 fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
-    let mut table = Table::new(&["no", "when", "from", "what", "how"]);
+    let mut table = Table::new(&["no", "time", "address", "action", "details"]);
     let shown = entries.len();
     for AuditEntry { no, at, address, action, detail } in entries {
         table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
@@ -132,29 +135,29 @@ fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
     format!("{}\n{shown} of {total}", table.right([0]))
 }
 
-/// Writes an export to a file, which is there once it is whole, or to stdout.
+/// Writes an export to stdout, or to a file that appears once it is complete.
 fn export(arena: &Arena, out: Option<&Path>, style: Style) -> Result<(), Failure> {
     let Some(file) = out else {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         return match arena.export(&mut stdout).and_then(|_| stdout.flush().map_err(ExportError::Write)) {
-            // A reader that has gone is not a failure.
+            // A closed pipe isn't a failure.
             Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             result => result.map_err(Failure::from),
         };
     };
     let refuse =
         |error: std::io::Error| Failure::new(Exit::Usage, format_args!("{} can't be written: {error}", file.display()));
-    // For its owner's eyes only, as there is no telling what was said in private.
+    // The file is readable by its owner only, since it contains private messages.
     let mut out = BufWriter::new(OutputFile::create_private(file).map_err(refuse)?);
     let lines = arena.export(&mut out)?;
     let is_file = out.into_inner().map_err(std::io::Error::from).and_then(OutputFile::keep).map_err(refuse)?;
     if !is_file {
-        // It may be stdout, and what reads it expects lines of the export alone.
+        // No summary follows, since the path may be stdout, whose reader expects only lines of the export.
         return Ok(());
     }
     match style {
         Style::Json => print(&json!({ "lines": lines, "file": file.display().to_string() }).to_string()),
-        Style::Pretty | Style::Compact => print(&format!("{lines} lines are in {}", file.display())),
+        Style::Pretty | Style::Compact => print(&format!("wrote {lines} lines to {}", file.display())),
     }
 }
 

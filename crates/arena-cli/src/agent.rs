@@ -1,4 +1,4 @@
-//! `arena agent`: what an agent gets wrong, told to its author.
+//! `arena agent`: faults of an agent, reported to its author.
 
 mod new;
 
@@ -12,13 +12,13 @@ use crate::args::{AgentVerb, CheckArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
-use crate::matches::settings::{confinement, find_agent, find_command, find_game, tell_notes};
+use crate::matches::settings::{confinement, find_agent, find_command, find_game, print_notes};
 use crate::output::{Style, note, print, printable};
 
-/// How far what belongs to a sentence stands in.
+/// The indentation of details.
 const INDENT: &str = "        ";
 
-/// Does what `arena agent` was asked for.
+/// Runs a subcommand of `arena agent`.
 pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         AgentVerb::Check(args) => check_agent(&args, style),
@@ -31,7 +31,7 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         Some(path) => find_agent(path)?,
         None => find_command(&args.command)?,
     };
-    tell_notes(std::slice::from_ref(&agent));
+    print_notes(std::slice::from_ref(&agent));
     let games: Vec<&'static GameType> = match &args.game {
         Some(name) => vec![find_game(name)?],
         None => arena_games::colosseum_games().collect(),
@@ -42,9 +42,9 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     if !confinement.private.is_empty() {
         let hidden: Vec<String> = confinement.private.iter().map(|path| path.display().to_string()).collect();
-        note(&format!("the agent can't read files of the arena in its folder: {}", listed(&hidden)));
+        note(&format!("these files of the arena in the agent's folder are hidden from it: {}", listed(&hidden)));
     }
-    // Always the same, so that what was found is found again after mending something else.
+    // The seed is fixed, so that a repeated check finds the same faults.
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(0), confinement: &confinement };
     let checked = check(plan, &called_off).map_err(explain)?;
     match style {
@@ -57,11 +57,11 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         return Ok(());
     }
     let wrong = checked.findings.iter().filter(|finding| finding.severity == Severity::Wrong).count();
-    let things = if wrong == 1 { "1 thing".to_owned() } else { format!("{wrong} things") };
-    Err(Failure::new(Exit::FaultyAgent, format_args!("{} gets {things} wrong", checked.agent)))
+    let faults = if wrong == 1 { "1 fault".to_owned() } else { format!("{wrong} faults") };
+    Err(Failure::new(Exit::FaultyAgent, format_args!("{} has {faults}", checked.agent)))
 }
 
-/// What was found, for people.
+/// Formats the findings for people.
 fn describe(checked: &Checked) -> String {
     let version = checked.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let mut text = format!("agent   {} ({}{version})\n", checked.agent, checked.name);
@@ -94,17 +94,17 @@ fn add_finding(text: &mut String, finding: &Finding) {
     add(text, format_args!("{severity}  {game}{}{times}", finding.what));
     let parts = [("it was sent", &finding.message), ("it sent", &finding.line), ("its log ends", &finding.log)];
     for (name, part) in parts {
-        // What is only advice need not be proven.
+        // For advice, the output shows only the line that the agent sent.
         let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == "it sent") else {
             continue;
         };
         let part = part.replace('\n', &format!("\n{INDENT}  "));
         add(text, format_args!("{INDENT}{name}: {part}"));
     }
-    add(text, format_args!("{INDENT}mend it: {}", finding.advice));
+    add(text, format_args!("{INDENT}fix:     {}", finding.advice));
 }
 
 fn add(text: &mut String, line: std::fmt::Arguments<'_>) {
-    // Memory takes it all.
+    // Writing to a `String` can't fail.
     let _ = writeln!(text, "{line}");
 }

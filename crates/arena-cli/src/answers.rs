@@ -1,10 +1,11 @@
-//! Answers of an arena as tables and lines for people. An answer of another shape gives `None`, and is printed as JSON then. Pure.
+//! Formats a server's answers as tables and lines for people. A function returns `None` for an answer of unexpected
+//! structure, which is then printed as JSON. Pure.
 
 use serde_json::Value;
 
 use crate::output::{Table, printable, utc};
 
-/// All challenge types: the object of `GET /api/metadata`.
+/// Formats all challenge types, the answer to `GET /api/metadata`.
 pub fn challenge_types(answer: &Value) -> Option<String> {
     let mut table = Table::new(&["challenge", "players", "name", "description"]);
     for (id, metadata) in answer.as_object()? {
@@ -14,7 +15,7 @@ pub fn challenge_types(answer: &Value) -> Option<String> {
     Some(table.right([1]).to_string())
 }
 
-/// One challenge type: its rules, methods and options.
+/// Formats one challenge type: its rules, methods and options.
 pub fn challenge_type(answer: &Value) -> Option<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let (name, players) = (answer["name"].as_str()?, answer["players"].as_u64()?);
@@ -43,7 +44,7 @@ pub fn challenge_type(answer: &Value) -> Option<String> {
     Some(told)
 }
 
-/// A page of sessions.
+/// Formats a page of sessions.
 pub fn sessions(answer: &Value) -> Option<String> {
     let listed = answer["challenges"].as_array()?;
     let mut table = Table::new(&["session", "challenge", "status", "players", "created", "security", "utility"]);
@@ -67,24 +68,22 @@ pub fn sessions(answer: &Value) -> Option<String> {
     }
     let (total, offset) = (answer["total"].as_u64()?, answer["offset"].as_u64()?);
     if listed.is_empty() {
-        return Some(format!("none of {total} sessions is listed here"));
+        return Some(format!("no sessions on this page ({total} in total)"));
     }
     let last = offset + listed.len() as u64;
     Some(format!("{table}\n{} to {last} of {total} sessions", offset + 1))
 }
 
-/// A new session.
+/// Formats a new session.
 pub fn created(answer: &Value) -> Option<String> {
     let mut told = format!("session {} of {}", answer["id"].as_str()?, answer["challengeType"].as_str()?);
     for invite in answer["invites"].as_array()? {
         told += &format!("\narena play {}", invite.as_str()?);
     }
-    Some(
-        printable(&(told + "\nEach of these commands takes a seat; give each player one of the invites.")).into_owned(),
-    )
+    Some(printable(&(told + "\nEach command takes one seat; give each player one of the invites.")).into_owned())
 }
 
-/// A seat that was taken with `invite`.
+/// Formats the answer to a join with `invite`.
 pub fn joined(answer: &Value, invite: &str) -> Option<String> {
     let (session, challenge) = (answer["ChallengeID"].as_str()?, &answer["ChallengeInfo"]);
     let key = answer["sessionKey"].as_str();
@@ -98,7 +97,7 @@ pub fn joined(answer: &Value, invite: &str) -> Option<String> {
     Some(printable(&told).into_owned() + &challenge_type(challenge)?)
 }
 
-/// Messages of a channel, each on lines of its own.
+/// Formats messages of a channel; each begins on a new line.
 pub fn messages(answer: &Value) -> Option<String> {
     let mut told = String::new();
     for message in answer["messages"].as_array()? {
@@ -107,24 +106,24 @@ pub fn messages(answer: &Value) -> Option<String> {
         let head = format!("{}  {time}  {}{to}", message["index"].as_u64()?, message["from"].as_str()?);
         told += &printable(&head).replace('\n', " ");
         if message["redacted"] == true {
-            told += "  (for others)\n";
+            told += "  (private)\n";
             continue;
         }
-        // Further lines are indented, so that none passes for another message.
+        // Continuation lines are indented, so that no message can imitate the beginning of another one.
         let content = printable(message["content"].as_str()?).into_owned();
         told += &format!(": {}\n", content.trim_end().replace('\n', "\n    "));
     }
     Some(if told.is_empty() { "no messages".to_owned() } else { told })
 }
 
-/// A chat message that was sent.
+/// Formats the answer to a sent chat message.
 pub fn said(answer: &Value) -> Option<String> {
     let to = answer["to"].as_str().unwrap_or("all");
     let told = format!("message {} of {}, to {to}", answer["index"].as_u64()?, answer["channel"].as_str()?);
     Some(printable(&told).into_owned())
 }
 
-/// All profiles, or one.
+/// Formats all profiles, or one.
 pub fn users(answer: &Value) -> Option<String> {
     let one = std::slice::from_ref(answer);
     let listed = answer.as_array().map_or(one, Vec::as_slice);
@@ -154,7 +153,7 @@ mod tests {
             {"index": 2, "timestamp": 1000, "from": "inv_1", "content": "hello\n3  1970-01-01 00:00:02Z  operator: you win\u{1b}[2J\u{9b}"},
         ], "count": 2});
         expect![[r#"
-            1  1970-01-01 00:00:00Z  operator to inv_1  (for others)
+            1  1970-01-01 00:00:00Z  operator to inv_1  (private)
             2  1970-01-01 00:00:01Z  inv_1: hello
                 3  1970-01-01 00:00:02Z  operator: you win\u{1b}[2J\u{9b}
         "#]]

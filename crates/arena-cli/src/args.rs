@@ -1,13 +1,15 @@
-//! The arguments of the `arena` binary: every verb, its options, and the help that people read. What a verb takes is in a file of its
-//! own, those that go together in one.
+//! Arguments of the `arena` binary: each command, its options and its help. Commands that belong together share a file.
 
 mod admin;
 mod agent;
 mod challenge;
+mod groups;
 mod league;
 mod matches;
 mod play;
 mod rate;
+#[cfg(test)]
+mod reference;
 mod replay;
 mod serve;
 mod sessions;
@@ -21,12 +23,13 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Parser, Subcommand};
 
-use crate::exit::{EXIT_CODES, Exit, Failure};
+use crate::exit::{Exit, Failure, exit_codes};
 use crate::output::Style;
 
 pub use admin::{AdminArgs, AdminVerb, SubjectArgs};
 pub use agent::{AgentVerb, CheckArgs, Language, NewAgentArgs};
 pub use challenge::{ChallengeVerb, CheckChallengeArgs, FairnessArgs, NewArgs, PlayChallengeArgs};
+pub use groups::command;
 pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowLeagueArgs};
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
@@ -34,11 +37,11 @@ pub use rate::{RATE_EXAMPLES, RateArgs};
 pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
-pub use tournament::{FleetArgs, PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb};
+pub use tournament::{PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs};
 pub use users::{IdentityVerb, UsersVerb};
 pub use worker::WorkerArgs;
 
-/// A multi-agent arena: challenges in which agents meet, chat, act and are scored.
+/// Run, play and host multi-agent challenges.
 #[derive(Debug, Parser)]
 #[command(
     name = "arena",
@@ -46,74 +49,76 @@ pub use worker::WorkerArgs;
     arg_required_else_help = true,
     after_help = format!("\
 Examples:
-  arena demo                        a server, and house bots that play
-  arena serve                       an arena on this machine
-  arena match run snake --agent ./a --agent ./b    a match between two bots
-  arena replay show game.jsonl --play              a match that was recorded, as a film
-  arena challenges create psi       a session, with an invite for each player
-  arena play inv_…                  take a seat and play
-  arena play inv_… --agent ./bot    let a bot play
+  arena demo                        start a server and watch house bots play
+  arena serve                       start a server on this machine
+  arena match run snake --agent ./a --agent ./b    play a match between two agents
+  arena replay show game.jsonl --play              play back a recorded match
+  arena challenges create psi       create a session and print its invites
+  arena play inv_…                  take a seat and play it yourself
+  arena play inv_… --agent ./bot    let an agent play the seat
 
-{EXIT_CODES}")
+Run `arena COMMAND --help` for the options of a command.
+
+{}", exit_codes())
 )]
 pub struct Cli {
-    /// Options of every verb.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// Options that every verb takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Address of the arena to talk to.
+    /// URL of the server.
     #[arg(long, global = true, env = "ARENA_URL", default_value = "http://localhost:3001", value_parser = base_url)]
     pub url: String,
-    /// Who speaks: the invite that you joined with.
+    /// Your player id: the invite that you joined with.
     #[arg(long, global = true, value_name = "INVITE")]
     pub from: Option<String>,
-    // Not for every verb, as the others are: `serve` has an `--auth` of its own. Verbs that talk to an arena take a KeyArgs.
-    /// Session key, for an arena with authentication.
+    // Not global: `serve` has an `--auth` flag of its own. Commands that call a server take KeyArgs.
+    /// Session key, for servers with authentication.
     #[arg(long, env = "ARENA_AUTH", hide_env_values = true, value_name = "KEY", value_parser = header_text)]
     pub auth: Option<String>,
-    /// Certificates of the authorities to trust instead of the usual ones, in PEM, for an arena with a private one.
+    /// PEM file of CA certificates to trust instead of the system's.
     #[arg(long, global = true, env = "ARENA_CACERT", value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// Print JSON on one line, on a terminal as well.
+    /// Print JSON, one object a line.
     #[arg(long, global = true)]
     pub json: bool,
 }
 
-/// The `--auth` of [`Global`] behind a verb, where people expect it. The environment is that one's affair: what is said
-/// before the verb shall win over it, and what is said behind over both.
+/// The `--auth` of [`Global`] behind a command. [`Global`] reads the environment variable, so that `--auth` before the
+/// command overrides it, and `--auth` behind the command overrides both.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct KeyArgs {
-    /// Session key, for an arena with authentication [env: ARENA_AUTH]
+    /// Session key, for servers with authentication [env: ARENA_AUTH]
     #[arg(id = "session_key", long = "auth", global = true, value_name = "KEY", value_parser = header_text)]
     pub auth: Option<String>,
 }
 
 impl Global {
-    /// These options, with what was said behind the verb.
+    /// Returns these options with the key given behind the command.
     pub fn with(self, key: KeyArgs) -> Global {
         Global { auth: key.auth.or(self.auth), ..self }
     }
 
-    /// How answers are to be printed.
+    /// Returns the output style.
     pub fn style(&self) -> Style {
         Style::choose(self.json)
     }
 }
 
 impl Cli {
-    /// Refuses options of the command line that a verb has no use for. The environment may hold them for other verbs.
+    /// Refuses global options on the command line that the command doesn't use. Environment variables are ignored.
     ///
     /// # Errors
-    /// Names the option.
+    /// A usage error that names the option.
     pub fn refuse_unused(&self, matches: &ArgMatches) -> Result<(), Failure> {
         let talks = matches!(
             self.verb,
@@ -123,7 +128,7 @@ impl Cli {
                 | Verb::Scoring { .. }
                 | Verb::Users { .. }
                 | Verb::Admin { .. }
-                // Keys and completions are for those verbs.
+                // These two prepare calls to a server.
                 | Verb::Identity { .. }
                 | Verb::Completions { .. }
         );
@@ -132,109 +137,121 @@ impl Cli {
             None => Ok(()),
             Some(name) => {
                 let verb = matches.subcommand_name().unwrap_or_default();
-                Err(Failure::new(Exit::Usage, format_args!("--{name}: `arena {verb}` talks to no arena")))
+                Err(Failure::new(
+                    Exit::Usage,
+                    format_args!("--{name}: `arena {verb}` doesn't call a server; remove the option"),
+                ))
             }
         }
     }
 }
 
-/// What the program can do.
+/// The commands. `groups.rs` assigns each of them to a group of `arena --help`.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run an arena on this machine, with its store in a folder or in Postgres.
+    /// Start a server.
     #[command(after_help = "\
 Examples:
   arena serve                       http://127.0.0.1:3001, data in ./arena-data
-  arena serve --port 0 --data here  a free port, another folder
-  arena serve --auth --listen 0.0.0.0:3001             for others, who have to prove who they are
-  arena serve --trust-network --listen 0.0.0.0:3001    for all who can reach it, as they say
+  arena serve --port 0 --data here  a free port, another data folder
+  arena serve --auth --listen 0.0.0.0:3001             open to the network; players sign their joins
+  arena serve --trust-network --listen 0.0.0.0:3001    open to the network; user ids aren't checked
   arena serve --config arena.toml --log-format json
-  arena serve --database-url URL --nats-url URL        one of several nodes on a Postgres
+  arena serve --database-url URL --nats-url URL        one of several nodes on one Postgres database
 
-When it listens, it prints one line on stdout: arena listens on http://ADDRESS:PORT
-At the first start it also prints the administrator's token, which is kept in the data folder as
-admin.token. Set ADMIN_TOKEN to have another one (at least 24 characters).
-With --auth, session keys are made with the secret in the environment variable AUTH_SECRET (at least
-16 bytes) or, if that isn't set, with one that is made once and kept in the data folder.
-Ctrl-C or SIGTERM stops it after finishing what it accepted; a second one stops it at once.")]
+The server stores its data in a folder or in Postgres. When it accepts connections, it prints one line on stdout:
+arena listens on http://ADDRESS:PORT
+
+On its first start, the server also prints the administrator's token and keeps it in admin.token in the data folder. To \
+choose the token yourself, set ADMIN_TOKEN (at least 24 characters).
+
+With --auth, the server derives session keys from the environment variable AUTH_SECRET (at least 16 bytes). If it isn't \
+set, the server generates a secret once and keeps it in the data folder.
+
+Ctrl-C or SIGTERM stops the server after it has finished the requests that it accepted. A second signal stops it at once.")]
     Serve(ServeArgs),
-    /// Serve an arena and let house bots play in it: the five-minute tour.
+    /// Start a server and let house bots play.
     #[command(after_help = "\
 Examples:
-  arena demo                        play, print scores, stay up until Ctrl-C
+  arena demo                        play, print scores, keep serving until Ctrl-C
   arena demo --once                 exit after the first games
-  arena demo --games 12 --pace 1    more games, and a new one every second
-  arena demo --data demo-data       keep what was played")]
+  arena demo --games 12 --pace 1    play 12 games first, then one every second
+  arena demo --data demo-data       keep the data")]
     Demo(DemoArgs),
-    /// Play: a person, a bot or a language model takes a seat in a session of any arena, and plays to the end.
+    /// Play as a person, bot or language model.
     #[command(after_help = "\
 Examples:
-  arena play inv_…                                 you play, at this terminal
-  arena play --from inv_…                          back to a seat that you have taken before
-  arena play inv_… --agent ./bot                   a bot plays, in the sandbox of arena match run
+  arena play inv_…                                 play at this terminal
+  arena play --from inv_…                          return to a seat that you took before
+  arena play inv_… --agent ./bot                   let a bot play, in the sandbox of `arena match run`
   arena play inv_… --url https://arena.example --sign -- python3 bot.py
   arena play inv_… --model NAME --api-base http://127.0.0.1:8080/v1
   arena play inv_… --model NAME --max-turns 20 --price-in 3 --price-out 15 --max-cost 0.50
 
-At the terminal (or in a pipe), a line that begins with / is an action or a command: `/guess 1, 2, 3` uses the
-challenge's method `guess`, /help lists all. Everything else is said to all; `@2 text`, to Player 2 alone.
+At the terminal:
+  A line that begins with / is an action or a command: `/guess 1, 2, 3` calls the challenge's method `guess`, and /help \
+  lists all of them. Any other line is a chat message to all players; `@2 text` sends it to Player 2 only.
+  If the connection breaks or the server restarts, the program retries for up to 5 minutes. Ctrl-C or /quit leaves; the \
+  seat stays yours and the session continues without you.
 
-Broken connections, and servers that are started anew, are waited for up to 5 minutes. Ctrl-C or /quit leaves: the seat stays
-yours, and the session goes on without you.
+Bots:
+  A bot receives the states of games (snake, chess, …) as in a match. docs/agents.md describes its input in other \
+  challenges. A bot that crashes, times out or violates the protocol resigns if the challenge has a method for resigning; \
+  the exit code is 12.
 
-A bot gets the states of games (snake, chess, …) as in a match; docs/agents.md tells what it gets of other challenges. A bot
-that crashes, is late or breaks the protocol resigns, where the challenge lets it, and the exit code is 12.
-
-A language model is given the rules, the challenge's methods as tools, and messages as they come. The key of its endpoint is in
-OPENAI_API_KEY or ANTHROPIC_API_KEY.
-
-An endpoint that is busy or away is asked again for --patience seconds. If it still fails, or refuses the key or the payment,
-the seat is parked: nothing is resigned, the exit code is 17, and `arena play --from INVITE --model NAME` comes back to it. A
-game's time limit for a turn goes on, and an arena ends a session in which nothing happens; such a session doesn't count.
-
-A model that reaches a limit, or gives five answers in a row without a tool call, stops: it resigns where the challenge has a
-method for that. Elsewhere the other players are told. The seat then keeps silent to the end of the session, or until
---max-time; the exit code is 18.")]
+Language models:
+  The model receives the rules, the challenge's methods as tools, and each message as it arrives. Set the API key in \
+  OPENAI_API_KEY or ANTHROPIC_API_KEY.
+  If the endpoint is busy or unreachable, requests are retried for --patience seconds. If it still fails, or rejects the \
+  key or the payment, the seat is parked: the model doesn't resign, the exit code is 17, and
+  `arena play --from INVITE --model NAME` resumes the seat. The game's time limit keeps running, and the server closes \
+  idle sessions without counting them.
+  A model that reaches a limit, or gives five answers in a row without a tool call, stops; the exit code is 18. It resigns \
+  if the challenge has a method for resigning. Otherwise it notifies the other players and stays silent until the session \
+  ends or --max-time is reached.")]
     Play(Box<SeatArgs>),
-    /// Matches: bots in any language play games against each other, without a server.
+    /// Play matches between agents.
     #[command(after_help = "\
 Examples:
-  arena match games                 what can be played
+  arena match games                 list the games
   arena match run snake --agent ./a --agent ./b
-  arena match run chess --agent ./a --agent ./b --games 100 --concurrency 2")]
+  arena match run chess --agent ./a --agent ./b --games 100 --concurrency 2
+
+Matches need no server. Agents can be written in any language.")]
     Match {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: MatchVerb,
     },
-    /// Tournaments: every agent meets the others, and nothing is lost when the machine goes down.
+    /// Run tournaments between agents.
     #[command(after_help = "\
 Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c --out snakes
-  arena tournament resume snakes    go on after Ctrl-C, or after the machine went down
+  arena tournament resume snakes    continue after Ctrl-C or a crash
   arena tournament standings snakes
-  arena tournament rate snakes games.pgn    whatever holds results, rated by all systems")]
+  arena tournament rate snakes games.pgn    rate all results with four rating systems")]
     Tournament {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: TournamentVerb,
     },
-    /// Play games of tournaments that others run, as many as this machine takes.
+    /// Play matches for tournaments on other machines.
     #[command(after_help = "\
 Examples:
   arena worker --nats-url nats://hub --concurrency 8
   ARENA_NATS_URL='tls://worker:password@hub' arena worker --concurrency 8
-  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    elsewhere, what it plays
+  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    on another machine
 
-The NATS server needs JetStream (`nats-server -js`). Whoever may write to it has programs of theirs run here, in the sandbox
-that this command line says, so let in those that you trust; --sandbox off lets their programs do whatever you may.
-docs/operations.md tells how to set it up. A command line can be read by every user of a machine: a password belongs into
-ARENA_NATS_URL.
+The NATS server needs JetStream (`nats-server -js`); docs/operations.md explains the setup. Other users of the machine can \
+read a command line, so set a URL with a password in ARENA_NATS_URL.
 
-Ctrl-C or SIGTERM takes no more games and finishes those that run; a second one hands them back to the queue and stops at once.
-Whatever happens to a worker, its games are played by others.")]
+Anyone who can write to the NATS server can run programs on this machine, in the sandbox chosen here. Give access only to \
+people you trust: with --sandbox off their programs have all of your rights.
+
+Ctrl-C or SIGTERM: the worker takes no more games and finishes those in progress. A second signal returns those to the queue \
+and stops the worker at once. If a worker fails, other workers play its games.")]
     Worker(WorkerArgs),
-    /// Leagues: agents come and go, and whoever's rating is least sure plays next, season after season.
+    /// Run open-ended leagues between agents.
     #[command(after_help = "\
 Examples:
   arena league create snakes --game snake
@@ -242,31 +259,33 @@ Examples:
   arena league run snakes --for 10m
   arena league show snakes
 
-Leagues are in the store of an arena, in the folder that --data names. Only one process at a time writes to it:
-a server, or `arena league`; `show` and `list` read beside either.")]
+Agents may join or leave at any time; the agent with the most uncertain rating plays next.
+
+Leagues are kept in a server's data folder (--data). Only one process at a time can write to it: a server or an
+`arena league` command. `show` and `list` can always read it.")]
     League {
-        /// Where leagues are kept.
+        /// The store of the leagues.
         #[command(flatten)]
         data: DataArgs,
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: LeagueVerb,
     },
-    /// Rate the results in files and folders, by all systems side by side.
+    /// Rate results with four rating systems.
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
-    /// Agents: write a sample to start from, and find out what one gets wrong before it loses matches by it.
+    /// Create and check agents.
     #[command(after_help = "\
 Examples:
   arena agent new snake bot
   arena agent check ./bot
   arena agent check ./bot --game snake")]
     Agent {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: AgentVerb,
     },
-    /// Replays: look at them, verify them, write them in other formats.
+    /// Show, verify and export replays.
     #[command(after_help = "\
 Examples:
   arena match run snake --agent ./a --agent ./b --replay game.jsonl
@@ -275,115 +294,120 @@ Examples:
   arena replay verify game.jsonl
   arena replay export game.jsonl --format reference --out reference.jsonl")]
     Replay {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: ReplayVerb,
     },
-    /// Make a challenge of your own: begin it, check it, try it out. (To play in an arena: `arena challenges`.)
-    #[command(after_help = "\
+    /// Write, check and try your own challenges.
+    #[command(
+        alias = "challenge",
+        after_help = "\
 Examples:
-  arena challenge new number-duel   a folder to start from
-  arena challenge check number-duel what it gets wrong
-  arena challenge play number-duel  at this terminal, on all seats
-  arena serve --challenges .        an arena that has it
+  arena author new number-duel      create a challenge from a template
+  arena author check number-duel    find faults by playing it
+  arena author play number-duel     play all seats at this terminal
+  arena serve --challenges .        start a server that offers it
 
-docs/writing-challenges.md builds one from nothing. `arena challenges`, with an s, speaks to an arena: its sessions, joining, acting.")]
-    Challenge {
-        /// What to do.
+docs/writing-challenges.md is a tutorial. To play the challenges of a server, use `arena challenges`."
+    )]
+    Author {
+        /// The subcommand.
         #[command(subcommand)]
         verb: ChallengeVerb,
     },
-    /// The challenges of an arena: look at them, make sessions of them, play. (To write your own: `arena challenge`.)
+    /// List, create and join sessions on a server.
     #[command(after_help = "\
 Examples:
-  arena challenges metadata psi     rules, methods and number of players
-  arena challenges create psi       a new session
+  arena challenges metadata psi     print rules, methods and number of players
+  arena challenges create psi       create a session
   arena challenges join inv_…       take a seat
-  arena challenges sync ID --from inv_…    what the operator says to you
-  arena challenges send ID guess '142, 377' --from inv_…")]
+  arena challenges sync ID --from inv_…    read the operator's messages
+  arena challenges send ID guess '142, 377' --from inv_…
+
+To write your own challenge, use `arena author`.")]
     Challenges {
-        /// Who speaks, where keys are asked for.
+        /// The session key.
         #[command(flatten)]
         key: KeyArgs,
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: ChallengesVerb,
     },
-    /// The chat of a session: talk to the other players.
+    /// Read and send chat messages.
     #[command(after_help = "\
 Examples:
   arena chat send ID 'shall we compare notes?' --from inv_…
   arena chat sync ID --from inv_… --wait 20")]
     Chat {
-        /// Who speaks, where keys are asked for.
+        /// The session key.
         #[command(flatten)]
         key: KeyArgs,
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: ChatVerb,
     },
-    /// Leaderboards: how players stand, over all challenges or in one.
+    /// Print leaderboards.
     #[command(after_help = "\
 Examples:
-  arena scoring                     over all challenges
-  arena scoring psi                 by each strategy that scores it
+  arena scoring                     all challenge types together
+  arena scoring psi                 one board for each scoring strategy
   arena scoring psi --sort win-rate:utility --limit 10
 
-Beside an average stands the interval in which the player's true average lies with 95 % confidence.
-Boards are sorted by the lower end of that, so that few games don't beat many; --sort names another
-metric, with :low behind it for its lower end.")]
+Averages are printed with their 95 % confidence interval. Boards are sorted by its lower end, so that a few lucky games \
+don't beat many. --sort names another metric; add :low to sort by its lower end.")]
     Scoring {
-        /// Of one challenge type only, such as psi.
+        /// Challenge type, such as psi [default: all together]
         name: Option<String>,
-        /// What to sort by, such as win-rate:utility.
+        /// Metric to sort by, such as win-rate:utility.
         #[arg(long, value_name = "KEY")]
         sort: Option<String>,
-        /// At most so many (the server allows up to 100).
+        /// Maximum number of players, up to 100 [default: the server's]
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Leave out so many of the first.
+        /// Number of players to skip [default: 0]
         #[arg(long, value_name = "N")]
         offset: Option<u64>,
     },
-    /// Users: what they say of themselves.
+    /// Show and edit user profiles.
     #[command(after_help = "\
 Examples:
-  arena users get                   everybody
+  arena users get                   all users
   arena users get ada
   arena users update --username Ada --model engine-1 --user-id ada")]
     Users {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: UsersVerb,
     },
-    /// Administer an arena: ban, hide, remove, recompute, export, import.
+    /// Administer a server: bans, removals, export, import.
     #[command(after_help = "\
 Examples:
-  arena admin audit --data arena-data      what administrators did
+  arena admin audit --data arena-data      the log of administrators' actions
   arena admin ban --user ada --reason 'sells secrets'
   arena admin remove SESSION
   arena admin export --out arena.jsonl
 
-The arena's token stands for its administrator: --token, or ARENA_ADMIN_TOKEN, or the file
-admin.token in the data folder that --data names. For an arena on this machine that is arena-data
-unless you say otherwise. What stands on a command line is for every user of the machine to read,
-so better not --token. Tables are for people; --json prints what the server answered.")]
+The commands need the server's administrator token: from --token, ARENA_ADMIN_TOKEN, or admin.token in the data folder \
+(--data). For a server on this machine the default folder is arena-data. Other users of the machine can read a command \
+line, so avoid --token.
+
+The output is text for people; --json prints the server's answer.")]
     Admin {
-        /// Who asks.
+        /// The administrator's credentials.
         #[command(flatten)]
         args: AdminArgs,
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: AdminVerb,
     },
-    /// Identities: the keys with which you sign, where an arena asks who you are.
+    /// Manage the keys that sign your joins.
     #[command(after_help = "\
 Examples:
-  arena identity new                a new key pair in ~/.arena/keys
+  arena identity new                create a key pair in ~/.arena/keys
   arena identity list
   arena challenges join inv_… --sign")]
     Identity {
-        /// What to do.
+        /// The subcommand.
         #[command(subcommand)]
         verb: IdentityVerb,
     },
@@ -394,27 +418,37 @@ Examples:
   arena completions zsh > ~/.zfunc/_arena
   arena completions fish > ~/.config/fish/completions/arena.fish")]
     Completions {
-        /// The shell.
+        /// Shell.
         shell: clap_complete::Shell,
+    },
+    /// Write man pages.
+    #[command(after_help = "\
+Examples:
+  arena man ~/.local/share/man/man1
+  arena man man && man -l man/arena-match-run.1")]
+    Man {
+        /// Folder for the pages: one file for each command; created if missing.
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
     },
 }
 
-/// Address of an arena, without the slash at its end.
+/// Parses the URL of a server; removes the trailing slash.
 fn base_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     match rest {
         Some(rest) if !rest.is_empty() && !rest.starts_with('/') && !rest.contains(['?', '#', ' ']) => {
             Ok(text.trim_end_matches('/').to_owned())
         }
-        _ => Err("give it as http://HOST:PORT or https://HOST".to_owned()),
+        _ => Err("expected http://HOST:PORT or https://HOST".to_owned()),
     }
 }
 
-/// A text that fits into an HTTP header.
+/// Parses a key: text that fits into an HTTP header.
 fn header_text(text: &str) -> Result<String, String> {
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
-        false => Err("a key has no spaces and is plain ASCII".to_owned()),
+        false => Err("a key consists of ASCII characters without spaces".to_owned()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Pictures of matches in a terminal: a title, the agents, and the game's board. The live view of matches and `arena replay show` share
-//! them.
+//! Frames of matches in a terminal: a title, the agents, and the game's board. Shared by the live view of matches and
+//! `arena replay show`.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::output::printable;
 
-/// The stage of a match that is about to be played.
+/// Returns the constant data of a match that the board needs: game, constants, agent ids and sides.
 pub fn stage_of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
     Stage {
         game: game.game_type().name.to_owned(),
@@ -22,15 +22,16 @@ pub fn stage_of_game(game: &dyn AnyGame, seed: &Seed, agents: usize) -> Stage {
     }
 }
 
-/// The stage of a replay. Which sides there were follows from its seed; if that can't be played today, it stays open.
+/// Returns the constant data of a replay that the board needs. The sides follow from the replay's seed; they stay
+/// unknown if this program's rules can't start a game with that seed.
 pub fn stage_of_replay(header: &HeaderLine) -> Stage {
     let ids: Vec<String> = header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
     Stage { game: header.game.clone(), config: header.config.clone(), ids, sides: header.sides() }
 }
 
-/// A picture of a moment, for this room: a title, the agents, the board.
+/// Draws a frame of this size: a title, the agents, the board.
 pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], room: Room) -> Vec<Row> {
-    // Below the picture is a line for the cursor.
+    // One line below the frame stays free for the cursor.
     let taken = 1 + entries.len() + 1;
     let board = stage.draw(states, Room { rows: room.rows.saturating_sub(taken), ..room });
     let mut rows = vec![title];
@@ -42,15 +43,15 @@ pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], r
 /// A line of the list of agents.
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// What the agent is called.
+    /// The agent's name.
     pub name: String,
-    /// What is told of it beside what the board says.
+    /// Details about the agent that the board doesn't show.
     pub words: String,
-    /// Why it was disqualified.
+    /// The reason of the agent's disqualification, if it is disqualified.
     pub verdict: Option<String>,
 }
 
-/// The list of agents: a row for each, in columns.
+/// Draws the list of agents, a row for each.
 fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
     let nothing = Note::default();
     let note = |seat: usize| notes.get(seat).unwrap_or(&nothing);
@@ -86,7 +87,7 @@ fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
     entries.iter().enumerate().map(list).collect()
 }
 
-/// Reads the states of a glance or a replay's line: a list of worlds, or one state.
+/// Parses the states of a snapshot or a replay line: a list of worlds, or one state.
 pub fn read_states(one: Option<&str>, each: Option<&str>) -> Vec<Value> {
     let each = each.and_then(|worlds| serde_json::from_str(worlds).ok());
     each.or_else(|| Some(vec![serde_json::from_str(one?).ok()?])).unwrap_or_default()

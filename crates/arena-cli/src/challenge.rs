@@ -1,4 +1,4 @@
-//! `arena challenge`: for those who write challenges. What is found wrong is found by `arena-check`; here it is looked for, and told.
+//! `arena author`: tools for authors of challenges. The checks are in `arena-check`.
 
 mod check;
 mod fairness;
@@ -11,7 +11,7 @@ use crate::args::ChallengeVerb;
 use crate::exit::Failure;
 use crate::output::Style;
 
-/// Does what `arena challenge` was asked for.
+/// Runs a subcommand of `arena author`.
 pub fn run(verb: ChallengeVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ChallengeVerb::New(args) => new::run(&args, style),

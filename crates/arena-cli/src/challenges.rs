@@ -1,4 +1,4 @@
-//! `arena challenges …`: each verb is one call. Its answer is printed as tables for people, and as the server gave it for programs.
+//! `arena challenges …`: each command is one request. Answers are printed as tables for people, and unchanged for programs.
 
 use arena_engine::Environment;
 
@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::keys::Keys;
 use crate::output::{Style, print_answer};
 
-/// Does what `verb` says at `arena`.
+/// Runs the command `verb`.
 pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
     match verb {
         ChallengesVerb::Metadata { name } => {
@@ -18,7 +18,8 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
         }
         ChallengesVerb::List { name, status, limit, offset } => {
             let answer = arena.list(name.as_deref(), status.map(|status| status.as_str()), limit, offset)?;
-            // Arenas list no sessions of a challenge type that they don't know.
+            // Servers return an empty list for an unknown challenge type. So after an empty list, the program checks
+            // that the type exists.
             if let Some(name) = name.filter(|_| is_empty(&answer, "challenges")) {
                 arena.metadata(Some(&name))?;
             }
@@ -51,10 +52,11 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
     }
 }
 
-/// Prints the messages of a channel. Arenas have no messages in a channel that they don't know, so one that is empty is asked for.
+/// Prints the messages of a channel. Servers return an empty list for an unknown channel. So after an empty list, the
+/// function checks that the channel exists.
 ///
 /// # Errors
-/// When there is no such channel.
+/// If the channel doesn't exist.
 pub fn print_messages(
     answer: &Answer,
     args: &SyncArgs,
@@ -66,12 +68,12 @@ pub fn print_messages(
         && let Err(CallError::Refused { status: 404, .. }) = arena.stream(channel, None)
     {
         let id = &args.id;
-        return Err(Failure::new(Exit::Refused, format_args!("this arena has no session or channel {id}")));
+        return Err(Failure::new(Exit::Refused, format_args!("this server has no session or channel {id}")));
     }
     print_answer(answer, style, answers::messages)
 }
 
-/// True if the list of this name in an answer is empty.
+/// Returns true if the answer's list with this name is empty.
 fn is_empty(answer: &Answer, list: &str) -> bool {
     let answer = answer.read::<serde_json::Value>().unwrap_or_default();
     answer[list].as_array().is_some_and(Vec::is_empty)

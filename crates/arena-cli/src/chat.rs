@@ -1,4 +1,4 @@
-//! `arena chat …`: each verb is one call. Its answer is printed as lines for people, and as the server gave it for programs.
+//! `arena chat …`: each command is one request. Answers are printed as lines for people, and unchanged for programs.
 
 use crate::answers;
 use crate::args::ChatVerb;
@@ -7,7 +7,7 @@ use crate::client::{Arena, Read};
 use crate::exit::Failure;
 use crate::output::{Style, print_answer};
 
-/// Does what `verb` says at `arena`.
+/// Runs the command `verb`.
 pub fn run(verb: ChatVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
     match verb {
         ChatVerb::Send { id, text, to } => print_answer(&arena.say(&id, &text, to.as_deref())?, style, answers::said),

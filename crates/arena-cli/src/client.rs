@@ -1,6 +1,6 @@
-//! A small HTTP client of an arena: the calls that players make, and what can go wrong with them.
-//! It knows the wire's names so that the verbs, and the demo's bots, needn't. What an answer means is for the caller. The
-//! administrator's calls are in `client/admin.rs`, streams in `client/stream.rs`.
+//! A small HTTP client with the requests of players and their errors. It contains the paths and field names of the API,
+//! which commands and the demo's bots needn't know. Callers interpret the responses. Administrators' requests are in
+//! `client/admin.rs`, streams in `client/stream.rs`.
 
 mod admin;
 mod stream;
@@ -27,48 +27,48 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use crate::args::{Global, SyncArgs};
 use crate::exit::{Exit, Failure};
 
-/// How long a server may take to accept a connection. Across the world it takes a fraction of a second.
+/// Time limit for a connection. A connection across the world takes a fraction of a second.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How long a server may take to answer, beyond the time that it was asked to wait.
+/// Time limit of an answer, beyond the requested waiting time.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Pauses before a request that met a broken connection is sent again, and so also the number of times.
+/// Pauses before the retries of a request whose connection broke.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
-/// Pauses of a caller who holds out, when those above are used up.
+/// The pause between further retries of a persistent client, after the pauses in [`RETRIES`].
 const HOLD_ON: Duration = Duration::from_secs(1);
 
-/// The longest pause that a server may ask for between two requests.
+/// The maximum pause before a retry, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Longest answer that is read. A channel may hold a million messages, and is read in one piece if one asks for it.
+/// Maximum size of an answer. A channel may have a million messages, and one request can ask for all of them.
 const ANSWER_BYTES: u64 = 1 << 30;
 
-/// What needn't be escaped in a path segment.
+/// The characters to escape in a path segment: all except letters, digits, `-`, `_` and `~`.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
-/// An arena, as one player or onlooker sees it.
+/// A server, from the perspective of one player or observer.
 #[derive(Debug, Clone)]
 pub struct Arena {
     agent: Agent,
     url: String,
     from: Option<String>,
     key: Option<String>,
-    /// Whether the key is the administrator's token.
+    /// True if the key is the administrator's token.
     administers: bool,
-    /// How long an answer may take, beyond the time that was asked to wait.
+    /// Time limit of an answer, beyond the requested waiting time.
     patience: Duration,
-    /// For how long a request is sent again to a server that is away, or asks to slow down.
+    /// Time for which a request is retried while the server is unreachable or limits the rate of requests.
     stamina: Duration,
 }
 
-/// Which messages of a channel to read.
+/// The range of messages to read from a channel, and the waiting time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Read {
-    /// The first of them; all, if unset.
+    /// The first message's index; all messages if unset.
     pub index: Option<u64>,
-    /// Seconds to wait until there is one.
+    /// Time to wait for a message, in seconds.
     pub wait: Option<u8>,
 }
 
@@ -78,7 +78,7 @@ impl From<&SyncArgs> for Read {
     }
 }
 
-/// An answer of the arena: JSON text, exactly as it came.
+/// A server's response: unchanged JSON text.
 #[derive(Debug)]
 pub struct Answer {
     url: String,
@@ -86,12 +86,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The answer as a value of the type that the caller expects.
+    /// Parses the answer.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_str(&self.text).map_err(|error| CallError::NotAnArena {
             url: self.url.clone(),
@@ -100,59 +100,59 @@ impl Answer {
     }
 }
 
-/// Why a call has no answer to show.
+/// The error of a request.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nothing answers there.
-    #[error("can't reach an arena at {url}: {why}")]
+    /// The server is unreachable.
+    #[error("can't reach a server at {url}: {why}")]
     Unreachable {
-        /// Where.
+        /// The server's URL.
         url: String,
-        /// In words.
+        /// The reason.
         why: String,
     },
-    /// It takes too long. A write may have happened nevertheless.
+    /// The server didn't answer within the time limit. It may have performed a write nevertheless.
     #[error(
         "no answer from {url} within {seconds} s{}",
-        if *.write { "; the request may have taken effect, so look before you repeat it" } else { "" }
+        if *.write { "; the request may have taken effect: check before you repeat it" } else { "" }
     )]
     TimedOut {
-        /// Where.
+        /// The server's URL.
         url: String,
-        /// How long was waited.
+        /// The time limit.
         seconds: u64,
-        /// Whether the request was to change something.
+        /// True if the request was a write.
         write: bool,
     },
-    /// Something answers, but not as an arena does.
-    #[error("what answers at {url} doesn't seem to be an arena: it sent {what}")]
+    /// The response doesn't come from an arena server.
+    #[error("no arena server at {url} (check --url): the response is {what}")]
     NotAnArena {
-        /// Where.
+        /// The server's URL.
         url: String,
-        /// What it sent instead.
+        /// A description of the response.
         what: String,
     },
-    /// The arena says no.
-    #[error("the arena refused: {error} ({})", told(*.status, .code.as_deref()))]
+    /// The server refused the request.
+    #[error("the server refused the request: {error} ({})", told(*.status, .code.as_deref()))]
     Refused {
         /// HTTP status, 4xx.
         status: u16,
-        /// The arena's own sentence.
+        /// The server's message.
         error: String,
-        /// The arena's own code.
+        /// The server's error code.
         code: Option<String>,
     },
-    /// The arena couldn't.
-    #[error("the arena failed: {error} ({})", told(*.status, .code.as_deref()))]
+    /// The server failed.
+    #[error("the server failed: {error} ({})", told(*.status, .code.as_deref()))]
     Failed {
         /// HTTP status, 5xx.
         status: u16,
-        /// The arena's own sentence.
+        /// The server's message.
         error: String,
-        /// The arena's own code.
+        /// The server's error code.
         code: Option<String>,
     },
-    /// The request can't be made.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
 }
@@ -179,16 +179,15 @@ impl From<CallError> for Failure {
 }
 
 impl Arena {
-    /// The arena that the command line names, in the eyes of the player that it names.
+    /// Creates the client for the server and the player given on the command line.
     ///
-    /// # Errors
-    /// When the file of certificates can't be used.
+    /// # Errors If the certificate file can't be read or contains no valid certificate.
     pub fn of(global: &Global) -> Result<Arena, Failure> {
         let roots = global.cacert.as_deref().map(read_certificates).transpose()?.unwrap_or(RootCerts::WebPki);
         Ok(Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::trusting(&global.url, roots) })
     }
 
-    /// The arena at `url` (no slash at its end) in the eyes of a stranger.
+    /// Creates the client of an anonymous observer for the server at `url` (without a trailing slash).
     pub fn at(url: &str) -> Arena {
         Arena::trusting(url, RootCerts::WebPki)
     }
@@ -196,13 +195,14 @@ impl Arena {
     fn trusting(url: &str, roots: RootCerts) -> Arena {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect would turn a POST into a GET. Better to say where the arena has gone.
+            // A redirect would turn a POST into a GET, so the client doesn't follow it and reports the new address as
+            // an error.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(CONNECT))
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .user_agent(concat!("arena/", env!("CARGO_PKG_VERSION")));
-        // Proxies are for the world outside; no proxy can reach this machine's own loopback.
+        // A proxy can't reach this machine's loopback.
         let config = if is_loopback(url) { config.proxy(None) } else { config };
         Arena {
             agent: config.build().new_agent(),
@@ -215,33 +215,33 @@ impl Arena {
         }
     }
 
-    /// The same arena for somebody who holds out: requests are sent again for so long while the server is away, starting, or
-    /// asks to slow down. Each is done once nevertheless.
+    /// Returns a persistent client. For the time `stamina`, it retries requests while the server is unreachable,
+    /// restarts or limits the rate of requests. A retried write takes effect only once.
     pub fn holding_out(self, stamina: Duration) -> Arena {
         Arena { stamina, ..self }
     }
 
-    /// The same arena with a session key.
+    /// Returns a client with a session key.
     pub fn with_key(&self, key: Option<String>) -> Arena {
         Arena { key: key.or_else(|| self.key.clone()), ..self.clone() }
     }
 
-    /// The same arena in the eyes of the player `from`.
+    /// Returns a client that sends requests as the player `from`.
     pub fn seen_by(&self, from: &str) -> Arena {
         Arena { from: Some(from.to_owned()), ..self.clone() }
     }
 
-    /// The same arena over connections of its own, as another program would have them.
+    /// Returns a client that shares no connections with this one, like the client of another program.
     pub fn own_connection(&self) -> Arena {
         Arena { agent: self.agent.config().new_agent(), ..self.clone() }
     }
 
-    /// What can be played: one challenge type, or all.
+    /// Gets one challenge type or all.
     pub fn metadata(&self, name: Option<&str>) -> Result<Answer, CallError> {
         self.get(&path(&["api", "metadata"], name), &[], None)
     }
 
-    /// A page of sessions, newest first.
+    /// Gets a page of sessions, newest first.
     pub fn list(
         &self,
         name: Option<&str>,
@@ -262,18 +262,18 @@ impl Arena {
         self.post(&path(&["api", "challenges"], Some(name)), json!({ "options": options }))
     }
 
-    /// The session of an invite that nobody has used yet.
+    /// Gets the session of an unused invite.
     pub fn find_invite(&self, invite: &str) -> Result<Answer, CallError> {
         self.get(&path(&["api", "invites"], Some(invite)), &[], None)
     }
 
     /// Takes the seat of `invite`.
     pub fn join(&self, invite: &str, user_id: Option<&str>) -> Result<Answer, CallError> {
-        // Who joins speaks as the invite, whoever else the caller may be.
+        // The sender of a join is the invite itself.
         self.seen_by(invite).post("/api/arena/join", json!({ "invite": invite, "userId": user_id }))
     }
 
-    /// Takes the seat of `invite` as whoever holds a key. The answer holds a session key.
+    /// Takes the seat of `invite` as the owner of a key. The answer contains a session key.
     pub fn join_signed(&self, invite: InviteCode, pair: &KeyPair, now: Timestamp) -> Result<Answer, CallError> {
         let body = json!({
             "invite": invite.to_string(),
@@ -284,7 +284,7 @@ impl Arena {
         self.post("/api/arena/join", body)
     }
 
-    /// Leaderboards: the global one, or those of a challenge type.
+    /// Gets the global leaderboard, or those of a challenge type.
     pub fn scoring(
         &self,
         name: Option<&str>,
@@ -300,18 +300,18 @@ impl Arena {
         self.get(&path(&["api", "scoring"], name), &query, None)
     }
 
-    /// Profiles: one, or all.
+    /// Gets one profile or all.
     pub fn users(&self, id: Option<&str>) -> Result<Answer, CallError> {
         self.get(&path(&["api", "users"], id), &[], None)
     }
 
-    /// Changes the profile of `user_id`, or else of whoever speaks.
+    /// Changes the profile of `user_id`, or of the caller.
     pub fn update_user(&self, user_id: Option<&str>, update: ProfileUpdate<'_>) -> Result<Answer, CallError> {
         let ProfileUpdate { username, model } = update;
         self.post("/api/users", json!({ "userId": user_id, "username": username, "model": model }))
     }
 
-    /// Changes the profile of whoever holds a key.
+    /// Changes the profile of the owner of a key.
     pub fn update_user_signed(
         &self,
         pair: &KeyPair,
@@ -328,29 +328,29 @@ impl Arena {
         self.post("/api/users", body)
     }
 
-    /// Sends the operator of `session` an action.
+    /// Sends an action to the operator of `session`.
     pub fn act(&self, session: &str, method: &str, content: &str) -> Result<Answer, CallError> {
         let body = json!({ "challengeId": session, "messageType": method, "content": content });
         self.post("/api/arena/message", body)
     }
 
-    /// Tells the arena what a step of one's play has cost. `report` has the fields of the wire.
+    /// Reports the resource usage of one of the player's steps. `report` has the fields of the API.
     pub fn report_usage(&self, session: &str, report: &Map<String, Value>) -> Result<Answer, CallError> {
         let session = [("challengeId".to_owned(), json!(session))];
         self.post_all("/api/arena/usage", session.into_iter().chain(report.clone()).collect())
     }
 
-    /// Messages of the operator's channel.
+    /// Gets messages of the operator channel.
     pub fn operator_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/arena/sync", channel, read)
     }
 
-    /// Says `text` in the chat of `session`, to everybody or to one player.
+    /// Sends `text` to the chat of `session`, for all players or one.
     pub fn say(&self, session: &str, text: &str, to: Option<&str>) -> Result<Answer, CallError> {
         self.post("/api/chat/send", json!({ "channel": session, "content": text, "to": to }))
     }
 
-    /// Messages of a chat channel.
+    /// Gets messages of a chat channel.
     pub fn chat_messages(&self, channel: &str, read: Read) -> Result<Answer, CallError> {
         self.sync("/api/chat/sync", channel, read)
     }
@@ -369,7 +369,8 @@ impl Arena {
         self.key.is_some()
     }
 
-    /// Whether this arena tells players apart by keys, and we show none. Arenas that don't say so are taken not to.
+    /// Returns true if the server requires keys and the client has none. If the server doesn't state whether it
+    /// requires keys, the client assumes that it doesn't.
     pub fn lacks_key(&self) -> bool {
         #[derive(Deserialize)]
         struct Skill {
@@ -399,8 +400,8 @@ impl Arena {
         })
     }
 
-    /// A write of those fields that aren't null. It carries a key of its own, so that sending it again after a lost answer doesn't do it
-    /// twice.
+    /// Sends a write with the fields that aren't null. The request has an idempotency key, so that a retry after a lost
+    /// response doesn't repeat the write.
     fn post(&self, path: &str, fields: Value) -> Result<Answer, CallError> {
         let mut fields: Map<String, Value> = serde_json::from_value(fields).unwrap_or_default();
         fields.retain(|_, value| !value.is_null());
@@ -450,7 +451,8 @@ impl Arena {
         }
     }
 
-    /// Tells an arena's answer from anything else that may live at the address.
+    /// Converts the responses of an arena server into answers or errors. Other responses at this address become
+    /// [`CallError::NotAnArena`].
     fn judge(&self, url: &str, answer: RawAnswer) -> Result<Answer, CallError> {
         let RawAnswer { status, location, html, text, .. } = answer;
         let stranger = |what: String| CallError::NotAnArena { url: self.url.clone(), what };
@@ -469,10 +471,10 @@ impl Arena {
         if (200..300).contains(&status) {
             return Ok(Answer { url: url.to_owned(), text });
         }
-        // An error of an arena is `{"error", "code"?}`; whatever else is JSON is still told.
+        // A server's error is `{"error", "code"?}`; the client quotes other JSON as the message.
         let fields = serde_json::from_str::<Map<String, Value>>(&text).unwrap_or_default();
         let field = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
-        let mut error = field("error").unwrap_or_else(|| format!("it gave no reason, only {}", text.trim()));
+        let mut error = field("error").unwrap_or_else(|| format!("no reason given; the response was {}", text.trim()));
         let code = field("code");
         error.push_str(self.advice(&error, code.as_deref()));
         match status {
@@ -481,21 +483,26 @@ impl Arena {
         }
     }
 
-    /// What may help against a refusal.
+    /// Returns advice for a refusal.
     fn advice(&self, error: &str, code: Option<&str>) -> &'static str {
         match (error, code) {
             ("from is required", _) if self.from.is_none() => {
-                "; say who you are with --from INVITE, or with --auth KEY where keys are asked for"
+                "; give --from INVITE, or --auth KEY if the server requires keys"
             }
-            ("from is required", _) => "; this arena asks for the key that your join was answered with: --auth KEY",
+            ("from is required", _) => "; give --auth KEY with the session key from your join",
+            ("userId is required", _) => "; give --user-id ID",
             ("publicKey, signature, and timestamp are required", _) => {
-                "; sign it with --sign, and \"arena identity new\" makes a key to sign with"
+                "; sign the request with --sign; `arena identity new` creates a key"
             }
             (_, Some("AUTHENTICATION_REQUIRED")) if self.administers => {
-                "; the token isn't the one of this arena's administrator"
+                "; the token isn't this server's administrator token"
             }
-            (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth isn't one to this session",
-            (_, Some("TIMESTAMP_EXPIRED")) => "; is the clock of this machine right?",
+            (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth doesn't belong to this session",
+            (_, Some("UNKNOWN_CHALLENGE")) | ("Unknown challenge type", _) => {
+                "; `arena challenges metadata` lists the challenge types"
+            }
+            (_, Some("USER_NOT_FOUND")) => "; `arena users get` lists all users",
+            (_, Some("TIMESTAMP_EXPIRED")) => "; check the clock of this machine",
             _ => "",
         }
     }
@@ -509,7 +516,7 @@ impl Arena {
                 return CallError::TimedOut { url: self.url.clone(), seconds: limit.as_secs(), write };
             }
             ureq::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                "connection refused; is it running? \"arena serve\" starts one".to_owned()
+                "connection refused; check --url, or start a server with `arena serve`".to_owned()
             }
             error if certificate_fault(&error).is_some() => certificate_fault(&error).unwrap_or_default(),
             ureq::Error::Io(error) if rustls_error(&error).is_some() => {
@@ -525,7 +532,7 @@ impl Arena {
                 };
             }
             ureq::Error::Io(error) => error.to_string(),
-            ureq::Error::HostNotFound => "there is no host of that name".to_owned(),
+            ureq::Error::HostNotFound => "the host name is unknown".to_owned(),
             ureq::Error::Protocol(error) => {
                 return CallError::NotAnArena {
                     url: self.url.clone(),
@@ -535,27 +542,27 @@ impl Arena {
             ureq::Error::BodyExceedsLimit(bytes) => {
                 return CallError::NotAnArena { url: self.url.clone(), what: format!("more than {bytes} bytes") };
             }
-            ureq::Error::BadUri(uri) => return CallError::Request(format!("{uri} is not an address")),
-            ureq::Error::Http(error) => return CallError::Request(format!("can't ask for {url}: {error}")),
+            ureq::Error::BadUri(uri) => return CallError::Request(format!("{uri} isn't a valid URL")),
+            ureq::Error::Http(error) => return CallError::Request(format!("can't send a request to {url}: {error}")),
             error => error.to_string(),
         };
         CallError::Unreachable { url: self.url.clone(), why }
     }
 }
 
-/// What came back, before anybody knows whether an arena sent it.
+/// An HTTP response that may not come from an arena server.
 struct RawAnswer {
     status: u16,
-    /// Where it sends us, if it's a redirect.
+    /// The target of a redirect.
     location: Option<String>,
     html: bool,
-    /// Seconds until it wants to be asked again, if it says so.
+    /// The server's `Retry-After`, in seconds.
     retry_after: Option<u64>,
     text: String,
 }
 
 impl RawAnswer {
-    /// For how long to wait before the same request may find a better answer.
+    /// Returns the pause before a retry if the status allows one (429, 502, 503, 504).
     fn asks_for_a_pause(&self) -> Option<Duration> {
         matches!(self.status, 429 | 502..=504)
             .then(|| self.retry_after.map_or(HOLD_ON, Duration::from_secs).min(LONGEST_PAUSE))
@@ -567,13 +574,15 @@ fn read_answer(response: Response<ureq::Body>) -> Result<RawAnswer, ureq::Error>
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let location = if status.is_redirection() { header("location") } else { None };
     let html = header("content-type").is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
-    // A date, which is allowed too, isn't worth a clock that agrees with the server's.
+    // HTTP also allows a date here. The client ignores dates, since they would need a clock that agrees with the
+    // server's.
     let retry_after = header("retry-after").and_then(|seconds| seconds.parse().ok());
     let text = response.into_body().into_with_config().limit(ANSWER_BYTES).read_to_string()?;
     Ok(RawAnswer { status: status.as_u16(), location, html, retry_after, text })
 }
 
-/// Whether trying again may help. A timeout isn't retried: the caller has waited long enough.
+/// Returns true if the connection broke, so a retry may succeed. A timeout doesn't count: the caller has waited long
+/// enough.
 fn is_broken_connection(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::Io(error) => error.kind() != ErrorKind::InvalidData,
@@ -600,7 +609,7 @@ fn read_certificates(path: &Path) -> Result<RootCerts, Failure> {
     Ok(RootCerts::new_with_certs(&certificates))
 }
 
-/// The fault of a server's certificate, in a sentence, if that is the reason of an error.
+/// Returns a description of the fault in the server's certificate, if a bad certificate caused the error.
 pub fn certificate_fault(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
@@ -610,17 +619,17 @@ pub fn certificate_fault(error: &ureq::Error) -> Option<String> {
     let rustls::Error::InvalidCertificate(error) = error else { return None };
     Some(match error {
         CertificateError::UnknownIssuer => {
-            "its certificate is signed by an unknown authority; --cacert FILE names the authority of an arena"
+            "its certificate is signed by an unknown authority; give the authority's certificate with --cacert FILE"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate isn't valid yet; is the clock of this machine right?".to_owned()
+            "its certificate isn't valid yet; check the clock of this machine".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "its certificate is for another host".to_owned()
         }
-        error => format!("its certificate is refused: {error:?}"),
+        error => format!("its certificate is rejected: {error:?}"),
     })
 }
 
@@ -633,7 +642,7 @@ fn path(fixed: &[&str], name: Option<&str>) -> String {
     fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
 }
 
-/// Whether an address is this machine's own.
+/// Returns true if a URL points to this machine.
 pub fn is_loopback(url: &str) -> bool {
     let authority = url.split('/').nth(2).unwrap_or_default();
     let host = match authority.rsplit_once(':') {
@@ -643,11 +652,11 @@ pub fn is_loopback(url: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
-/// 128 random bits, in hex: nobody else's key, for as long as the arena remembers it.
+/// Returns 128 random bits in hex: a key that is unique as long as the server remembers it.
 pub fn random_hex() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|error| CallError::Request(format!("the system gives no random numbers: {error}")))?;
+        .map_err(|error| CallError::Request(format!("can't get random bytes from the system: {error}")))?;
     Ok(hex::encode(&bytes))
 }
 

@@ -1,4 +1,4 @@
-//! `arena identity …`: makes and lists the keys with which a person signs. Where they are kept is the affair of `keys`.
+//! `arena identity …`: creates and lists signing keys. The files are in `keys`.
 
 use arena_identity::KeyPair;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::keys::Keys;
 use crate::output::{Style, print_json};
 
-/// Does what `verb` says.
+/// Runs the command `verb`.
 pub fn run(verb: IdentityVerb, style: Style) -> Result<(), Failure> {
     let answer = match verb {
         IdentityVerb::New { out } => {
@@ -26,7 +26,7 @@ pub fn run(verb: IdentityVerb, style: Style) -> Result<(), Failure> {
 fn new_pair() -> Result<KeyPair, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Failure::new(Exit::Internal, format_args!("the system gives no random numbers to make a key of: {error}"))
+        Failure::new(Exit::Internal, format_args!("can't get random bytes for a key from the system: {error}"))
     })?;
     Ok(KeyPair::from_random(bytes))
 }

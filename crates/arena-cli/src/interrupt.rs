@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM for verbs that run no server: each signal ends more than the one before, and the last the program.
+//! Ctrl-C and SIGTERM for commands without a server: each further signal stops more of the work, and the last one ends
+//! the program.
 
 use std::process;
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// A flag that the first signal raises; the second ends the program.
+/// Returns a flag that the first signal sets. The second signal ends the program.
 pub fn flag() -> Result<Arc<AtomicBool>, Failure> {
-    let [raised] = flags(["stopping; once more to stop at once"])?;
+    let [raised] = flags(["stopping; press Ctrl-C again to stop at once"])?;
     Ok(raised)
 }
 
-/// A flag for each of the first signals, and the remark with which it is raised. The signal behind them ends the program at once.
+/// Returns a flag for each text in `remarks`. Signal number N sets flag N and prints its text; the first signal after
+/// the last flag ends the program.
 pub fn flags<const N: usize>(remarks: [&'static str; N]) -> Result<[Arc<AtomicBool>; N], Failure> {
     let cannot = |error: std::io::Error| Failure::new(Exit::Internal, format_args!("can't handle signals: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
@@ -35,7 +37,7 @@ pub fn flags<const N: usize>(remarks: [&'static str; N]) -> Result<[Arc<AtomicBo
                     _ = terminated.recv() => Exit::Terminated,
                 };
                 let Some((flag, remark)) = next.next() else {
-                    // Agents end with this process: their launchers see to that.
+                    // When this process ends, the launchers end the agents.
                     process::exit(exit as i32);
                 };
                 flag.store(true, Ordering::Relaxed);

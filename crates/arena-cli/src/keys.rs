@@ -1,5 +1,5 @@
-//! A folder of keys: `USER_ID.pub` and `USER_ID.key` for each, DER in hexadecimal digits and a line end. The same files
-//! that the reference's command line writes and reads.
+//! A folder of signing keys. Each key has the files `USER_ID.pub` and `USER_ID.key`, which contain DER in hexadecimal
+//! digits and a line end. The reference implementation's command line uses the same format.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
 
-/// A folder of keys. It needn't be there yet.
+/// A folder of keys, which may not exist yet.
 #[derive(Debug)]
 pub struct Keys {
     folder: PathBuf,
@@ -26,8 +26,8 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The key as it is shown: who it is, and where it lies, in the words of the reference's command line; besides, the
-    /// user's id by its usual name, and the public key itself.
+    /// Formats the key as JSON: its identity and path under the reference command line's names, its user id, and its
+    /// public key.
     pub fn to_json(&self) -> Value {
         let mut shown = json!({
             "userId": self.user,
@@ -35,7 +35,7 @@ impl Stored {
             "publicKey": self.public.display().to_string(),
             "privateKey": self.private.display().to_string(),
         });
-        // A public key that has been lost or broken is no reason not to show the rest.
+        // The public key is omitted if its file is missing or damaged.
         if let Some(key) = fs::read_to_string(&self.public).ok().and_then(|text| text.trim().parse::<PublicKey>().ok())
         {
             shown["publicKeyHex"] = json!(key.as_hex());
@@ -45,31 +45,31 @@ impl Stored {
 }
 
 impl Keys {
-    /// The keys in `folder`.
+    /// Creates the object for the folder `folder`, which needn't exist yet.
     pub fn at(folder: PathBuf) -> Keys {
         Keys { folder }
     }
 
-    /// The keys of whoever runs this: `~/.arena/keys`.
+    /// Returns the user's keys: `~/.arena/keys`.
     pub fn at_home() -> Result<Keys, Failure> {
         let home = std::env::home_dir().filter(|home| home.is_absolute());
-        let home = home.ok_or_else(|| Failure::new(Exit::Usage, "can't tell where your home folder is; set HOME"))?;
+        let home = home.ok_or_else(|| Failure::new(Exit::Usage, "the home folder is unknown; set HOME"))?;
         Ok(Keys::at(home.join(".arena/keys")))
     }
 
-    /// Writes a key, for its owner's eyes only. Nothing is ever overwritten.
+    /// Writes a key, readable by its owner only. Never overwrites a file.
     pub fn store(&self, pair: &KeyPair) -> Result<Stored, Failure> {
         let folder = &self.folder;
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| cannot("make", folder, &error))?;
         let public = pair.public_key();
         let stored = self.stored(public.user_id().as_str());
-        // The private one first: without it the other is of no use.
+        // The private key is written first, since a public key alone is useless.
         write_new(&stored.private, &pair.to_pkcs8_hex())?;
         write_new(&stored.public, public.as_hex())?;
         Ok(stored)
     }
 
-    /// All keys, in the order of their user ids.
+    /// Lists the keys by user id.
     pub fn list(&self) -> Result<Vec<Stored>, Failure> {
         let read = |error| cannot("read", &self.folder, &error);
         let entries = match fs::read_dir(&self.folder) {
@@ -91,7 +91,8 @@ impl Keys {
         Ok(users.iter().map(|user| self.stored(user)).collect())
     }
 
-    /// Reads a private key: that of a user id in the folder, else that of a file; without a name, the folder's only one.
+    /// Reads a private key. `name` is a user id in the folder, or the path of a file. Without a name, reads the only
+    /// key in the folder.
     pub fn read(&self, name: Option<&str>) -> Result<KeyPair, Failure> {
         let file = match name {
             Some(user) if is_user_id(user) => self.stored(user).private,
@@ -100,7 +101,7 @@ impl Keys {
         };
         let text = fs::read_to_string(&file).map_err(|error| cannot("read", &file, &error))?;
         KeyPair::from_pkcs8_hex(text.trim()).map_err(|error| {
-            Failure::new(Exit::Usage, format_args!("{} holds no private key: {error}", file.display()))
+            Failure::new(Exit::Usage, format_args!("{} isn't a private key file: {error}", file.display()))
         })
     }
 
@@ -110,15 +111,12 @@ impl Keys {
         match keys.len() {
             0 => Err(Failure::new(
                 Exit::Usage,
-                format_args!("there is no key in {folder}; \"arena identity new\" makes one"),
+                format_args!("there is no key in {folder}; create one with `arena identity new`"),
             )),
             1 => Ok(keys.remove(0)),
             _ => {
                 let users: String = keys.iter().map(|key| format!("\n  --sign {}", key.user)).collect();
-                Err(Failure::new(
-                    Exit::Usage,
-                    format_args!("there are several keys in {folder}; say with which:{users}"),
-                ))
+                Err(Failure::new(Exit::Usage, format_args!("there are several keys in {folder}; choose one:{users}")))
             }
         }
     }
@@ -129,7 +127,7 @@ impl Keys {
     }
 }
 
-/// Whether a text has the form of a user id: 64 lower-case hexadecimal digits.
+/// Returns true if a text has the form of a user id: 64 lower-case hexadecimal digits.
 fn is_user_id(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -193,7 +191,7 @@ mod tests {
         check(
             None,
             expect![[
-                r#"Failure { exit: Usage, sentence: "there is no key in DIR; \"arena identity new\" makes one" }"#
+                r#"Failure { exit: Usage, sentence: "there is no key in DIR; create one with `arena identity new`" }"#
             ]],
         );
         let stored = keys.store(&one).unwrap();
@@ -204,7 +202,7 @@ mod tests {
         check(
             None,
             expect![[
-                r#"Failure { exit: Usage, sentence: "there are several keys in DIR; say with which:\n  --sign ONE\n  --sign TWO" }"#
+                r#"Failure { exit: Usage, sentence: "there are several keys in DIR; choose one:\n  --sign ONE\n  --sign TWO" }"#
             ]],
         );
         check(Some(&user(&one)), expect!["ONE"]);
@@ -212,7 +210,7 @@ mod tests {
         check(
             stored.public.to_str(),
             expect![[
-                r#"Failure { exit: Usage, sentence: "DIR/ONE.pub holds no private key: a private key is Ed25519, PKCS#8 DER, as hexadecimal digits" }"#
+                r#"Failure { exit: Usage, sentence: "DIR/ONE.pub isn't a private key file: expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)" }"#
             ]],
         );
         check(

@@ -1,12 +1,13 @@
-//! How a file of JSON lines ends: results stand in the last line of replays, which are long.
+//! Reads the last line of a file of JSON lines without the lines before it. Replays are long, and their result is in
+//! the last line.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What is read from the end at first; most last lines are shorter.
+/// The number of bytes to read first from the end of the file; most last lines are shorter.
 const FIRST: u64 = 64 << 10;
 
-/// The last line of a file, without its end. The file is read from behind, since replays are long.
+/// Reads the last line of a file backward from the end. Returns the line without its line end.
 pub fn last_line(file: &mut File) -> io::Result<Vec<u8>> {
     let length = file.seek(SeekFrom::End(0))?;
     let mut size = FIRST.min(length);

@@ -1,4 +1,5 @@
-//! `arena league`: open-ended leagues, in which the most uncertain pairing plays next. `arena-runner` chooses and keeps the games.
+//! `arena league`: open-ended leagues, in which the most uncertain pairing plays next. `arena-runner` schedules and
+//! stores the games.
 
 mod add;
 mod run;
@@ -22,7 +23,7 @@ use crate::output::{Style, Table, print, printable, utc};
 use crate::serve;
 use crate::tournament::entrants::check_name;
 
-/// Does what `arena league` was asked for.
+/// Runs a subcommand of `arena league`.
 pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
     let data = data.data.clone().unwrap_or_else(|| Settings::default().data);
     let keep = Keep { data, runtime: serve::runtime()? };
@@ -37,21 +38,21 @@ pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failur
     }
 }
 
-/// Where leagues are kept, and what waits for the store's answers.
+/// The data folder of the leagues, and the runtime for the store.
 struct Keep {
     data: PathBuf,
     runtime: Runtime,
 }
 
 impl Keep {
-    /// The store, which no other process may have open, with a league in it.
+    /// Opens the store and finds the league `name`. Fails if another process has the store open.
     fn open(&self, name: &str) -> Result<(SqliteStore, League), Failure> {
-        // Where there is no store, none is made by asking.
+        // Opening the store would create it, so a missing folder is refused first.
         if self.look()?.is_none() && !self.data.exists() {
             return Err(self.unknown(name));
         }
         let store = SqliteStore::open_as_counted(&self.data).map_err(|error| match error {
-            // It may be there for days, so it isn't enough to know who has it.
+            // The other process may run for days, so the error also names the way to read the leagues.
             StoreError::InUse { .. } => {
                 let sentence = format!(
                     "{error}; `arena league show` works meanwhile, and this once that one has ended: Ctrl-C ends `arena league run` \
@@ -68,7 +69,7 @@ impl Keep {
         }
     }
 
-    /// What the store says of leagues, whoever has it open; `None` if there never was one.
+    /// Opens the store for reading, even if another process has it open; `None` if there is no store.
     fn look(&self) -> Result<Option<Leagues>, Failure> {
         Leagues::beside_others(&self.data).map_err(unavailable)
     }
@@ -79,7 +80,15 @@ impl Keep {
 
     fn unknown(&self, name: &str) -> Failure {
         let sentence = format!(
-            "there is no league {name} in {}; `arena league list` lists those that there are, and `arena league create` founds one",
+            "there is no league {name} in {}; use `arena league list` to list leagues, or `arena league create` to create one",
+            self.data.display()
+        );
+        Failure::new(Exit::BadTournament, sentence)
+    }
+
+    fn empty(&self) -> Failure {
+        let sentence = format!(
+            "there is no league in {}; create one with `arena league create`, or give another folder with --data",
             self.data.display()
         );
         Failure::new(Exit::BadTournament, sentence)
@@ -118,14 +127,14 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
     let store = SqliteStore::open_as_counted(&keep.data).map_err(unavailable)?;
     let new = NewLeague { name: args.name.clone(), rules, rules_version, seed, at: now() };
     if keep.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
-        let sentence = format!("there is a league {} in {} already", args.name, keep.data.display());
+        let sentence = format!("league {} already exists in {}", args.name, keep.data.display());
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     let name = &args.name;
     match style {
         Style::Json => print(&json!({"league": name, "game": game.name, "seats": seats, "season": 1}).to_string()),
         Style::Pretty | Style::Compact => print(&printable(&format!(
-            "league {name} is founded: {}, season 1; `arena league add {name} PATH…` takes agents into it",
+            "created league {name}: {}, season 1; add agents with `arena league add {name} PATH…`",
             game.name
         ))),
     }
@@ -135,7 +144,7 @@ fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<()
     let (store, league) = keep.open(name)?;
     let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
     let is_in = |agent: &String| known.iter().any(|known| known.facts.name == *agent && known.removed_at.is_none());
-    // All of them or none.
+    // All names are checked first, so that the command removes all agents or none.
     if let Some(stranger) = agents.iter().find(|agent| !is_in(agent)) {
         let sentence = format!("there is no agent {stranger} in league {name}");
         return Err(Failure::new(Exit::BadTournament, sentence));
@@ -146,10 +155,8 @@ fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<()
     match style {
         Style::Json => print(&json!({"league": name, "removed": agents}).to_string()),
         Style::Pretty | Style::Compact => {
-            let told: Vec<String> = agents
-                .iter()
-                .map(|agent| format!("{agent} is out of league {name}; what it has played stays"))
-                .collect();
+            let told: Vec<String> =
+                agents.iter().map(|agent| format!("removed {agent} from league {name}; its results stay")).collect();
             print(&printable(&told.join("\n")))
         }
     }
@@ -182,7 +189,7 @@ fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure>
     let number = args.season.unwrap_or(league.season);
     if number > league.season {
         let sentence =
-            format!("there is no season {number} of league {}: the present one is {}", league.name, league.season);
+            format!("there is no season {number} of league {}: the current one is {}", league.name, league.season);
         return Err(Failure::new(Exit::Usage, sentence));
     }
     let season = keep.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
@@ -198,12 +205,12 @@ fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure>
     }
 }
 
-/// The league of this name, or else the only one.
+/// Finds the league of this name. Without a name, finds the only league.
 fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Failure> {
     let Some(leagues) = keep.look()? else {
         return Err(match name {
             Some(name) => keep.unknown(name),
-            None => Failure::new(Exit::BadTournament, format_args!("there is no league in {}", keep.data.display())),
+            None => keep.empty(),
         });
     };
     let league = match name {
@@ -213,12 +220,11 @@ fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Fa
             match (all.pop(), all.len()) {
                 (Some(only), 0) => only,
                 (None, _) => {
-                    let sentence = format!("there is no league in {}", keep.data.display());
-                    return Err(Failure::new(Exit::BadTournament, sentence));
+                    return Err(keep.empty());
                 }
                 (Some(last), _) => {
                     let names: Vec<&str> = all.iter().chain([&last]).map(|league| league.name.as_str()).collect();
-                    let sentence = format!("which league? There are {}", names.join(", "));
+                    let sentence = format!("give the name of a league: {}", names.join(", "));
                     return Err(Failure::new(Exit::Usage, sentence));
                 }
             }
@@ -228,7 +234,7 @@ fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Fa
 }
 
 fn list(keep: &Keep, style: Style) -> Result<(), Failure> {
-    let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in it", "founded"]);
+    let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in season", "created"]);
     let mut told = Vec::new();
     if let Some(leagues) = keep.look()? {
         for league in keep.wait(leagues.list()).map_err(unavailable)? {
@@ -269,7 +275,7 @@ fn unplayable(error: &RulesError) -> Failure {
     Failure::caused(Exit::Usage, error)
 }
 
-/// What to type to go on with a league.
+/// Returns the command that resumes a league.
 fn run_line(data: &Path, name: &str) -> String {
     let quoted = |text: &str| {
         let is_plain = text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@".contains(char));

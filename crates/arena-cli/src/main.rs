@@ -1,5 +1,5 @@
-//! The `arena` binary: server, demo and command line in one.
-//! This file only dispatches; the verbs live in a module each, what they have in common in `args`, `client` and `exit`.
+//! The `arena` binary: server, demo and command line. This file dispatches the commands; `args`, `client` and `exit` contain
+//! their shared parts.
 
 mod admin;
 mod agent;
@@ -34,26 +34,27 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use crate::args::{Cli, Verb};
 use crate::client::Arena;
 use crate::exit::Failure;
 use crate::matches::LAUNCH;
 
-/// Many small, short-lived allocations on many threads are what a server makes, and what this allocator is good at.
+/// The global allocator. It is fast for a server's many small, short-lived allocations on many threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Before anything else: the launcher of an agent starts no thread and opens no file, and what runs scripts gives up its rights.
+    // The hidden commands are handled before anything else: the launcher must start no thread and open no file, and the
+    // script worker drops its privileges.
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(verb) if verb == LAUNCH => return arena_match::launch(args),
         Some(verb) if verb == scripts::RUN => return arena_script::worker_main(),
         _ => {}
     }
-    let matches = Cli::command().get_matches();
+    let matches = args::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match cli.refuse_unused(&matches).and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -77,7 +78,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Rate(args) => rate::run(&args, style),
         Verb::Agent { verb } => agent::run(verb, style),
         Verb::Replay { verb } => replay::run(verb, style),
-        Verb::Challenge { verb } => challenge::run(verb, style),
+        Verb::Author { verb } => challenge::run(verb, style),
         Verb::Challenges { key, verb } => challenges::run(verb, &Arena::of(&cli.global.with(key))?, style),
         Verb::Chat { key, verb } => chat::run(verb, &Arena::of(&cli.global.with(key))?, style),
         Verb::Scoring { name, sort, limit, offset } => {
@@ -87,5 +88,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Verb::Admin { args, verb } => admin::run(verb, args, &cli.global, style),
         Verb::Identity { verb } => identity::run(verb, style),
         Verb::Completions { shell } => completions::print(shell),
+        Verb::Man { folder } => completions::write_man_pages(&folder),
     }
 }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arena_match::{
-    Agent, Confinement, Contest, MatchError, OutputFile, Place, Plan, StartError, Watch, cores, hold, logs, private,
-    spread,
+    Agent, Confinement, MatchError, MatchPlan, OutputFile, Place, PlayedMatch, StartError, Watch, cores, logs,
+    play_match, private, spread,
 };
 use arena_model::{GameType, Seed, TimeLimits};
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ use live::Live;
 use score::Score;
 use settings::{confinement, find_agent, find_game};
 
-/// Does what `arena match` was asked for.
+/// Runs a subcommand of `arena match`.
 pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     match verb {
         MatchVerb::Run(args) => play(&args, style),
@@ -43,7 +43,7 @@ pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
 /// The number of consecutive games that share a seed.
 const GAMES_A_PAIR: usize = 2;
 
-/// All that the games of a run have in common.
+/// The common parts of all games of a run.
 struct Run {
     game: &'static GameType,
     options: Map<String, Value>,
@@ -55,16 +55,16 @@ struct Run {
     replay: Option<PathBuf>,
 }
 
-/// A game that was played, and its replay, which has no name yet. The other game of its pair is played with the same seed, so nothing is
-/// told of the one before the other is over.
+/// A finished game and its replay, a temporary file without its final name. Both games of a pair share a seed, so the
+/// program prints neither result before both games are over.
 struct Held {
-    contest: Contest,
+    contest: PlayedMatch,
     replay: Option<(PathBuf, OutputFile)>,
 }
 
 impl Held {
-    /// Puts the replay and the logs into their places. Returns the game, and the path of its replay.
-    fn keep(self) -> Result<(Contest, Option<String>), Failure> {
+    /// Gives the replay its final name and writes the logs beside it. Returns the game and the path of its replay.
+    fn keep(self) -> Result<(PlayedMatch, Option<String>), Failure> {
         let Held { contest, replay } = self;
         let Some((path, file)) = replay else { return Ok((contest, None)) };
         let has_logs = file.is_regular();
@@ -88,7 +88,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         (true, pace) => Some(Duration::from_millis(pace.unwrap_or(0))),
         (false, None) => None,
         (false, Some(_)) => {
-            let sentence = "--pace is for people who look on: it needs a terminal and a single game, and no --json";
+            let sentence = "--pace needs a terminal, a single game and no --json";
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
@@ -106,21 +106,23 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
             run.keep_all(pair, &mut score, style)
         });
         match told {
-            // Games under way are played to their end, since each may have a replay, but nobody waits for more of them.
+            // After stdout closes, the games in progress are finished, since each may have a replay; no more games
+            // start.
             Ok(is_read) => has_reader &= is_read,
             Err(failure) if end.is_ok() => {
                 called_off.store(true, Ordering::Relaxed);
                 end = Err(failure);
             }
-            // What comes after the first failure is its consequence.
+            // Later failures follow from the first one.
             Err(_) => {}
         }
         end.is_ok() && has_reader
     });
-    // Of a series that was called off: nobody plays the other games of these pairs any more.
+    // After an interruption, a game may wait for the other game of its pair, which won't be played. So these games are
+    // printed now.
     let kept = run.keep_all(waiting, &mut score, style);
     end = end.and(kept.map(|_| ()));
-    // Also of a series that was called off: what was played was played.
+    // Finished games are reported after an interruption too.
     if run.games > 1 && style != Style::Json && score.games() > 0 {
         print(&score.to_string())?;
     }
@@ -137,8 +139,8 @@ impl Run {
         for agent in &mut agents {
             agent.dialect = args.play.dialect.unwrap_or(agent.dialect);
         }
-        settings::tell_notes(&agents);
-        settings::tell_apart(&mut agents);
+        settings::print_notes(&agents);
+        settings::make_names_unique(&mut agents);
         let options: Map<String, Value> = args.play.options.iter().cloned().collect();
         settings::try_start(game, &options, agents.len())?;
         let limits = TimeLimits {
@@ -168,8 +170,8 @@ impl Run {
         Ok(Run { game, options, seed, limits, agents, confinement, games, replay: args.replay.clone() })
     }
 
-    /// Plays one of the games, from 0. Two that follow each other share a seed, and the agents change seats. `pace`: it is shown live,
-    /// an epoch in so much time at least.
+    /// Plays a game (numbered from 0). Two consecutive games share a seed, and the agents swap seats. With a `pace`,
+    /// the terminal shows the game live, and each epoch for at least this time.
     fn hold(&self, number: usize, pace: Option<Duration>, called_off: &Arc<AtomicBool>) -> Result<Held, Failure> {
         let seed = match self.games {
             1 => self.seed.clone(),
@@ -178,7 +180,7 @@ impl Run {
         let mut agents: Vec<&Agent> = self.agents.iter().collect();
         let seats = agents.len();
         agents.rotate_left(number % seats);
-        let plan = Plan {
+        let plan = MatchPlan {
             game: self.game,
             options: &self.options,
             seed,
@@ -201,20 +203,21 @@ impl Run {
             None => None,
         };
         let watch = live.as_mut().map(|live| live as &mut dyn Watch);
-        let held = hold(&plan, out, watch, called_off);
-        // The last picture comes before everything else that is printed.
+        let held = play_match(&plan, out, watch, called_off);
+        // The last frame precedes all other output.
         drop(live);
         Ok(Held { contest: held.map_err(explain)?, replay })
     }
 
-    /// The games that are played with the seed of this one.
+    /// Returns the numbers of the games with the same seed as this one.
     fn pair(&self, number: usize) -> std::ops::Range<usize> {
         let first = number - number % GAMES_A_PAIR;
         first..self.games.min(first + GAMES_A_PAIR)
     }
 
-    /// Puts replays and logs of games into their places, and prints how the games went. Returns true while there is a reader. A game
-    /// that can't be kept, or whose logs can't, costs no other game anything; the first failure is what is returned in the end.
+    /// Gives replays their final names, writes the logs, and prints the results. Returns true while the output has a
+    /// reader. A failure affects only its own game: the function processes all games and then returns the first
+    /// failure.
     fn keep_all(
         &self,
         games: impl IntoIterator<Item = (usize, Held)>,
@@ -223,7 +226,8 @@ impl Run {
     ) -> Result<bool, Failure> {
         let mut kept = Ok(true);
         for (number, held) in games {
-            let told = held.keep().and_then(|(contest, replay)| self.tell(number, &contest, replay, score, style));
+            let told =
+                held.keep().and_then(|(contest, replay)| self.print_finished(number, &contest, replay, score, style));
             kept = match (kept, told) {
                 (Ok(before), Ok(now)) => Ok(before && now),
                 (Err(first), _) | (Ok(_), Err(first)) => Err(first),
@@ -237,11 +241,11 @@ impl Run {
         Some(if self.games == 1 { path.clone() } else { path.join(format!("{}.jsonl", number + 1)) })
     }
 
-    /// Prints how a game went. Tells whether somebody still reads it.
-    fn tell(
+    /// Prints the result of a game. Returns true while the output has a reader.
+    fn print_finished(
         &self,
         number: usize,
-        contest: &Contest,
+        contest: &PlayedMatch,
         replay_file: Option<String>,
         score: &mut Score,
         style: Style,
@@ -266,7 +270,7 @@ impl Run {
     }
 }
 
-/// The failure that tells why a match, or a check, came to no result.
+/// Converts the failure of a match or a check.
 pub fn explain(error: MatchError) -> Failure {
     let exit = match error {
         MatchError::Options(_) => Exit::Usage,
@@ -278,19 +282,19 @@ pub fn explain(error: MatchError) -> Failure {
     };
     match error {
         MatchError::Start(StartError::NoSandbox { .. }) => {
-            Failure::new(exit, format_args!("{error} (`--sandbox off` runs them unconfined)"))
+            Failure::new(exit, format_args!("{error} (--sandbox off runs agents without a sandbox)"))
         }
         error => Failure::caused(exit, &error),
     }
 }
 
-/// A file that was asked for can't be written.
+/// Returns the failure to write an output file.
 pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
 }
 
 fn list_games(style: Style) -> Result<(), Failure> {
-    let mut table = Table::new(&["game", "agents", "way to move", "ms a step", "ms in the bank", ""]);
+    let mut table = Table::new(&["game", "agents", "turns", "step ms", "bank ms", ""]);
     let mut list = Vec::new();
     for game in arena_games::games() {
         let mode = serde_json::to_value(game.mode).unwrap_or_default();

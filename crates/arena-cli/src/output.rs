@@ -1,5 +1,5 @@
-//! What goes to stdout and stderr, and in which form.
-//! Everything is written through here rather than by `println!`, which panics when the reader has gone (`arena … | head`).
+//! Output to stdout and stderr. All output uses these functions instead of `println!`, which panics if the reader has
+//! closed the pipe (`arena … | head`).
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -13,19 +13,19 @@ use crate::client::Answer;
 
 use crate::exit::{Exit, Failure};
 
-/// How answers are printed.
+/// The style of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// For a person: tables and sentences, or indented JSON.
     Pretty,
-    /// For another program, read from a pipe: one line.
+    /// For another program at the end of a pipe: JSON on one line.
     Compact,
-    /// One line because `--json` asks for it; verbs that print tables and stories print JSON lines instead.
+    /// JSON on one line, requested with `--json`. Commands that otherwise print tables or progress print JSON lines.
     Json,
 }
 
 impl Style {
-    /// The style for this stdout.
+    /// Returns the style for the current stdout; `json` is true with `--json`.
     pub fn choose(json: bool) -> Style {
         match json {
             true => Style::Json,
@@ -35,7 +35,7 @@ impl Style {
     }
 }
 
-/// Prints a JSON text in the given style, keeping the order of its fields and the spelling of its numbers.
+/// Prints a JSON text in the given style. The order of fields and the notation of numbers don't change.
 pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
     match style {
         Style::Pretty => print(&pretty(json)),
@@ -43,7 +43,8 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// Prints an arena's answer: on a terminal as `tell` puts it, if it has the shape that `tell` knows; else as JSON.
+/// Prints a server's answer. On a terminal, prints the text that `tell` returns; elsewhere, or if `tell` returns
+/// `None`, prints JSON.
 pub fn print_answer(answer: &Answer, style: Style, tell: impl FnOnce(&Value) -> Option<String>) -> Result<(), Failure> {
     let told = match style {
         Style::Pretty => answer.read().ok().and_then(|answer| tell(&answer)),
@@ -55,8 +56,8 @@ pub fn print_answer(answer: &Answer, style: Style, tell: impl FnOnce(&Value) -> 
     }
 }
 
-/// The text as a terminal may get it: characters that steer it are escaped as in JSON, so that JSON keeps its meaning. Line breaks,
-/// tabs and our own colors stay.
+/// Makes a text safe for a terminal by escaping control characters. The escapes are those of JSON, so JSON text keeps
+/// its meaning. Line breaks, tabs and this program's color sequences stay.
 pub fn guarded(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -68,7 +69,7 @@ pub fn guarded(text: &str) -> Cow<'_, str> {
         if end > 0 {
             safe.push_str(&rest[..end]);
         } else if steers(char) && char != '\t' {
-            // None of them lies outside of the first 65,536.
+            // All control characters are below 65,536, so four digits suffice.
             safe.push_str(&format!("\\u{:04x}", u32::from(char)));
         } else {
             safe.push(char);
@@ -78,7 +79,7 @@ pub fn guarded(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The length of the sequence that sets a color, at the beginning of a text.
+/// Returns the length of the color sequence at the start of a text.
 fn color(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\x1b[")?;
     let length = numbers.find(|char: char| !char.is_ascii_digit() && char != ';')?;
@@ -90,12 +91,13 @@ fn is_terminal() -> bool {
     *IS_TERMINAL.get_or_init(|| std::io::stdout().is_terminal())
 }
 
-/// Prints `text` and a line end on stdout, at once. A reader that has gone is not a failure. A terminal gets it [`guarded`].
+/// Prints `text` and a line end to stdout and flushes. A closed pipe isn't a failure. On a terminal, the text is first
+/// [`guarded`].
 pub fn print(text: &str) -> Result<(), Failure> {
     print_for_reader(text).map(|_| ())
 }
 
-/// As [`print`]; tells whether there is still a reader, for those who print as long as there is one.
+/// Prints like [`print`]. Returns false once the reader has closed the pipe.
 pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
     let text = if is_terminal() { guarded(text) } else { Cow::Borrowed(text) };
     let mut stdout = std::io::stdout().lock();
@@ -106,11 +108,11 @@ pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// A table for people. What stands in it may come from strangers, so control characters are made visible.
+/// A table for people. Control characters are escaped, since cells may contain text by other users.
 pub struct Table(comfy_table::Table);
 
 impl Table {
-    /// A table with these columns.
+    /// Creates a table with these columns.
     pub fn new(header: &[&str]) -> Table {
         let mut table = comfy_table::Table::new();
         table.load_style(comfy_table::presets::UTF8_BORDERS_ONLY);
@@ -118,12 +120,12 @@ impl Table {
         Table(table)
     }
 
-    /// Adds a row: a text for each column.
+    /// Adds a row with a text for each column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.0.add_row(cells.into_iter().map(|cell| printable(&cell).replace('\n', " ")));
     }
 
-    /// The table with these columns aligned to the right, as numbers are.
+    /// Aligns these columns to the right, for numbers.
     pub fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Table {
         for column in columns {
             if let Some(column) = self.0.column_mut(column) {
@@ -140,20 +142,21 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Prints a remark on stderr.
+/// Prints a note to stderr.
 pub fn note(text: &str) {
-    // A remark that can't be said is not worth failing for.
+    // A failure to print a note is ignored.
     let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
 }
 
-/// Indents a valid JSON text by two spaces a level. Works on the text rather than on parsed values, which would sort
-/// the fields and round long numbers.
+/// Indents a valid JSON text by two spaces a level. The function doesn't parse the JSON, since parsing would sort the
+/// fields and round long numbers.
 fn pretty(json: &str) -> String {
     let mut indented = String::with_capacity(json.len() * 2);
     let mut depth = 0_usize;
     let mut in_string = false;
     let mut escaped = false;
-    // Whether the last token opened a list or an object: its line break waits, since `[]` has none.
+    // True if the last token opened a list or an object. The line break is delayed, since an empty `[]` or `{}`
+    // contains none.
     let mut opened = false;
     for char in json.chars() {
         if in_string {

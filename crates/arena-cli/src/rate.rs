@@ -1,10 +1,10 @@
-//! `arena rate`: results of any origin, rated by all systems side by side.
+//! `arena rate`: rates results from any source with four rating systems side by side.
 
 mod games;
 mod lines;
 mod pgn;
+mod report;
 mod sources;
-mod told;
 
 use arena_ratings::bradley_terry::{Estimate, FitError, FitOptions};
 use arena_ratings::{EloOptions, RatingOptions, standings};
@@ -15,13 +15,13 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, print, printable};
 use crate::tournament::tables::drawn;
 
+use report::{LEGEND, Rated};
 use sources::Sources;
-use told::{LEGEND, Rated};
 
-/// Does what `arena rate` was asked for.
+/// Runs `arena rate`.
 pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
     let sources = Sources::of(&args.paths, args.rules_version)?;
-    tell_passed_over(&sources);
+    note_skipped(&sources);
     let results = sources.games.results();
     if results.is_empty() {
         return Err(Failure::new(Exit::BadTournament, nothing(&sources)));
@@ -60,17 +60,17 @@ fn markdown(rated: &Rated) -> String {
     format!("{}.\n\n{}\n{remarks}\n{LEGEND}", rated.title(), rated.grid().markdown(2))
 }
 
-/// Says which files of the folders hold no results, since one that was meant to hold some would be missed.
-fn tell_passed_over(sources: &Sources) {
+/// Prints a note about files without results in folders, since the user may expect results from them.
+fn note_skipped(sources: &Sources) {
     let names: Vec<String> = sources.passed_over.iter().map(|path| path.display().to_string()).collect();
     match names.len() {
         0 => {}
-        1 => output::note(&format!("1 file holds no results and is passed over: {}", listed(&names))),
-        many => output::note(&format!("{many} files hold no results and are passed over: {}", listed(&names))),
+        1 => output::note(&format!("1 file without results is skipped: {}", listed(&names))),
+        many => output::note(&format!("{many} files without results are skipped: {}", listed(&names))),
     }
 }
 
-/// Why there is nothing to rate.
+/// Returns the reason why there is nothing to rate.
 fn nothing(sources: &Sources) -> String {
     let left_out = sources.unfinished
         + sources.nameless
@@ -79,22 +79,22 @@ fn nothing(sources: &Sources) -> String {
         + sources.broken_replays
         + sources.other_rules;
     match left_out {
-        0 => "there are no results in what was named".to_owned(),
+        0 => "the given files contain no results".to_owned(),
         1 if sources.games.against_itself == 1 => {
-            "there is nothing to rate: the only game is one of an agent against itself".to_owned()
+            "there is nothing to rate: the only game is of an agent against itself".to_owned()
         }
         games if sources.games.against_itself == games => {
             format!("there is nothing to rate: all {games} games are of an agent against itself")
         }
-        1 => "there is nothing to rate: the only game has no result, or no two agents".to_owned(),
-        _ => format!("there is nothing to rate: of {left_out} games none has a result and two agents"),
+        1 => "there is nothing to rate: the only game has no result, or not two agents".to_owned(),
+        _ => format!("there is nothing to rate: none of {left_out} games has a result and two agents"),
     }
 }
 
 fn unratable(error: FitError) -> Failure {
     let sentence = match error {
-        FitError::NoMaximum => format!("{error}; without --maximum-likelihood there are ratings"),
-        FitError::SeatAdvantage => format!("{error}; without --advantage there are ratings"),
+        FitError::NoMaximum => format!("{error}; omit --maximum-likelihood to get ratings"),
+        FitError::SeatAdvantage => format!("{error}; omit --advantage to get ratings"),
         FitError::TooManyAgents(_) => error.to_string(),
     };
     Failure::new(Exit::BadTournament, sentence)

@@ -1,4 +1,4 @@
-//! `arena replay`: looking at replays here or in the browser, verifying them, and writing them in other formats.
+//! `arena replay`: shows replays here or in the browser, verifies them, and exports them to other formats.
 
 mod export;
 mod html;
@@ -16,7 +16,7 @@ use crate::args::ReplayVerb;
 use crate::exit::{Exit, Failure};
 use crate::output::Style;
 
-/// Does what `arena replay` was asked for.
+/// Runs a subcommand of `arena replay`.
 pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ReplayVerb::Show(args) => show::run(&args, style),
@@ -39,7 +39,7 @@ fn open(path: &Path) -> Result<Replay<BufReader<File>>, Failure> {
     Replay::open(open_file(path)?).map_err(|error| bad(path, &error))
 }
 
-/// What is wrong with a replay, in a sentence that names it.
+/// Converts the error of a replay, with its path.
 fn bad(path: &Path, error: &ReplayError) -> Failure {
     let exit = match error {
         ReplayError::Write(_) => Exit::CannotWrite,

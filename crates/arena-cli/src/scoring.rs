@@ -1,4 +1,4 @@
-//! `arena scoring`: the leaderboards, as a table for people and as the server gave them for programs.
+//! `arena scoring`: leaderboards, as tables for people and unchanged for programs.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::client::{Answer, Arena};
 use crate::exit::Failure;
 use crate::output::{Style, Table, print, print_json};
 
-/// What is asked for.
+/// A request for a leaderboard.
 pub struct Request {
-    /// The challenge type; the global board if unset.
+    /// The challenge type; `None` for the global leaderboard.
     pub name: Option<String>,
-    /// What to sort by.
+    /// The metric to sort by.
     pub sort: Option<String>,
-    /// At most so many.
+    /// The maximum number of players.
     pub limit: Option<u32>,
-    /// Without so many of the first.
+    /// The number of players to skip.
     pub offset: Option<u64>,
 }
 
-/// A player on a board, as far as it is shown.
+/// A player's entry on a leaderboard. Contains only the fields that the table shows.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -35,7 +35,7 @@ struct Entry {
     is_benchmark: bool,
 }
 
-/// Prints what `request` asks `arena` for.
+/// Prints the leaderboard of `request`.
 pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure> {
     let Request { name, sort, limit, offset } = request;
     let answer = arena.scoring(name.as_deref(), sort.as_deref(), *limit, *offset)?;
@@ -52,15 +52,15 @@ fn boards(answer: &Answer, of_type: bool, offset: u64) -> Result<String, Failure
     let boards: BTreeMap<String, Vec<Entry>> = answer.read()?;
     let text = |(strategy, entries): (&String, &Vec<Entry>)| format!("{strategy}\n{}", board(entries, offset));
     let texts: Vec<String> = boards.iter().map(text).collect();
-    Ok(if texts.is_empty() { "nothing is scored here".to_owned() } else { texts.join("\n\n") })
+    Ok(if texts.is_empty() { "no scores yet".to_owned() } else { texts.join("\n\n") })
 }
 
-/// A board as a table: a column for each metric, with its interval where there is one.
+/// Formats a leaderboard as a table with a column for each metric. Metrics with intervals show them.
 fn board(entries: &[Entry], offset: u64) -> String {
-    let Some(first) = entries.first() else { return "nobody is on this board".to_owned() };
+    let Some(first) = entries.first() else { return "no players on this board".to_owned() };
     let keys: Vec<&String> = first.metrics.keys().collect();
     let mut header = vec!["place", "player", "model", "games"];
-    // The part before the colon is the board's own name.
+    // The part of a key before the colon is the leaderboard's name.
     header.extend(keys.iter().map(|key| key.split_once(':').map_or(key.as_str(), |(_, metric)| metric)));
     let mut table = Table::new(&header);
     for (place, entry) in (offset + 1..).zip(entries) {
@@ -81,7 +81,7 @@ fn player(entry: &Entry) -> String {
 fn metric(entry: &Entry, key: &str) -> String {
     match (entry.metrics.get(key), entry.intervals.get(key)) {
         (Some(value), Some([low, high])) => format!("{value:.2} [{low:.2}, {high:.2}]"),
-        // Streaks are whole numbers.
+        // Metrics without an interval, such as streaks, are whole numbers.
         (Some(value), None) => value.to_string(),
         (None, _) => String::new(),
     }
@@ -108,6 +108,6 @@ mod tests {
             │    11   bob                                 3                   0                   2 │
             └───────────────────────────────────────────────────────────────────────────────────────┘"#]]
         .assert_eq(&board(&entries, 9));
-        assert_eq!(board(&[], 0), "nobody is on this board");
+        assert_eq!(board(&[], 0), "no players on this board");
     }
 }

@@ -1,5 +1,5 @@
-//! `arena serve`: turns arguments, environment and settings file into settings, and runs a server until it is told to stop.
-//! What a server does is `arena-server`'s; the demo starts its server through here as well.
+//! `arena serve`: builds settings from arguments, environment and settings file, and runs a server until a signal stops
+//! it. The crate `arena-server` contains the server. The demo uses this module to start its server too.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -31,7 +31,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let data = settings.data.clone();
     let runtime = runtime()?;
     runtime.block_on(async {
-        // Before the server starts, so that a signal that comes early is not lost.
+        // The signal handler is installed before the server starts, so that an early signal isn't lost.
         let stop = stop_signal()?;
         let server = start(settings).await?;
         output::print(&format!("arena listens on http://{}", server.address()))?;
@@ -47,7 +47,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     })
 }
 
-/// Settings of `serve`: the file first, then what the command line says.
+/// Returns the settings of `serve`: the settings file, overridden by the command line.
 fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     let mut settings = match &args.config {
         Some(file) => Settings::from_file(file).map_err(|error| Failure::caused(Exit::Usage, &error))?,
@@ -57,16 +57,15 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     if let Some(data) = &args.data {
         settings.data.clone_from(data);
     }
-    // A variable that is set to nothing is as good as none.
+    // An empty environment variable counts as unset.
     if let Some(url) = args.database_url.as_ref().filter(|url| !url.is_empty()) {
-        // Read here and not with the arguments: what is wrong would be shown there with the password in it.
-        let refuse =
-            |error| Failure::new(Exit::Usage, format_args!("--database-url (DATABASE_URL) can't be used: {error}"));
+        // The URL is parsed here and not by clap, whose error messages would print the password.
+        let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --database-url (DATABASE_URL): {error}"));
         settings.database = Some(url.parse::<DatabaseUrl>().map_err(refuse)?);
     }
     settings.nodes.shared |= args.shared;
     if let Some(url) = args.nats_url.as_ref().filter(|url| !url.is_empty()) {
-        let refuse = |error| Failure::new(Exit::Usage, format_args!("--nats-url (NATS_URL) can't be used: {error}"));
+        let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid --nats-url (NATS_URL): {error}"));
         settings.nodes.nats = Some(url.parse::<NatsUrl>().map_err(refuse)?);
     }
     settings.trust_network |= args.listen.trust_network;
@@ -84,22 +83,23 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// The secret in `AUTH_SECRET`. No option takes one: what stands on a command line is for every user to read.
+/// Reads the secret from `AUTH_SECRET`. There is no option for it, since every user can read command lines.
 fn secret_of_environment() -> Result<Option<ServerSecret>, Failure> {
     let Some(secret) = std::env::var_os("AUTH_SECRET") else { return Ok(None) };
-    let refuse = |error| Failure::new(Exit::Usage, format_args!("AUTH_SECRET can't be used: {error}"));
+    let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid AUTH_SECRET: {error}"));
     ServerSecret::new(secret.as_encoded_bytes()).map(Some).map_err(refuse)
 }
 
-/// The administrator's token in `ADMIN_TOKEN`, likewise.
+/// Reads the administrator's token from `ADMIN_TOKEN`. There is no option for it, since every user can read command
+/// lines.
 fn admin_token_of_environment() -> Result<Option<AdminToken>, Failure> {
     let Some(token) = std::env::var_os("ADMIN_TOKEN") else { return Ok(None) };
-    let refuse = |error: &dyn Display| Failure::new(Exit::Usage, format_args!("ADMIN_TOKEN can't be used: {error}"));
-    // What isn't UTF-8 isn't plain ASCII either.
+    let refuse = |error: &dyn Display| Failure::new(Exit::Usage, format_args!("invalid ADMIN_TOKEN: {error}"));
+    // A token must be ASCII, so the parser refuses a value that isn't UTF-8.
     token.to_string_lossy().parse().map(Some).map_err(|error| refuse(&error))
 }
 
-/// Tells of a token that was made just now: the only time that it is shown.
+/// Returns the message about a new token. The program prints this message only when it creates the token.
 fn introduce(token: &AdminToken, data: &Path) -> String {
     let (token, data, file) = (token.reveal(), data.display(), data.join(AdminToken::FILE));
     format!(
@@ -109,7 +109,7 @@ fn introduce(token: &AdminToken, data: &Path) -> String {
     )
 }
 
-/// Where to listen: `--listen`, else `--port` or `PORT` on the address that would be used anyway, else that.
+/// Returns the listening address: `--listen`, or the default address with `--port` or `PORT`.
 pub fn address(args: &ListenArgs, otherwise: SocketAddr) -> SocketAddr {
     match (args.listen, args.port) {
         (Some(listen), _) => listen,
@@ -118,7 +118,7 @@ pub fn address(args: &ListenArgs, otherwise: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Starts a server, with a sentence that tells what to do where that can be known.
+/// Starts a server. Error messages contain advice where possible.
 pub async fn start(settings: Settings) -> Result<Server, Failure> {
     Server::start(settings).await.map_err(|error| explain(&error))
 }
@@ -134,14 +134,14 @@ fn explain(error: &StartError) -> Failure {
     Failure::caused(exit, error)
 }
 
-/// The runtime that servers run on.
+/// Creates the runtime of servers.
 pub fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Internal, format_args!("can't start the runtime: {error}")))?;
-    // A write beyond a limit on file sizes shall fail as one on a full disk does, with an error to be answered; left
-    // alone, the signal ends the process. A handler stays although the value goes.
+    // A write beyond the limit on file sizes raises SIGXFSZ, which by default ends the process. With a handler, the
+    // write fails with an error instead, as on a full disk. The handler stays installed after `_handled` is dropped.
     let entered = runtime.enter();
     let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
         .map_err(|error| Failure::new(Exit::Internal, format_args!("can't handle signals: {error}")))?;
@@ -149,13 +149,13 @@ pub fn runtime() -> Result<Runtime, Failure> {
     Ok(runtime)
 }
 
-/// Sends the log to stderr.
+/// Starts the log on stderr.
 pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     let level = args.level.as_deref().unwrap_or(default_level);
     let filter = EnvFilter::try_new(level)
-        .map_err(|error| Failure::new(Exit::Usage, format_args!("--log (ARENA_LOG) can't be {level:?}: {error}")))?;
-    // The SDK of MCP logs whole requests, and the client of NATS addresses, secrets and all, at levels that may be asked for here. They
-    // are never heard.
+        .map_err(|error| Failure::new(Exit::Usage, format_args!("invalid --log (ARENA_LOG) {level:?}: {error}")))?;
+    // The MCP SDK logs whole requests, and the NATS client logs addresses. Both may contain secrets, so the log drops
+    // all events of these crates.
     const INDISCREET: [&str; 2] = ["rmcp", "async_nats"];
     let discreet = filter_fn(|event| !INDISCREET.iter().any(|target| event.target().starts_with(target)));
     let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
@@ -168,7 +168,7 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A future that resolves at the first Ctrl-C or SIGTERM. The second ends the process at once.
+/// Returns a future that resolves at the first Ctrl-C or SIGTERM. The second signal ends the process.
 ///
 /// Must be called on a runtime. The listening task belongs to that runtime and ends with it.
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
@@ -180,14 +180,14 @@ pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failur
     let (stop, stopped) = oneshot::channel();
     tokio::spawn(async move {
         next_of(&mut interrupt, &mut terminate).await;
-        info!("stopping: finishing what was accepted; a second signal stops at once");
-        // The server may already have ended by itself.
+        info!("stopping: finishing accepted requests; a second signal stops at once");
+        // The server may have ended already.
         let _ = stop.send(());
         let exit = next_of(&mut interrupt, &mut terminate).await;
         std::process::exit(exit as i32);
     });
     Ok(async {
-        // An error means that the task is gone, and with it the runtime.
+        // An error means that the task and its runtime have ended.
         let _ = stopped.await;
     })
 }

@@ -1,5 +1,6 @@
-//! Drawing on a terminal, in place, without taking it over: no alternate screen, no raw mode. Each picture is one write, which
-//! restores all that it changes, so there is nothing to be restored when the program ends, however it ends; the last picture stays.
+//! Drawing on a terminal in place, without an alternate screen or raw mode. Each frame is one write, which also
+//! restores the terminal settings that it changes. So the program needn't restore anything at its end, and the last
+//! frame stays visible.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,23 +10,23 @@ use rustix::termios::tcgetwinsize;
 use arena_games::board::Room;
 use arena_games::board::row::Row;
 
-/// What a terminal has that doesn't tell.
-const USUAL: Room = Room { columns: 80, rows: 24 };
+/// The size that is assumed for a terminal that doesn't report its size.
+const DEFAULT_SIZE: Room = Room { columns: 80, rows: 24 };
 
-/// A picture on stdout that is drawn again and again.
+/// A frame on stdout that is redrawn in place.
 pub struct Screen {
-    has_colours: bool,
-    /// How many columns each row of the picture takes that is on the terminal now.
+    has_colors: bool,
+    /// The widths of the rows of the frame on the terminal.
     drawn: Vec<usize>,
 }
 
 impl Screen {
-    /// The terminal at stdout, on which nothing has been drawn.
+    /// Creates the screen at stdout, without a frame.
     pub fn new() -> Screen {
-        Screen { has_colours: has_colours(), drawn: Vec::new() }
+        Screen { has_colors: has_colors(), drawn: Vec::new() }
     }
 
-    /// Draws rows in place of those of the last time. What doesn't fit is cut.
+    /// Draws rows in place of the last frame, cropped to the terminal.
     pub fn draw(&mut self, rows: &[Row]) -> io::Result<()> {
         let picture = self.picture(rows, room());
         let mut stdout = io::stdout().lock();
@@ -33,21 +34,22 @@ impl Screen {
         stdout.flush()
     }
 
-    /// What is to be written. The cursor stands at the beginning of the line below the picture, before and after.
+    /// Returns the text of a frame. Before and after each frame, the cursor is at the beginning of the line below the
+    /// frame.
     fn picture(&mut self, rows: &[Row], room: Room) -> String {
-        // Terminals that have become narrower break the lines that are there.
+        // A terminal that became narrower has wrapped the existing lines.
         let columns = room.columns.max(1);
         let above: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
-        // No cursor that runs about, and no wrapping where we and the terminal differ on a character's width.
+        // Hides the cursor, and disables wrapping in case the terminal measures characters differently.
         let mut picture = "\x1b[?25l\x1b[?7l\r".to_owned();
         if above > 0 {
-            // Writing to a text can't fail.
+            // Writing to a `String` can't fail.
             let _ = write!(picture, "\x1b[{}A", above.min(room.rows.saturating_sub(1)));
         }
         self.drawn.clear();
         for row in rows.iter().take(room.rows.saturating_sub(1)) {
-            let width = row.write(columns, self.has_colours, &mut picture);
-            // In a full row the cursor is still on its last character, which would be erased too.
+            let width = row.write(columns, self.has_colors, &mut picture);
+            // After a full row, the cursor is still on the last character, which `\x1b[K` would erase.
             picture.push_str(if width < columns { "\x1b[K\r\n" } else { "\r\n" });
             self.drawn.push(width);
         }
@@ -55,23 +57,23 @@ impl Screen {
     }
 }
 
-/// Whether the terminal understands more than text.
+/// Returns true if the terminal understands escape sequences.
 pub fn can_draw() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
 }
 
-/// Whether colours are wanted. Source: no-color.org.
-pub fn has_colours() -> bool {
+/// Returns true if colors are enabled. Source: no-color.org.
+pub fn has_colors() -> bool {
     can_draw() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The size of the terminal at stdout.
+/// Returns the size of the terminal at stdout.
 pub fn room() -> Room {
     match tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
             Room { columns: size.ws_col.into(), rows: size.ws_row.into() }
         }
-        _ => USUAL,
+        _ => DEFAULT_SIZE,
     }
 }
 
@@ -82,10 +84,10 @@ mod tests {
     use super::*;
     use arena_games::board::row::Ink;
 
-    /// What is written for these pictures, one after the other, in rooms of these columns and rows.
+    /// Returns the output for a sequence of frames, each on a terminal of the given size.
     #[track_caller]
     fn check(pictures: &[(&[&str], usize, usize)], expected: Expect) {
-        let mut screen = Screen { has_colours: false, drawn: Vec::new() };
+        let mut screen = Screen { has_colors: false, drawn: Vec::new() };
         let mut told = String::new();
         for (rows, columns, height) in pictures {
             let rows: Vec<Row> = rows

@@ -1,10 +1,10 @@
-//! `arena tournament`: many matches between many agents, from a plan to standings.
+//! `arena tournament`: many matches between many agents, from plan to standings.
 
 mod ending;
 pub mod entrants;
-mod fleet;
 pub mod tables;
 mod watch;
+mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use arena_runner::{
     read_pgn,
 };
 use arena_script::ScriptChallenge;
-use arena_tournament::{GameLine, Line, Plan, PlanError, Record, ScriptPart, Shape};
+use arena_tournament::{GameLine, Line, PlanError, Record, ScriptPart, Shape, TournamentPlan};
 
 use crate::args::{Affinity, PictureArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
 use crate::exit::{Exit, Failure};
@@ -29,10 +29,10 @@ use crate::matches::{cannot_write, explain};
 use crate::output::{self, Style, print, printable};
 use crate::{rate, scripts};
 
-use fleet::Fleet;
 use watch::Watcher;
+use workers::WorkerPool;
 
-/// Does what `arena tournament` was asked for.
+/// Runs a subcommand of `arena tournament`.
 pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         TournamentVerb::Run(args) => begin(&args, style),
@@ -45,73 +45,67 @@ pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
 fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
     let folder = match &args.out {
         Some(folder) => folder.clone(),
-        // A challenge's folder has a name also where it is called `.`.
+        // The path is made absolute, since the folder may be given as `.`.
         None => match Path::new(&args.game).canonicalize().ok().and_then(|path| Some(path.file_name()?.to_owned())) {
             Some(name) => usual_folder(&name.to_string_lossy()),
             None => usual_folder(&args.game),
         },
     };
     let plan = plan(args, &folder)?;
-    // Before the folder is made.
-    let checked = match args.fleet.nats_url {
-        // Agents of workers see no file of this machine, wherever the folder is.
+    // The plan is checked before the folder is created.
+    let checked = match args.pool.nats_url {
+        // On workers, agents can't see this machine's files.
         Some(_) => check_folder(&plan, &folder),
         None => places(&plan, &folder).map(drop),
     };
     checked.map_err(|error| Failure::new(Exit::Usage, error))?;
-    let fleet = fleet::prepare(&args.fleet, &plan, &folder)?;
+    let pool = workers::prepare(&args.pool, &plan, &folder)?;
     let journal = Journal::create(&folder, plan).map_err(|error| match error {
         JournalError::Exists(_) => Failure::new(
             Exit::BadTournament,
-            format_args!("{error}; `{}` goes on with it, and another --out begins a new one", resume_line(&folder)),
+            format_args!("{error}; resume it with `{}`, or begin a new one with another --out", resume_line(&folder)),
         ),
         error => refused(&error),
     })?;
-    go_on(journal, fleet, args.table_every, style)
+    play_rest(journal, pool, args.table_every, style)
 }
 
 fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
-    fleet::check_resume(args)?;
+    workers::check_resume(args)?;
     let mut journal = Journal::open(&args.folder).map_err(|error| refused(&error))?;
     if journal.record().cut_off > 0 {
         let bytes = journal.record().cut_off;
-        output::note(&format!("the last line wasn't whole ({bytes} bytes) and is dropped; its game is played again"));
+        output::note(&format!("dropped the incomplete last line ({bytes} bytes); its game is played again"));
     }
     load_rules(&mut journal)?;
     let changed = journal.changed().map_err(|error| no_entrant(&error))?;
     if !changed.is_empty() && !args.accept_changed {
         let names: Vec<&str> = changed.iter().map(|changed| changed.agent.as_str()).collect();
         let sentence = format!(
-            "the files of {} aren't what they were when their results were played; --accept-changed goes on with them as they are now",
+            "the files of {} have changed since their results were played; use --accept-changed to continue with the current files",
             names.join(" and ")
         );
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     for changed in changed {
-        output::note(&format!("the files of {} were changed; from here on it is another agent", changed.agent));
+        output::note(&format!("the files of {} have changed; later games count for the same name", changed.agent));
         journal.append(Line::Changed(changed)).map_err(|error| refused(&error))?;
     }
     if let Some(concurrency) = args.concurrency {
         journal.set_concurrency(concurrency as usize);
     }
-    let fleet = fleet::prepare(&args.fleet, &journal.record().plan, &args.folder)?;
-    go_on(journal, fleet, args.table_every, style)
+    let pool = workers::prepare(&args.pool, &journal.record().plan, &args.folder)?;
+    play_rest(journal, pool, args.table_every, style)
 }
 
 fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
     let record = Journal::look(&args.folder).map_err(|error| refused(&error))?;
     if record.cut_off > 0 {
-        output::note(&format!("the last line isn't whole ({} bytes) and doesn't count", record.cut_off));
+        output::note(&format!("ignored the incomplete last line ({} bytes)", record.cut_off));
     }
-    tell_surplus(&record);
-    if args.csv {
-        return print(arena_report::csv(&record).trim_end());
-    }
-    if args.markdown {
-        return print(arena_report::markdown(&record).trim_end());
-    }
-    if args.html {
-        return print(arena_report::html(&record).trim_end());
+    note_surplus(&record);
+    if let Some(exporter) = args.export.0 {
+        return print((exporter.write)(&record).trim_end());
     }
     if let Some(which) = args.svg {
         return print(picture(&record, which)?.to_file().trim_end());
@@ -126,7 +120,7 @@ fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
     print(tables::describe(&record).trim_end())
 }
 
-/// The picture that was asked for, or why there is none.
+/// Draws the requested chart, or fails with the reason why it can't be drawn.
 fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
     let (picture, needs) = match which {
         PictureArg::Ratings => (ratings_picture(record), "games, and at most 2000 agents"),
@@ -140,15 +134,15 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
         let (agents, games) = (record.plan.agents.len(), record.schedule.games_played());
         Failure::new(
             Exit::Usage,
-            format_args!("this picture needs {needs}; here are {agents} agents and {games} games"),
+            format_args!("this chart needs {needs}; the tournament has {agents} agents and {games} games"),
         )
     })
 }
 
-/// Prints all games in Portable Game Notation, with the moves of those whose replays were kept. A damaged replay costs the moves of
-/// its own game, and is named on stderr.
+/// Prints all games as PGN. The moves come from the replays, if the tournament kept them. A damaged replay affects only
+/// its own game; a note on stderr names it.
 fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
-    // Most tournaments keep none.
+    // Most tournaments keep no replays.
     let replay = |game: &GameLine| read_pgn(&replays.join(format!("{}.jsonl", game.number)));
     let (mut written, mut incomplete) = (0, 0);
     for PgnGame { text, missing } in pgn(record, replay).map_err(|error| Failure::new(Exit::Usage, error))? {
@@ -164,25 +158,30 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
         _ => Err(Failure::new(
             Exit::BadReplay,
             format_args!(
-                "{written} games were written, {incomplete} of them without moves, as their replays can't be read"
+                "wrote {written} games, {incomplete} of them without moves because their replays are unreadable"
             ),
         )),
     }
 }
 
-/// Plays what is left, here or by workers, and tells how it goes and how it ended.
-fn go_on(journal: Journal, fleet: Option<Fleet>, table_every: Option<usize>, style: Style) -> Result<(), Failure> {
-    if let Some((prepared, check)) = fleet {
+/// Plays the remaining games, here or on workers, and reports progress and result.
+fn play_rest(
+    journal: Journal,
+    pool: Option<WorkerPool>,
+    table_every: Option<usize>,
+    style: Style,
+) -> Result<(), Failure> {
+    if let Some((prepared, check)) = pool {
         let [stop, called_off] = &interrupt::flags([
-            "waiting for the games that workers play; once more to stop at once",
-            "stopping; what workers still play is taken up by `resume`",
+            "waiting for the workers' games in progress; press Ctrl-C again to stop at once",
+            "stopping; `resume` collects the workers' games in progress",
         ])?;
         let executor = NatsExecutor { prepared, options: NatsOptions { check, stop, called_off } };
         return play(journal, executor, table_every, style);
     }
     let [stop, called_off] = &interrupt::flags([
-        "finishing the games that run; once more to stop at once",
-        "stopping, the games that run are lost; once more to kill this program",
+        "finishing the games in progress; press Ctrl-C again to stop at once",
+        "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
     ])?;
     let plan = &journal.record().plan;
     let (concurrency, cores) = (plan.concurrency, if plan.shares_core { cores() } else { Vec::new() });
@@ -200,27 +199,27 @@ fn play(
     let folder = journal.folder().to_owned();
     let mut watcher = Watcher::new(journal.record(), style, table_every);
     watcher.begin(&folder, journal.record())?;
-    let played = executor.play(&mut journal, |journal, event| watcher.tell(journal.record(), event));
+    let played = executor.play(&mut journal, |journal, event| watcher.print_event(journal.record(), event));
     let told = watcher.end(journal.record());
-    tell_surplus(journal.record());
+    note_surplus(journal.record());
     match played {
         Ok(Ended::Complete) => told,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
         Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
         Err(RunError::Open(error)) => {
-            let sentence = format!("{error}; the tournament's folder may be moved, and is resumed where it is then");
+            let sentence = format!("{error}; you can move the tournament's folder and resume it there");
             Err(Failure::new(Exit::Usage, sentence))
         }
         Err(RunError::Changed(changed)) => {
             let line = resume_line(&folder);
-            let sentence = format!("{changed}; put them back, or go on with `{line} --accept-changed`");
+            let sentence = format!("{changed}; restore them, or continue with `{line} --accept-changed`");
             Err(Failure::new(Exit::BadTournament, sentence))
         }
         Err(error) => Err(failed(error)),
     }
 }
 
-/// The failure that tells why a tournament or a league can't go on.
+/// Converts an executor's error into a failure.
 pub fn failed(error: RunError<Failure>) -> Failure {
     match error {
         RunError::Caller(failure) => failure,
@@ -233,7 +232,7 @@ pub fn failed(error: RunError<Failure>) -> Failure {
         RunError::Match { source, .. } => explain(source),
         RunError::Write { path, source } => cannot_write(&path, &source),
         RunError::Unplayable { number, what } => {
-            Failure::new(Exit::NoAgent, format_args!("game {number} can't be played by any worker: {what}"))
+            Failure::new(Exit::NoAgent, format_args!("no worker can play game {number}: {what}"))
         }
         RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
         RunError::Open(error) => Failure::new(Exit::Usage, error),
@@ -245,37 +244,37 @@ pub fn failed(error: RunError<Failure>) -> Failure {
 fn broken_off(folder: &Path, record: &Record) -> Failure {
     let (played, all) = (record.schedule.games_played(), record.schedule.games());
     let line = resume_line(folder);
-    Failure::new(Exit::Interrupted, format_args!("stopped after {played} of {all} games; to go on: {line}"))
+    Failure::new(Exit::Interrupted, format_args!("stopped after {played} of {all} games; to resume: {line}"))
 }
 
-/// Tells of games that don't count. How many there are depends on how games were played beside each other, so this is no part of the
-/// standings.
-fn tell_surplus(record: &Record) {
+/// Prints a note about finished games that don't count because the test was already decided. The number of such games
+/// depends on the concurrency, so the standings don't contain it.
+fn note_surplus(record: &Record) {
     match record.schedule.surplus() {
         0 => {}
-        1 => output::note("1 game still ran when the test was decided; it is kept, and doesn't count"),
-        games => {
-            output::note(&format!("{games} games still ran when the test was decided; they are kept, and don't count"))
-        }
+        1 => output::note("1 game was in progress when the test was decided; it is kept but doesn't count"),
+        games => output::note(&format!(
+            "{games} games were in progress when the test was decided; they are kept but don't count"
+        )),
     }
 }
 
-/// What to type to go on with the tournament in a folder.
+/// Returns the command that resumes a tournament.
 fn resume_line(folder: &Path) -> String {
     let text = folder.display().to_string();
     let end = if text.starts_with('-') { "-- " } else { "" };
     format!("arena tournament resume {end}{}", shell_word(&text))
 }
 
-/// A folder here that is named after the game and the time.
+/// Returns the default folder name, which consists of the game and the time.
 fn usual_folder(game: &str) -> PathBuf {
     let time: String = output::utc(Environment::system().now().0).chars().filter(char::is_ascii_digit).collect();
     let (day, second) = time.split_at(time.len().min(8));
     PathBuf::from(format!("{game}-{day}-{second}"))
 }
 
-fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
-    fleet::check_run(args)?;
+fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure> {
+    workers::check_run(args)?;
     let script = scripts::find(&args.game).transpose()?;
     let (game, script) = match script {
         Some(challenge) => {
@@ -303,7 +302,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
             None => settings::draw_seed()?,
         },
     };
-    let mut plan = Plan::new(game, agents, &shape);
+    let mut plan = TournamentPlan::new(game, agents, &shape);
     if let Some(script) = script {
         plan.set_rules(script, game);
     }
@@ -320,11 +319,11 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<Plan, Failure> {
     plan.shares_core = *affinity == Affinity::Share;
     plan.check().map_err(|error| unplayable(&error))?;
     settings::check_players(&plan.options, seats)?;
-    ending::tell_rounded(args, games_a_meeting);
+    ending::note_rounded(args, games_a_meeting);
     Ok(plan)
 }
 
-/// What a plan says of a challenge in a folder.
+/// Returns the entry in the plan for a challenge in a folder.
 fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart, Failure> {
     let folder = folder
         .canonicalize()
@@ -333,24 +332,24 @@ fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart,
     Ok(ScriptPart { folder, version })
 }
 
-/// Loads the rules of a tournament again, where they are a script.
+/// Loads the rules of a tournament's scripted challenge.
 fn load_rules(journal: &mut Journal) -> Result<(), Failure> {
     let Some(script) = journal.record().plan.script.clone() else { return Ok(()) };
     let challenge = scripts::load(&script.folder)?;
     let part = script_part(&script.folder, &challenge)?;
     let rules = GameType::of_challenge(Arc::new(challenge));
-    // Another version of the interface of scripts changes every hash, and is told as such below.
+    // A new version of the script interface also changes the hash of every script; `set_rules` reports that case.
     if rules.rules_version == journal.record().plan.rules_version && part != script {
         let folder = script.folder.display();
         let sentence = format!(
-            "the challenge in {folder} isn't what it was when the tournament began; put that back, or begin a new one"
+            "the challenge in {folder} has changed since the tournament began; restore it, or begin a new tournament"
         );
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     journal.set_rules(rules).map_err(|error| refused(&error))
 }
 
-/// The failure that tells why an agent can't take part.
+/// Converts the error of an agent that can't take part into a failure.
 pub fn no_entrant(error: &EntrantError) -> Failure {
     let exit = match error {
         EntrantError::Files { .. } => Exit::NoAgent,
@@ -359,7 +358,7 @@ pub fn no_entrant(error: &EntrantError) -> Failure {
     Failure::new(exit, error)
 }
 
-/// The failure that tells why a tournament can't be played.
+/// Converts the error of a plan that can't be played into a failure.
 fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
         PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } => Exit::BadTournament,

@@ -1,4 +1,4 @@
-//! `arena worker`: plays games of tournaments that others run. The work is `arena-runner`'s.
+//! `arena worker`: plays matches for tournaments that run on other machines. `arena-runner` does the work.
 
 use arena_runner::nats::{Heard, Worker, work};
 use serde_json::json;
@@ -10,14 +10,14 @@ use crate::matches::settings::{confinement, search_path};
 use crate::output::{self, Style, print, printable};
 use crate::tournament::entrants::check_name;
 
-/// Works until it is told to stop.
+/// Runs the worker until a signal stops it.
 pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
     if let Some(name) = &args.name {
         check_name("a worker's name", name)?;
     }
     let [stop, called_off] = interrupt::flags([
-        "finishing the games that run; once more to hand them back and stop at once",
-        "handing back the games that run; once more to kill this program",
+        "finishing the games in progress; press Ctrl-C again to return them to the queue and stop at once",
+        "returning the games in progress to the queue; press Ctrl-C again to kill this program",
     ])?;
     let worker = Worker {
         address: args.nats_url,
@@ -28,7 +28,7 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
         search: search_path(),
     };
     let told = move |heard: Heard| {
-        // Who reads no more of it has the games played all the same.
+        // Errors of stdout are ignored, since the worker plays on even if stdout has no reader.
         let _ = match (heard, style) {
             (Heard::Note(text), _) => {
                 output::note(&text);
@@ -44,7 +44,7 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
 fn as_text(heard: &Heard) -> String {
     match heard {
         Heard::Ready { name, url, slots, .. } => {
-            let many = if *slots == 1 { "one at a time".to_owned() } else { format!("{slots} beside each other") };
+            let many = if *slots == 1 { "one at a time".to_owned() } else { format!("{slots} in parallel") };
             format!("worker {name} takes games from {url}, {many}")
         }
         Heard::Played { tournament, fixture, agents, took } => {

@@ -1,12 +1,12 @@
-//! What only an administrator does. Each change is one commit with its entry in the audit, and what is in memory follows
-//! before the caller is answered. Whether somebody is an administrator is asked elsewhere.
+//! Administrator operations. The engine commits each change together with its audit entry, and updates its data in
+//! memory before it returns. The caller checks the administrator's rights first.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
-use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount};
+use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount, StoreError};
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, Inner, LONGEST_CONTENTION, finish};
@@ -14,15 +14,15 @@ use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
 
-/// An administrator, as the audit names it.
+/// An administrator, as recorded in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Administrator {
-    /// Where the request came from.
+    /// The network address that the request came from.
     pub address: IpAddr,
 }
 
 impl Engine {
-    /// Says whether a user is a benchmark model; from the next ended game on it counts as one.
+    /// Sets or clears the benchmark mark of a user. The mark affects only games that end after this call.
     ///
     /// # Errors
     /// If the store can't write.
@@ -43,8 +43,7 @@ impl Engine {
         .await
     }
 
-    /// Takes the content of a message away, for good, and keeps its hash, which is returned. Whoever reads from now on
-    /// finds it hidden.
+    /// Hides a message: erases its content permanently, and returns the hash of the content.
     ///
     /// # Errors
     /// If there is no such session or message, or the store can't write.
@@ -68,8 +67,8 @@ impl Engine {
         .await
     }
 
-    /// Removes a session, in any state, with its messages and invites; what it counted for, it no longer counts for. Who
-    /// watches it is told that it is gone.
+    /// Removes a session in any phase, with its messages, its invites and its effects on standings. The engine notifies
+    /// the session's subscribers.
     ///
     /// # Errors
     /// If there is no such session, or the store can't write.
@@ -82,7 +81,7 @@ impl Engine {
         .await
     }
 
-    /// Bans somebody, or gives a ban that there is already another reason.
+    /// Adds a ban, or replaces the reason of an existing one.
     ///
     /// # Errors
     /// If the store can't write.
@@ -99,7 +98,7 @@ impl Engine {
         .await
     }
 
-    /// Lets somebody in again. Whether there was a ban.
+    /// Lifts a ban. Returns true if the subject was banned.
     ///
     /// # Errors
     /// If the store can't write.
@@ -115,7 +114,7 @@ impl Engine {
         .await
     }
 
-    /// All bans.
+    /// Returns all bans.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -123,7 +122,7 @@ impl Engine {
         Ok(self.inner.store.list_bans().await?)
     }
 
-    /// Counts all games anew and mends what differs.
+    /// Recomputes the standings of all users from their games, and corrects stored standings that differ.
     ///
     /// # Errors
     /// If the store can't be read or written.
@@ -134,13 +133,15 @@ impl Engine {
             let recount = inner.store.recount(mended).await.map_err(unwritten)?;
             let Recount { users, games, wrong } = &recount;
             let detail = json!({ "users": users, "games": games, "wrong": wrong.len() });
-            inner.store.record(inner.audit(by, "recompute", detail)).await.map_err(unwritten)?;
+            let noted = inner.store.record(inner.audit(by, "recompute", detail)).await;
+            // The corrected standings are already stored, even if the store can't write the audit entry.
+            noted.map_err(|error| if wrong.is_empty() { unwritten(error) } else { StoreError::Unsure.into() })?;
             Ok(recount)
         }))
         .await
     }
 
-    /// Takes down that an administrator is about to do something to what isn't in the store.
+    /// Adds an audit entry for an administrator's action on data outside the store.
     ///
     /// # Errors
     /// If the store can't write.
@@ -149,7 +150,7 @@ impl Engine {
         self.inner.store.record(audit).await.map(drop).map_err(unwritten)
     }
 
-    /// What administrators did, newest first.
+    /// Returns the audit entries, newest first.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -159,13 +160,13 @@ impl Engine {
 }
 
 impl Inner {
-    /// An entry of the audit, made now.
+    /// Creates an audit entry at the current time.
     pub(crate) fn audit(&self, by: Administrator, action: &str, detail: Value) -> AuditEntry {
         let address = by.address.to_canonical().to_string();
         AuditEntry { at: self.environment.now(), address, action: action.to_owned(), detail }
     }
 
-    /// Takes note of whether a user is a benchmark model. The caller holds `administering`.
+    /// Updates the benchmark flag of a user in memory. The caller holds `administering`.
     pub(crate) fn note_benchmark(&self, profile: &UserProfile) {
         let mut benchmarks = self.benchmarks.write();
         if profile.is_benchmark {
@@ -178,7 +179,7 @@ impl Inner {
     async fn hide_public(&self, by: Administrator, index: u64) -> Result<Option<ContentHash>, EngineError> {
         let _posting = self.public.posting.lock().await;
         let hidden = self.hide_stored(by, None, Channel::Invites, index).await;
-        // Whatever came of it: what is read from the store is never wrong.
+        // Drops the cached messages after a failure too, since the store always has the correct data.
         self.public.tail.write().forget();
         self.public.changed.send_modify(|count| *count += 1);
         hidden
@@ -238,7 +239,7 @@ impl Inner {
                     return Ok(());
                 }
                 Err(CommitError::Unavailable(error)) => {
-                    // What the disk holds is open if the failure was its: look before the next decision.
+                    // After a store failure the commit's fate is unknown: reload before the next decision.
                     live.mark_stale();
                     return Err(error.into());
                 }

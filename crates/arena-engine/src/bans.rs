@@ -1,4 +1,4 @@
-//! Who isn't let in. There are few bans and they are asked for with every request, so they are all in memory.
+//! Bans. The engine keeps all bans in memory, because every request checks them and they are few.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use crate::engine::Engine;
 use crate::request::EngineError;
 
-/// The bans that hold, with their reasons.
+/// The current bans with their reasons.
 #[derive(Default)]
 pub(crate) struct Bans(RwLock<Table>);
 
@@ -20,18 +20,18 @@ struct Table {
     addresses: Vec<(AddressRange, String)>,
 }
 
-/// Whose doing a transition is.
+/// The party that causes a transition.
 pub(crate) enum Actor {
-    /// Nobody's in particular: anybody's who holds an invite, or the clock's.
+    /// A party without an identified user: the holder of an invite, or the clock.
     Anybody,
-    /// Somebody's who asks for a seat, if it says who it is.
+    /// A joining player, with its user id if the request contains one.
     Joiner(Option<UserId>),
-    /// Somebody's who speaks in the session.
+    /// A sender in the session.
     Speaker(Party),
 }
 
 impl Actor {
-    /// The user behind it, as far as known. A spectator is whoever it claims to be.
+    /// Returns the actor's user, if known. A spectator's name counts as its user id.
     fn user(&self, session: &Session) -> Option<UserId> {
         match self {
             Actor::Anybody => None,
@@ -54,7 +54,7 @@ impl Bans {
         all
     }
 
-    /// Lets these bans hold and no others.
+    /// Replaces all bans.
     pub(crate) fn replace(&self, bans: Vec<Ban>) {
         let new = Bans::of(bans).0.into_inner();
         *self.0.write() = new;
@@ -80,16 +80,16 @@ impl Bans {
         }
     }
 
-    /// Lets an actor do something in a session. The one place where bans of users hold in sessions.
+    /// Checks that an actor's user isn't banned. Every transition of an existing session goes through this check.
     pub(crate) fn admit(&self, actor: &Actor, session: &Session) -> Result<(), EngineError> {
-        // Mostly nobody is banned, and then it doesn't matter who it is.
+        // Most arenas have no banned users. The lookup of the actor's user is then unnecessary.
         if self.0.read().users.is_empty() {
             return Ok(());
         }
         actor.user(session).map_or(Ok(()), |user| self.admit_user(&user))
     }
 
-    /// Lets a user do something.
+    /// Checks that a user isn't banned.
     pub(crate) fn admit_user(&self, user: &UserId) -> Result<(), EngineError> {
         self.0.read().users.get(user).map_or(Ok(()), |reason| Err(EngineError::Banned { reason: reason.clone() }))
     }
@@ -104,7 +104,7 @@ impl Bans {
 }
 
 impl Engine {
-    /// Lets an address ask.
+    /// Checks that an address isn't banned.
     ///
     /// # Errors
     /// [`EngineError::Banned`].

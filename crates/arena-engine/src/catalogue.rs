@@ -1,4 +1,4 @@
-//! What an arena hosts, and what it goes on playing although it is hosted no more.
+//! The challenge types of an arena, and the versions of scripts that running sessions still need.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,28 +13,29 @@ use crate::request::EngineError;
 /// Challenge types by id.
 pub type Hosted = BTreeMap<String, Arc<dyn ChallengeType>>;
 
-/// Makes the challenge type called by a name of a script that was kept, or without one the built-in of that name; or says why it can't.
+/// A function that restores a challenge type: from a name and a stored script, or from the name of a built-in
+/// challenge. The error is the reason for the failure.
 pub type Revive = dyn Fn(&str, Option<Script>) -> Result<Arc<dyn ChallengeType>, String> + Send + Sync;
 
-/// Challenge types by name and by the version of the script, if they are of one.
+/// Challenge types by name and script version; the version is `None` for a built-in challenge.
 type Past = HashMap<(String, Option<ScriptVersion>), Arc<dyn ChallengeType>>;
 
-/// Versions of scripts that stay in memory although they are hosted no more.
-const PAST: usize = 256;
+/// The maximum number of removed or replaced challenge types in memory.
+const KEPT_VERSIONS: usize = 256;
 
 /// The challenge types of an engine.
 pub(crate) struct Catalogue {
     hosted: RwLock<Arc<Hosted>>,
-    /// The main boards of those, by challenge type.
+    /// The main board of each challenge type.
     boards: RwLock<Arc<BTreeMap<String, MainBoard>>>,
     revive: Box<Revive>,
-    /// The rules that sessions began with, where those of today are others.
+    /// Removed or replaced challenge types that sessions still use.
     past: Mutex<Past>,
-    /// The versions that the store surely has.
+    /// The script versions that are known to be in the store.
     kept: Mutex<BTreeSet<ScriptVersion>>,
 }
 
-/// The board for games that are played as the arena offers them.
+/// The main board of a challenge type, which counts games with the challenge's default options.
 pub(crate) struct MainBoard {
     pub(crate) id: BoardId,
     terms: BoardTerms,
@@ -42,12 +43,12 @@ pub(crate) struct MainBoard {
 }
 
 impl MainBoard {
-    /// The board as the store describes those on which games have counted.
+    /// Converts the board to the store's type.
     pub(crate) fn facts(&self) -> BoardFacts {
         BoardFacts { id: self.id.clone(), options: self.options.clone(), terms: self.terms.clone() }
     }
 
-    /// None if a challenge can't be played with its own options.
+    /// Returns the main board of a challenge type, or `None` if the challenge rejects its default options.
     fn of(challenge: &dyn ChallengeType) -> Option<MainBoard> {
         let options = challenge.resolve(&Map::new()).ok()?;
         let terms = BoardTerms::of(challenge);
@@ -69,23 +70,24 @@ impl Catalogue {
         Catalogue { hosted, boards, revive, past: Mutex::default(), kept: Mutex::default() }
     }
 
-    /// The main boards of those that are hosted, by challenge type.
+    /// Returns the main board of each challenge type.
     pub(crate) fn boards(&self) -> Arc<BTreeMap<String, MainBoard>> {
         Arc::clone(&self.boards.read())
     }
 
-    /// The terms of a new session: none if its options aren't the arena's own.
+    /// Returns the board terms of a new session: those of the main board, or `None` if the session's options differ
+    /// from the main board's.
     pub(crate) fn terms_of(&self, challenge: &str, options: &Value) -> Option<BoardTerms> {
         let boards = self.boards.read();
         boards.get(challenge).filter(|board| board.options == *options).map(|board| board.terms.clone())
     }
 
-    /// Forgets which scripts the store has: it may have lost some.
+    /// Clears the list of stored scripts. Callers use this if the store may have lost commits.
     pub(crate) fn forget_kept(&self) {
         self.kept.lock().clear();
     }
 
-    /// Those that new sessions can be of, as they are now.
+    /// Returns the challenge types for new sessions.
     pub(crate) fn hosted(&self) -> Arc<Hosted> {
         Arc::clone(&self.hosted.read())
     }
@@ -96,13 +98,13 @@ impl Catalogue {
         *self.boards.write() = Arc::new(MainBoard::of_all(&hosted));
     }
 
-    /// The one that a new session is to be of.
+    /// Returns the challenge type for a new session.
     pub(crate) fn find(&self, id: &str) -> Result<Arc<dyn ChallengeType>, EngineError> {
         self.hosted().get(id).cloned().ok_or_else(|| EngineError::UnknownChallenge(id.to_owned()))
     }
 
-    /// The one that a session is played by: of a script the version that it began with, and what is built in if it began with that, although a
-    /// folder of the same name may be hosted now.
+    /// Returns the challenge type of a session. A session of a script keeps the script version of its start. A session
+    /// of a built-in challenge keeps that challenge, even if a script has replaced it under the same name.
     pub(crate) async fn of(&self, facts: &SessionFacts, store: &Store) -> Result<Arc<dyn ChallengeType>, EngineError> {
         let id = &facts.challenge;
         let version = facts.script;
@@ -127,14 +129,14 @@ impl Catalogue {
             }
         };
         let mut past = self.past.lock();
-        if past.len() >= PAST {
+        if past.len() >= KEPT_VERSIONS {
             past.clear();
         }
         past.insert(key, Arc::clone(&revived));
         Ok(revived)
     }
 
-    /// Sees to it that a session which begins now can be continued after a restart.
+    /// Stores the script of a new session, so that the session can be continued after a restart.
     pub(crate) async fn keep(&self, challenge: &dyn ChallengeType, store: &Store) -> Result<(), EngineError> {
         let Some(script) = challenge.script() else { return Ok(()) };
         if self.kept.lock().contains(&script.version()) {
@@ -151,7 +153,8 @@ impl Catalogue {
     }
 }
 
-/// Lets rules decide that may take a while, so that what else the thread has to do goes on elsewhere.
+/// Runs a decision of a challenge's rules. If the rules are slow, Tokio moves the thread's other tasks to another
+/// thread first.
 pub(crate) fn decide_by<T>(challenge: &dyn ChallengeType, decide: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let others_can = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);

@@ -1,4 +1,4 @@
-//! Reading channels, once or for as long as somebody watches.
+//! Reads of channels, and subscriptions to channels.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use crate::feed::{Posted, Snapshot, Tail};
 use crate::live::{Committed, LiveRef};
 use crate::request::EngineError;
 
-/// Bytes of text after which a read is long enough, where the caller names no other number.
+/// The default limit of a read from the store, in bytes of message text.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// Somebody watching a channel. Keeps the channel's session in memory.
+/// A subscription to a channel. The subscription keeps the channel's session in memory.
 pub struct Subscription {
     engine: Engine,
     channel: Channel,
-    /// The channel's session; the public channel has none.
+    /// The channel's session; `None` for the public channel.
     live: Option<LiveRef>,
     changed: watch::Receiver<u64>,
 }
 
 impl Engine {
-    /// Messages of a channel from index `from` on, at most `limit`. The channel of an unknown session is empty, and
-    /// counts as removed.
+    /// Returns at most `limit` messages of a channel, from index `from` on. For an unknown session, the snapshot has no
+    /// messages and is marked as removed.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -33,7 +33,8 @@ impl Engine {
         self.read_within(channel, from, limit, READ_BYTES).await
     }
 
-    /// [`Engine::read`] up to the message with which their texts come to `most_bytes`, as far as they come from the store.
+    /// Like [`Engine::read`], with a size limit for reads from the store: the read ends with the message at which the
+    /// total text size reaches `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -53,7 +54,7 @@ impl Engine {
         }
     }
 
-    /// A watch on a channel; `None` if its session is unknown.
+    /// Subscribes to a channel. Returns `None` if its session is unknown.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -92,7 +93,7 @@ impl Engine {
         let messages = match found {
             Some(messages) => messages,
             None => {
-                // The store may know more than the snapshot by now; more than it said would be news from the future.
+                // The store may have messages that are newer than the snapshot. The limit excludes them.
                 let limit = limit.min(usize::try_from(snapshot.len + 1 - from.max(1)).unwrap_or(usize::MAX));
                 let no = live.map(|live| live.no);
                 let messages = self.inner.store.list_messages_within(no, channel, from, limit, most_bytes).await?;
@@ -103,7 +104,8 @@ impl Engine {
     }
 }
 
-/// What memory has to say; the guard goes with this function, so that nobody waits for the store while holding it.
+/// Reads from memory. This is a separate function so that the lock guard is dropped before the caller waits for the
+/// store.
 fn read_committed(
     committed: RwLockReadGuard<'_, Committed>,
     channel: Channel,
@@ -117,7 +119,7 @@ fn read_committed(
 }
 
 impl Subscription {
-    /// Messages from index `from` on, at most `limit`.
+    /// Returns at most `limit` messages, from index `from` on.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -125,7 +127,8 @@ impl Subscription {
         self.read_within(from, limit, READ_BYTES).await
     }
 
-    /// [`Subscription::read`] up to the message with which their texts come to `most_bytes`, as far as they come from the store.
+    /// Like [`Subscription::read`], with a size limit for reads from the store: the read ends with the message at which
+    /// the total text size reaches `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -133,16 +136,17 @@ impl Subscription {
         self.engine.read_from(self.live.as_ref(), self.channel, from, limit, most_bytes).await
     }
 
-    /// How many watch the session, or the public channel, this one included; each of a session's two channels counts by itself.
+    /// Returns the number of subscriptions to the session, or to the public channel, including this one. A client that
+    /// subscribes to both channels of a session counts twice.
     pub fn watchers(&self) -> usize {
         let changed = self.live.as_ref().map_or(&self.engine.inner.public.changed, |live| &live.changed);
         changed.receiver_count()
     }
 
-    /// Waits until the channel may have grown or its session changed since this was taken, or since the last call. Read
-    /// between two calls, nothing is missed.
+    /// Waits until the channel or its session may have changed since the subscription or the last call. A read between
+    /// two calls misses nothing.
     pub async fn changed(&mut self) {
-        // An error would mean that the sender is gone; it lives as long as what this holds.
+        // `changed` fails only after the sender is dropped, and this subscription keeps the sender alive.
         let _ = self.changed.changed().await;
     }
 }

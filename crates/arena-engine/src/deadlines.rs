@@ -1,6 +1,7 @@
-//! What happens unasked: deadlines pass, sessions go stale, old answers are forgotten, idle sessions leave memory.
+//! Scheduled work: deadlines, abandoned sessions, stored answers that have expired, and idle sessions in memory.
 //!
-//! What is due stands in the store in the order of time, so a restart misses nothing. Here is only the waiting.
+//! The store contains the wake-up time of each session, so a restart misses none. This module only waits for the next
+//! one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,30 +13,31 @@ use arena_model::{SessionId, Timestamp};
 use crate::engine::Engine;
 use crate::request::EngineError;
 
-/// How long answers to idempotent requests are remembered.
+/// The time for which the store keeps the answer to a request with an idempotency key.
 const REMEMBER_ANSWERS_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How many due sessions are looked at before the store is asked again.
-const AT_ONCE: usize = 256;
+/// The maximum number of due sessions that one query returns.
+const BATCH: usize = 256;
 
-/// The longest wait without looking: heals a clock that was set.
+/// The longest wait between two queries for due sessions. It limits the delay after a change of the system clock.
 const LONGEST_WAIT_MS: i64 = 30_000;
 
-/// The same where other nodes may set deadlines, of which nobody here is told, and may die before they see to them.
+/// The longest wait between two queries in a shared store. Another node may set a deadline without a notification, and
+/// may crash before it handles the deadline.
 const LONGEST_WAIT_AMONG_NODES_MS: i64 = 1_000;
 
-/// Bounds of the pause between two comparisons of derived tables.
+/// The shortest pause between two comparisons of derived tables.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const CHECK_AGAIN: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Shortest pause before due sessions are searched again, where the search failed; up to twice as long.
-const RETRY_SEARCH_MS: i64 = 500;
+/// The minimum pause before the engine repeats a failed query. A random part of at most the same length is added.
+const RETRY_QUERY_MS: i64 = 500;
 
-/// How long a session that can't be woken is left alone.
-const RETRY_MS: i64 = 60_000;
+/// The pause before the engine wakes a session again after a failure.
+const RETRY_WAKE_MS: i64 = 60_000;
 
 impl Engine {
-    /// Wakes every session that is due, and says when the next one will be.
+    /// Wakes all due sessions and returns the wake-up time of the next session.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -51,11 +53,12 @@ impl Engine {
             self.catch_up().await?;
             let now = self.now();
             failing.retain(|_, retry_at| *retry_at > now);
-            let mut due = self.inner.store.list_due(now, AT_ONCE + failing.len()).await?;
+            let mut due = self.inner.store.list_due(now, BATCH + failing.len()).await?;
             due.retain(|due| !failing.contains_key(&due.id));
             if due.is_empty() {
                 let retry = failing.values().min().copied();
-                // Those that can't be woken are overdue; behind them, others still have their time.
+                // Sessions that failed to wake are overdue, so they come first in the list. The next due session
+                // follows them.
                 let next = self.inner.store.list_due(Timestamp(i64::MAX), 1 + failing.len()).await?;
                 let next = next.into_iter().find(|due| !failing.contains_key(&due.id)).map(|due| due.at);
                 return Ok(match (next, retry) {
@@ -63,7 +66,7 @@ impl Engine {
                     (next, retry) => next.or(retry),
                 });
             }
-            // Beside each other, so that their commits share an fsync.
+            // The sessions are woken concurrently, so that their commits share an fsync.
             let waking: Vec<_> = due
                 .into_iter()
                 .map(|due| {
@@ -77,13 +80,13 @@ impl Engine {
                     Ok(Err(error)) => error.to_string(),
                     Err(error) => error.to_string(),
                 };
-                tracing::error!(session = %id, "session {id} could not be woken: {failure}");
-                failing.insert(id, now.plus_ms(RETRY_MS));
+                tracing::error!(session = %id, "cannot wake session {id}: {failure}");
+                failing.insert(id, now.plus_ms(RETRY_WAKE_MS));
             }
         }
     }
 
-    /// Does what is due until it is dropped. Run it beside whatever serves requests.
+    /// Handles due sessions until the returned future is dropped. A server runs this future beside its listener.
     pub async fn keep_time(&self) {
         let mut failing = HashMap::new();
         let mut away = false;
@@ -92,21 +95,21 @@ impl Engine {
             None => LONGEST_WAIT_MS,
         };
         loop {
-            // Whatever is committed while the store is asked wakes this loop again.
+            // A commit during the query wakes this loop again.
             self.inner.next_look.store(i64::MAX, Ordering::SeqCst);
             let wait_ms = match self.wake_due_but(&mut failing).await {
                 Ok(next) => {
                     if std::mem::take(&mut away) {
-                        tracing::info!("due sessions are found again");
+                        tracing::info!("the query for due sessions works again");
                     }
                     next.map_or(longest_ms, |next| (next.0 - self.now().0).clamp(1, longest_ms))
                 }
                 Err(error) => {
                     if !std::mem::replace(&mut away, true) {
-                        tracing::error!(%error, "due sessions can't be found: {error}; the search goes on and is told when it succeeds");
+                        tracing::error!(%error, "cannot query due sessions: {error}; retrying, a message follows on success");
                     }
-                    // Not at the same moment as other nodes.
-                    RETRY_SEARCH_MS + self.inner.environment.draw_below(RETRY_SEARCH_MS.unsigned_abs()).cast_signed()
+                    // The random part prevents nodes from querying at the same time.
+                    RETRY_QUERY_MS + self.inner.environment.draw_below(RETRY_QUERY_MS.unsigned_abs()).cast_signed()
                 }
             };
             self.inner.next_look.store(self.now().plus_ms(wait_ms).0, Ordering::SeqCst);
@@ -118,16 +121,17 @@ impl Engine {
         }
     }
 
-    /// Compares the store's derived tables with its sessions, at once and whenever one turns out to be wrong, until it is dropped.
+    /// Compares the store's derived tables with its sessions, and repairs them: once at the start, and again whenever
+    /// the store finds a wrong value. Runs until the returned future is dropped.
     pub async fn keep_derived(&self) {
         loop {
             let begun = Instant::now();
             let checked = self.inner.store.check_derived().await;
-            // A tenth of the time at most, whatever keeps raising the suspicion.
-            let pause = (begun.elapsed() * 10).clamp(SHORTEST_PAUSE, CHECK_AGAIN);
+            // Comparisons take at most a tenth of the time, even if the store finds wrong values continually.
+            let pause = (begun.elapsed() * 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             if let Err(error) = checked {
-                tracing::warn!(%error, "derived tables can't be compared with the sessions now: {error}");
-                tokio::time::sleep(CHECK_AGAIN).await;
+                tracing::warn!(%error, "cannot compare derived tables with the sessions: {error}");
+                tokio::time::sleep(LONGEST_PAUSE).await;
                 continue;
             }
             tokio::time::sleep(pause).await;
@@ -135,7 +139,8 @@ impl Engine {
         }
     }
 
-    /// Lets sessions leave memory that nobody has used for a minute, and forgets old answers, until it is dropped.
+    /// Evicts sessions from memory after an idle minute, and deletes expired answers. Runs until the returned future is
+    /// dropped.
     pub async fn keep_house(&self) {
         for round in 0_u64.. {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -145,7 +150,7 @@ impl Engine {
                 self.inner.store.forget_idle_boards();
                 let before = self.now().plus_ms(-REMEMBER_ANSWERS_MS);
                 if let Err(error) = self.inner.store.forget_answers(before).await {
-                    tracing::warn!(%error, "old answers could not be forgotten: {error}");
+                    tracing::warn!(%error, "cannot delete expired answers: {error}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The engine: every write is load → decide → commit → publish, every read is of what is committed.
+//! The engine: each write is load → decide → commit → publish, and each read returns committed data.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::live::{LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 use crate::users::unwritten;
 
-/// For how long a decision is taken anew when others are faster, before the caller is told to come again. A node that is faster
-/// may stand still in the midst of it for about as long.
+/// The maximum time for which the engine repeats a decision after conflicts with other nodes. After that, the caller
+/// gets an error. A stalled commit of another node may take about as long.
 pub(crate) const LONGEST_CONTENTION: Duration = Duration::from_secs(5);
 
-/// Most messages of the public channel that are read into memory at a time, for whoever watches it.
-const PUBLIC_NEWS: u64 = 512;
+/// The maximum number of public messages that one read loads into memory for subscribers.
+const MAX_PUBLIC_MESSAGES: u64 = 512;
 
-/// Sessions at run time. Clones are handles to the same engine.
+/// The engine of an arena, which runs its sessions. Clones are handles to the same engine.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Arc<Inner>,
@@ -42,34 +42,37 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
     pub(crate) limits: Limits,
-    /// The users that are benchmark models, as the store knows them: few, and asked for at the end of each game.
+    /// The users marked as benchmark models. They are in memory because the engine needs them at the end of each game,
+    /// and they are few.
     pub(crate) benchmarks: RwLock<BTreeSet<UserId>>,
     pub(crate) bans: Bans,
-    /// Held while an administrator changes what is mirrored in memory, so that mirror and store change in the same order.
+    /// A lock that an administrator's change holds while it updates both the store and memory, so that both get changes
+    /// in the same order.
     pub(crate) administering: tokio::sync::Mutex<()>,
     pub(crate) environment: Environment,
     pub(crate) live: LiveSessions,
     pub(crate) public: PublicChannel,
-    /// What is known of other nodes on the same store.
+    /// The progress of reading other nodes' commits from the shared store.
     pub(crate) following: Following,
-    /// When the store is next asked for what is due (milliseconds since the epoch).
+    /// The time of the next query for due sessions, in milliseconds since the epoch.
     pub(crate) next_look: AtomicI64,
-    /// Told when a session wants to be woken before that.
+    /// A notification that a session becomes due before `next_look`.
     pub(crate) rescheduled: Notify,
 }
 
-/// The channel on which invites are offered. Only announcements go through its lock.
+/// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
+/// lock.
 pub(crate) struct PublicChannel {
     pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
-    /// When the last message was posted.
+    /// The time of the last message.
     last_at: AtomicI64,
     pub(crate) freshness: Freshness,
     pub(crate) changed: watch::Sender<u64>,
 }
 
 impl Engine {
-    /// An engine over a store, with the challenges that it hosts.
+    /// Creates an engine over a store, with its challenge types.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -79,12 +82,12 @@ impl Engine {
         limits: Limits,
         environment: Environment,
     ) -> Result<Engine, StoreError> {
-        let revive: Box<Revive> = Box::new(|_, _| Err("no scripts are run here".to_owned()));
+        let revive: Box<Revive> = Box::new(|_, _| Err("this arena runs no scripts".to_owned()));
         Engine::with_scripts(store, challenges, revive, limits, environment).await
     }
 
-    /// Like [`Engine::new`]; `revive` makes challenges of scripts that sessions in the store are played by, and that aren't hosted as
-    /// they were when the sessions began.
+    /// Like [`Engine::new`], with `revive` to restore challenge types from stored scripts. A running session needs its
+    /// old script version if the script has changed since the session's start.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -107,11 +110,8 @@ impl Engine {
         };
         match store.forget_scripts().await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(
-                count,
-                "{count} versions of scripts are forgotten, which no session is played by any more"
-            ),
-            Err(error) => tracing::warn!(%error, "scripts that no session is played by stay in the store: {error}"),
+            Ok(count) => tracing::info!(count, "deleted {count} script versions that no session uses"),
+            Err(error) => tracing::warn!(%error, "cannot delete unused script versions from the store: {error}"),
         }
         let benchmarks = RwLock::new(store.list_benchmarks().await?);
         let bans = Bans::of(store.list_bans().await?);
@@ -132,50 +132,52 @@ impl Engine {
         Ok(Engine { inner: Arc::new(inner) })
     }
 
-    /// The challenge types that this arena hosts at the moment, by id.
+    /// Returns the current challenge types by id.
     pub fn challenges(&self) -> Arc<Hosted> {
         self.inner.catalogue.hosted()
     }
 
-    /// Hosts a challenge type from now on, in place of the one of its name if there is one. Sessions of a script go on by the version
-    /// that they began with.
+    /// Adds a challenge type, or replaces the one with the same name. Running sessions of a script keep the script
+    /// version of their start.
     pub fn host(&self, challenge: Arc<dyn ChallengeType>) {
         self.inner.catalogue.change(|hosted| drop(hosted.insert(challenge.id().to_owned(), challenge)));
     }
 
-    /// Lets no new sessions of a challenge type be created. Those of a script go on.
+    /// Removes a challenge type for new sessions. Running sessions of a script go on.
     pub fn drop_challenge(&self, id: &str) {
         self.inner.catalogue.change(|hosted| drop(hosted.remove(id)));
     }
 
-    /// The time as the engine sees it.
+    /// Returns the current time of the engine's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.environment.now()
     }
 
-    /// A new id, for what is kept beside the sessions: a UUID that nobody guesses, the later the greater.
+    /// Returns a new id for data outside of sessions, such as tournaments: an unpredictable UUID. Later ids are
+    /// greater.
     pub fn draw_id(&self) -> uuid::Uuid {
         self.inner.environment.uuid(self.now())
     }
 
-    /// A new seed, for what is played beside the sessions.
+    /// Returns a new seed for games outside of sessions.
     pub fn draw_seed(&self) -> Seed {
         self.inner.environment.seed()
     }
 
-    /// Creates a session. The answer is what `respond` makes of it, or what was answered to the same request before.
+    /// Creates a session. Returns the answer from `respond`, or the stored answer if `once` identifies a repeated
+    /// request.
     ///
     /// # Errors
-    /// If the type is unknown, the options are no good, or the store can't write.
+    /// If the type is unknown, the options are invalid, or the store can't write.
     pub async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let inner = Arc::clone(&self.inner);
         finish(tokio::spawn(async move { inner.create(request, once, respond).await })).await
     }
 
-    /// Takes a seat.
+    /// Seats a player.
     ///
     /// # Errors
-    /// If the invite is unknown or used, the user is banned, or the store can't write.
+    /// If the invite is unknown or already used, the user is banned, or the store can't write.
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
         let joiner = Actor::Joiner(user.clone());
@@ -185,7 +187,7 @@ impl Engine {
         .await
     }
 
-    /// Lets a player act.
+    /// Handles a player's action.
     ///
     /// # Errors
     /// If there is no such session, the sender has no seat or is banned, the rules refuse, or the store can't write.
@@ -199,7 +201,7 @@ impl Engine {
         .await
     }
 
-    /// Says something in a session's chat.
+    /// Posts a chat message.
     ///
     /// # Errors
     /// If there is no such session, sender or recipient have no seat, the sender is banned, or the store can't write.
@@ -212,7 +214,7 @@ impl Engine {
         .await
     }
 
-    /// Notes what a player says that its play has cost.
+    /// Records a player's usage report.
     ///
     /// # Errors
     /// If there is no such session, it has ended, the sender has no seat or is banned, or the store can't write.
@@ -233,7 +235,7 @@ impl Engine {
     /// Offers an invite on the public channel.
     ///
     /// # Errors
-    /// If the invite is unknown, used or offered already, or the store can't write.
+    /// If the invite is unknown, already used or already offered, or the store can't write.
     pub async fn announce(
         &self,
         invite: InviteCode,
@@ -246,7 +248,7 @@ impl Engine {
         .await
     }
 
-    /// [`Engine::write`] to the session that an invite belongs to.
+    /// Runs [`Engine::write`] on the session of an invite.
     async fn write_invited<D>(
         &self,
         invite: InviteCode,
@@ -269,12 +271,11 @@ impl Engine {
                 JoinError::Restore(error) => error.into(),
             })
         });
-        // The session has been removed in between, and its invites with it.
+        // An administrator removed the session between the lookup of the invite and the write.
         written.await.map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
     }
 
-    /// Runs one transition of a session to its end, even if the caller goes away meanwhile: what is committed has to be
-    /// published.
+    /// Runs one transition of a session to completion, even if the caller is dropped: each commit must be published.
     async fn write<D>(
         &self,
         id: SessionId,
@@ -294,7 +295,7 @@ impl Engine {
         .await
     }
 
-    /// A session as committed.
+    /// Returns the last committed state of a session.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -304,7 +305,7 @@ impl Engine {
         Ok((!committed.removed).then(|| Arc::clone(&committed.session)))
     }
 
-    /// The session that an invite belongs to.
+    /// Returns the session of an invite.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -315,7 +316,7 @@ impl Engine {
         }
     }
 
-    /// Sessions that a filter lets through, newest first.
+    /// Returns the sessions that match a filter, newest first.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -328,17 +329,17 @@ impl Engine {
         Ok(self.inner.store.list_sessions(filter, offset, limit).await?)
     }
 
-    /// How many sessions a filter lets through.
+    /// Returns the number of sessions that match a filter.
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
         self.inner.store.count_sessions(filter)
     }
 
-    /// How many bytes the store takes on the disk.
+    /// Returns the size of the store on disk, in bytes.
     pub fn store_bytes(&self) -> u64 {
         self.inner.store.bytes()
     }
 
-    /// Finds out if the engine can do its work: reads from the store, and asks the store if it can write.
+    /// Checks that the store can be read and written.
     ///
     /// # Errors
     /// If the store can't be read or written.
@@ -347,27 +348,27 @@ impl Engine {
         self.inner.store.check_writing().await.map_err(unwritten)
     }
 
-    /// The session, from memory or the store, and surely what the store holds.
+    /// Returns the session from memory or the store, up to date with the store.
     pub(crate) async fn current(&self, id: SessionId) -> Result<Option<LiveRef>, EngineError> {
         let Some(live) = self.inner.live.find(id, &self.inner.store).await? else { return Ok(None) };
         live.refresh(&self.inner.store).await?;
         let removed = live.committed.read().removed;
         if removed {
-            // Another one may be found by its id.
+            // A later session, such as an imported one, may have the same id.
             self.inner.live.evict(id);
         }
         Ok((!removed).then_some(live))
     }
 }
 
-/// What a task came to that goes on even if its caller doesn't.
+/// Waits for a spawned task, which completes even if this wait is dropped.
 pub(crate) async fn finish<T>(task: tokio::task::JoinHandle<Result<T, EngineError>>) -> Result<T, EngineError> {
     match task.await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // Only when the runtime is shutting down.
-            Err(_) => Err(EngineError::Unavailable(StoreError::Closed)),
+            // This error occurs only while the runtime shuts down. The task may have committed before.
+            Err(_) => Err(EngineError::Unavailable(StoreError::Unsure)),
         },
     }
 }
@@ -407,9 +408,7 @@ impl Inner {
         }
         match committed {
             Ok((no, commit)) => {
-                let Change::Create(session) = commit.change else {
-                    unreachable!("the store gives back what it was given")
-                };
+                let Change::Create(session) = commit.change else { unreachable!("the store returns the same commit") };
                 let session = *session;
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
                 self.live.insert(id, stored);
@@ -472,7 +471,7 @@ impl Inner {
                 After::Stays | After::Removed => &*before,
             };
 
-            // Only an announcement posts to the public channel, and only it waits for the others.
+            // Only announcements post to the public channel, so only they take its lock.
             let public = drafts.iter().any(|draft| draft.channel == Channel::Invites);
             let posting = if public { Some(self.public.posting.lock().await) } else { None };
             if public && self.public.freshness.is_stale() {
@@ -481,7 +480,7 @@ impl Inner {
             let public =
                 End { len: self.public.tail.read().len(), at: Timestamp(self.public.last_at.load(Ordering::SeqCst)) };
             let ends = [chat_len, operator_len].map(|len| End { len, at: last_activity });
-            let messages = self.place(drafts, &after, [ends[0], ends[1], public], now)?;
+            let messages = self.number_messages(drafts, &after, [ends[0], ends[1], public], now)?;
             let body = respond(&Written { session, challenge, messages: &messages });
             let wake_at = session.wake_at;
             let change = match after {
@@ -506,7 +505,7 @@ impl Inner {
                     drop(posting);
                     self.give_way(attempt).await;
                     live.reload(&self.store).await?;
-                    // It may have been this very request, at another node.
+                    // Another node may have committed the same request already.
                     if let Some(answer) = self.answered(once).await? {
                         return Ok(answer);
                     }
@@ -516,7 +515,7 @@ impl Inner {
                 }
                 Err(CommitError::Answered(answer)) => return repeat(answer, once),
                 Err(CommitError::Unavailable(error)) => {
-                    // What the store holds is open if the failure was its: look before the next decision.
+                    // After a store failure the commit's fate is unknown: reload before the next decision.
                     live.mark_stale();
                     if posting.is_some() {
                         self.public.freshness.mark();
@@ -528,7 +527,8 @@ impl Inner {
         Err(EngineError::Contended)
     }
 
-    /// Refuses a request, unless it was granted before: it may have been this very one that made it impossible, at another node.
+    /// Returns the refusal of a request, or the stored answer if another node has executed the same request. In that
+    /// case the first execution may be the reason for the refusal.
     async fn refuse(&self, once: Option<Once>, refusal: EngineError) -> Result<String, EngineError> {
         match self.store.nodes() {
             Some(_) => Ok(self.answered(once).await?.ok_or(refusal)?),
@@ -536,12 +536,14 @@ impl Inner {
         }
     }
 
-    /// Gives drafts their places: the next in their channels, and no earlier than what is said there, whatever the clock says. `ends`
-    /// are those of chat, operator and public channel.
+    /// Converts drafts to messages. Each message gets the next index of its channel. Its time is never before the
+    /// channel's last message, even if the clock was set back. `ends` has the ends of the chat, operator and public
+    /// channels, in this order.
     ///
-    /// A full channel takes no more chat, nor answers to actions that are out of time; what changes a session is always
-    /// told, so that a game can end. How much that is, players bound by what they do, and [`Patience`] where nobody does anything.
-    fn place(
+    /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
+    /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
+    /// players' actions, and by [`Patience`] if players don't act.
+    fn number_messages(
         &self,
         drafts: Vec<Draft>,
         after: &After,
@@ -557,8 +559,8 @@ impl Inner {
                 Channel::Invites => &mut ends[2],
             };
             end.len += 1;
-            let must_be_told = *after != After::Stays;
-            if end.len > limit && !must_be_told {
+            let is_state_change = *after != After::Stays;
+            if end.len > limit && !is_state_change {
                 return Err(EngineError::ChannelFull { limit });
             }
             messages.push(draft.at(end.len, now.max(end.at)));
@@ -577,14 +579,15 @@ impl Inner {
         self.public.changed.send_modify(|count| *count += 1);
     }
 
-    /// Reads from the store again how long the public channel is, and what watchers will want of it. The caller holds `posting`.
+    /// Reloads the public channel's length and the messages for subscribers. The caller holds `posting`.
     pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
         let PublicChannel { tail, last_at, freshness, changed, .. } = &self.public;
         let look = freshness.look();
         let len = self.store.public_len().await?;
         let known = tail.read().len();
-        let is_wanted = changed.receiver_count() > 0 && (1..=PUBLIC_NEWS).contains(&len.saturating_sub(known));
-        // At least the last, for its time. Few enough for a usize.
+        let is_wanted = changed.receiver_count() > 0 && (1..=MAX_PUBLIC_MESSAGES).contains(&len.saturating_sub(known));
+        // The read includes at least the last message, because its time is needed. The number of messages fits in a
+        // usize.
         let from = if is_wanted { known + 1 } else { len.max(1) };
         let news = self.store.list_messages(None, Channel::Invites, from, (len + 1 - from.min(len)) as usize).await?;
         if let Some(last) = news.last() {
@@ -596,7 +599,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The answer that the same request got before, if it did.
+    /// Returns the stored answer to this request if the request was executed before.
     pub(crate) async fn answered(&self, once: Option<Once>) -> Result<Option<String>, EngineError> {
         let Some(once) = once else { return Ok(None) };
         match self.store.find_answer(&once.key).await? {
@@ -611,13 +614,14 @@ impl Inner {
         }
     }
 
-    /// Looks at a session that is due.
+    /// Wakes a due session: applies its deadline or its time limits.
     pub(crate) async fn wake_session(&self, id: SessionId) -> Result<(), EngineError> {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
         let seen = live.clone();
-        let nobody = Box::new(|_: &Written<'_>| String::new());
-        self.transition(&live, Actor::Anybody, None, nobody, move |session, challenge, house, now| {
-            // Not sooner: what was under way when the session came due counts as activity.
+        let no_answer = Box::new(|_: &Written<'_>| String::new());
+        self.transition(&live, Actor::Anybody, None, no_answer, move |session, challenge, house, now| {
+            // The last activity is read after `deciding` is locked, so that it includes a transition that ran when the
+            // session became due.
             let last_activity = seen.committed.read().last_activity;
             Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
         })
@@ -626,11 +630,11 @@ impl Inner {
     }
 }
 
-/// Where a channel ends at the moment.
+/// The current end of a channel.
 #[derive(Clone, Copy)]
 struct End {
     len: u64,
-    /// No message there is later.
+    /// The time of its last message.
     at: Timestamp,
 }
 
@@ -638,7 +642,7 @@ fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {
     NewAnswer { key: once.key, request: once.request, body: body.to_owned(), at }
 }
 
-/// The stored answer, if it answered this very request.
+/// Returns the stored answer if it belongs to the same request, or an error if the key was used for another request.
 pub(crate) fn repeat(answer: StoredAnswer, once: Option<Once>) -> Result<String, EngineError> {
     match once {
         Some(once) if once.request == answer.request => Ok(answer.body),

@@ -1,4 +1,4 @@
-//! Where the engine gets the time and randomness from. Tests give it others.
+//! The engine's sources of time and randomness. Tests replace them.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The system's clock and randomness.
+    /// Returns the environment with the system's clock and random numbers.
     ///
     /// # Panics
-    /// Later, if the system has no randomness to give: nothing secret could be made then.
+    /// A later draw panics if the system has no random numbers, because secrets depend on them.
     pub fn system() -> Environment {
         Environment::new(system_clock, |bytes| getrandom::fill(bytes).expect("the system gives random bytes"))
     }
 
-    /// A clock and a source of randomness of one's own.
+    /// Creates an environment with the given clock and source of randomness.
     pub fn new(
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         entropy: impl Fn(&mut [u8]) + Send + Sync + 'static,
@@ -32,12 +32,12 @@ impl Environment {
         Environment { clock: Arc::new(clock), entropy: Arc::new(entropy) }
     }
 
-    /// The same randomness with another clock.
+    /// Replaces the clock.
     pub fn with_clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Environment {
         Environment { clock: Arc::new(clock), ..self }
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -48,13 +48,13 @@ impl Environment {
         bytes
     }
 
-    /// A number from 0 on, less than `bound`; hardly less likely the larger it is.
+    /// Draws a number below `bound`. The bias towards small numbers is negligible.
     pub(crate) fn draw_below(&self, bound: u64) -> u64 {
         u64::from_le_bytes(self.random()) % bound.max(1)
     }
 
-    /// A UUID of version 4: 74 random bits in front of a time, so that its first digits differ and indexes grow at one end
-    /// (docs/decisions/0011).
+    /// Returns a UUID of version 4: 74 random bits before a time, so that its first digits differ and indexes grow at
+    /// one end (docs/decisions/0011).
     pub(crate) fn uuid(&self, now: Timestamp) -> uuid::Uuid {
         let mut bytes: [u8; 16] = self.random();
         bytes[10..].copy_from_slice(&now.0.to_be_bytes()[2..]);

@@ -1,5 +1,6 @@
-//! Events between nodes, over NATS: after a commit the other nodes look at the journal at once instead of at the next poll. An event
-//! is a hint that may be lost or forged, so it is a plain message that no server stores (docs/decisions/0027).
+//! Events between nodes over NATS. After a commit, a node sends an event, and the other nodes read the change journal
+//! at once instead of at the next poll. An event is only a hint, which may be lost or forged. Events are therefore
+//! plain NATS messages without storage (docs/decisions/0027).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,35 +12,35 @@ use async_nats::{Client, Event};
 use futures_util::StreamExt;
 use tokio::sync::Notify;
 
-/// How often a server that isn't there is tried again.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// The pause between attempts to reach the server.
+const RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often the server is asked for a sign of life. After two that didn't come the connection counts as lost.
+/// The interval between pings. After two unanswered pings, the client treats the connection as lost.
 const PING: Duration = Duration::from_secs(5);
 
-/// How long the server has to answer at the beginning.
+/// The time limit of the first connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is known of events.
+/// The state of the exchange of events.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// Whether they are to be exchanged.
+    /// True if this node exchanges events.
     wanted: AtomicBool,
     connected: AtomicBool,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Told when one has come.
+    /// Notified when an event arrives.
     pub(crate) came: Notify,
 }
 
-/// How events are doing, in numbers.
+/// Counts of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventCounts {
-    /// Whether there is a connection over which they go.
+    /// True if the connection to the server is up.
     pub connected: bool,
-    /// Events sent.
+    /// The number of events sent.
     pub sent: u64,
-    /// Events that came.
+    /// The number of events received.
     pub received: u64,
 }
 
@@ -48,7 +49,7 @@ impl Events {
         self.connected.load(Ordering::Relaxed)
     }
 
-    /// `None` where none are to be exchanged.
+    /// Returns the counts, or `None` if no events are exchanged.
     pub(crate) fn counts(&self) -> Option<EventCounts> {
         self.wanted.load(Ordering::Relaxed).then(|| EventCounts {
             connected: self.are_flowing(),
@@ -57,7 +58,8 @@ impl Events {
         })
     }
 
-    /// Exchanges events with the other nodes until it is dropped, whether or not the server is there.
+    /// Exchanges events with the other nodes until the returned future is dropped. If the server is unreachable, it
+    /// retries until the server answers.
     pub(crate) async fn exchange(&self, url: &NatsUrl, nodes: &Nodes) {
         self.wanted.store(true, Ordering::Relaxed);
         let mut told = false;
@@ -65,25 +67,22 @@ impl Events {
             match connect(url, nodes).await {
                 Ok(client) => {
                     told = false;
-                    tracing::info!("nodes hear of each other over NATS at {url}");
+                    tracing::info!("exchanging events with other nodes over NATS at {url}");
                     self.run(&client, nodes).await;
-                    tracing::warn!("the connection to NATS at {url} has ended");
+                    tracing::warn!("the connection to NATS at {url} is closed");
                 }
                 Err(reason) if !told => {
                     told = true;
-                    tracing::warn!(
-                        reason,
-                        "NATS at {url} can't be used, so nodes only look after each other: {reason}"
-                    );
+                    tracing::warn!(reason, "cannot use NATS at {url}, so nodes only poll the database: {reason}");
                 }
                 Err(_) => {}
             }
             self.connected.store(false, Ordering::Relaxed);
-            tokio::time::sleep(TRY_AGAIN).await;
+            tokio::time::sleep(RECONNECT_PAUSE).await;
         }
     }
 
-    /// Sends and takes events until the client gives the connection up. One that is lost it makes anew by itself.
+    /// Sends and receives events until the client gives up. The client reconnects by itself.
     async fn run(&self, client: &Client, nodes: &Nodes) {
         let subject = subject(nodes);
         let mut committed = nodes.committed();
@@ -103,10 +102,10 @@ impl Events {
                     if changed.is_err() {
                         return;
                     }
-                    // What can't be sent now isn't worth being sent later.
+                    // A late event is useless, so a disconnected node drops its events.
                     if client.connection_state() == State::Connected {
                         self.sent.fetch_add(1, Ordering::Relaxed);
-                        // One that can't be sent is one that is lost.
+                        // A failure to send drops the event.
                         let _ = client.publish(subject.clone(), nodes.node().to_owned().into()).await;
                     }
                 }
@@ -116,7 +115,7 @@ impl Events {
     }
 }
 
-/// The subject of the nodes of one database.
+/// Returns the subject for the nodes of one database.
 fn subject(nodes: &Nodes) -> String {
     format!("arena.{}.grew", nodes.arena())
 }
@@ -130,13 +129,13 @@ async fn connect(url: &NatsUrl, nodes: &Nodes) -> Result<Client, String> {
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(|event| async move {
             match event {
-                Event::Connected => tracing::info!("NATS is there"),
+                Event::Connected => tracing::info!("connected to NATS"),
                 Event::Disconnected => {
-                    tracing::warn!("NATS is out of reach: nodes look after each other until it is back")
+                    tracing::warn!("NATS is unreachable: nodes poll the database until it is back")
                 }
-                // Among them each attempt that fails while it is out of reach.
+                // These events include each failed attempt to reconnect.
                 Event::Draining | Event::Closed | Event::ClientError(_) => tracing::debug!("NATS: {event}"),
-                event => tracing::warn!("NATS says: {event}"),
+                event => tracing::warn!("NATS event: {event}"),
             }
         });
     options.connect(url.servers()).await.map_err(|error| {

@@ -1,8 +1,8 @@
-//! Everything that the store holds, in an order in which it can be taken in again: users, sessions under way, then ended
-//! sessions in the order in which they ended, each session with its messages behind it.
+//! Export of the store's users, sessions and messages, in the order that an import needs: users, running sessions, then
+//! ended sessions in the order in which they ended. The messages of a session follow the session.
 //!
-//! Play goes on meanwhile, so sessions under way come first: one that ends before it is reached comes later, as ended.
-//! What is in memory at a time is a page.
+//! Games continue during an export. Running sessions come first, so that a session that ends during the export is still
+//! exported with the ended sessions. Only one page is in memory at a time.
 
 use std::collections::VecDeque;
 
@@ -15,34 +15,34 @@ use crate::engine::Engine;
 use crate::request::EngineError;
 use crate::users::unwritten;
 
-/// Users and sessions that are read at a time.
+/// The number of users or sessions in one read.
 const PAGE: usize = 64;
 
-/// Messages that are read at a time.
+/// The number of messages in one read.
 const MESSAGES: usize = 500;
 
-/// One thing of an export. Nothing is withheld from it.
+/// One record of an export, without redaction.
 #[derive(Debug)]
 pub enum Exported {
     /// A user.
     User(UserProfile),
     /// A session. Its messages follow.
     Session(Box<Session>),
-    /// A message of the last session.
+    /// A message of the session that was exported last.
     Message(ChatMessage),
 }
 
-/// An export under way.
+/// A running export.
 pub struct Export {
     engine: Engine,
     next: Next,
-    /// Sessions that were read and whose turn will come.
+    /// Sessions that the export has read but not yet returned.
     sessions: VecDeque<(SessionNo, Session)>,
-    /// The channels of the last session that are still to be read, and from which message on.
+    /// The remaining channels of the last session, each with the next index to read.
     channels: VecDeque<(SessionNo, Channel, u64)>,
 }
 
-/// What is read next from the store.
+/// The next part to read from the store.
 enum Next {
     Users(u64),
     Running(Option<SessionNo>),
@@ -50,7 +50,7 @@ enum Next {
 }
 
 impl Engine {
-    /// Begins an export, which is recorded.
+    /// Starts an export and records it in the audit log.
     ///
     /// # Errors
     /// If the store can't write.
@@ -61,7 +61,7 @@ impl Engine {
 }
 
 impl Export {
-    /// The next few things; none after the last.
+    /// Returns the next records, or none after the last.
     ///
     /// # Errors
     /// If the store can't be read.

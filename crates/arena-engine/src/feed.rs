@@ -1,4 +1,5 @@
-//! Channels as readers see them: committed messages, the latest in memory, the others in the store.
+//! Committed messages of a channel, for readers. The latest messages, the tail, are in memory; the store has all of
+//! them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,21 +8,24 @@ use std::sync::{Arc, OnceLock};
 use arena_model::{ChatMessage, Session, Viewer, redact};
 use bytes::Bytes;
 
-/// How much of a channel is kept in memory while its session is in use: messages, and bytes of their texts.
+/// The size of a channel's tail in memory while the channel's session is in use: the number of messages, and the bytes
+/// of their texts.
 const TAIL: (usize, usize) = (64, 32 * 1024);
 
-/// The same while somebody watches it. Who falls behind further reads from the store, each for itself; with a thousand
-/// watchers of a busy channel that would cost more than everything else.
+/// The size of the tail while the channel has subscribers. A subscriber that needs older messages reads them from the
+/// store. The tail is large because separate reads for a thousand subscribers of a busy channel would cost more than
+/// all other work.
 const WATCHED_TAIL: (usize, usize) = (4096, 1024 * 1024);
 
-/// Bytes that the tails of all channels may take together. Beyond that only small ones are kept, and none beyond twice as much.
+/// The limit for the total size of all tails, in bytes. Above this limit, every channel gets a small tail; above twice
+/// this limit, channels get no tail.
 const ALL_TAILS: usize = 64 * 1024 * 1024;
 
-/// The bytes that the tails of all channels take together. Clones are handles to the same count.
+/// The total size of all tails, in bytes. Clones are handles to the same count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TailBytes(Arc<AtomicUsize>);
 
-/// A committed message, with the JSON that viewers get of it once somebody asked for it.
+/// A committed message, with a cache of its JSON for viewers.
 #[derive(Debug)]
 pub struct Posted {
     message: ChatMessage,
@@ -29,7 +33,7 @@ pub struct Posted {
     redacted: OnceLock<Bytes>,
 }
 
-/// The bytes that a message takes in memory at most: its text, and its JSON once a viewer asks for it.
+/// Returns the maximum size of a message in memory, in bytes: its text and the cached JSON.
 fn weight(message: &ChatMessage) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -44,12 +48,13 @@ impl Posted {
         Posted { message, readable: OnceLock::new(), redacted: OnceLock::new() }
     }
 
-    /// Its place in the channel, from 1.
+    /// Returns the position in the channel, from 1.
     pub fn index(&self) -> u64 {
         self.message.index
     }
 
-    /// The message as JSON, as [`redact`] shows it to `viewer`. Written once, however many look.
+    /// Returns the message as JSON, with [`redact`] applied for `viewer`. The JSON is serialized once for all viewers
+    /// with the same view.
     pub fn json(&self, viewer: Viewer, ended: bool, reveal_chat: bool) -> &Bytes {
         let view = redact(&self.message, viewer, ended, reveal_chat);
         let cached = if view.is_readable() { &self.readable } else { &self.redacted };
@@ -61,11 +66,11 @@ impl Posted {
 #[derive(Debug)]
 pub(crate) struct Tail {
     len: u64,
-    /// Each with its weight.
+    /// The messages, each with its size in memory.
     recent: VecDeque<(Arc<Posted>, usize)>,
-    /// Bytes of the texts.
+    /// The total size of the messages' texts, in bytes.
     bytes: usize,
-    /// Bytes that all take in memory.
+    /// The total size of the messages in memory, in bytes.
     weight: usize,
     all: TailBytes,
 }
@@ -77,7 +82,7 @@ impl Drop for Tail {
 }
 
 impl Tail {
-    /// A channel of which `len` messages stand in the store.
+    /// Creates the tail of a channel with `len` messages in the store.
     pub(crate) fn of_len(len: u64, all: TailBytes) -> Tail {
         Tail { len, recent: VecDeque::new(), bytes: 0, weight: 0, all }
     }
@@ -86,7 +91,7 @@ impl Tail {
         self.len
     }
 
-    /// Takes in the next message; `watched` says whether somebody is watching.
+    /// Adds the next message; `watched` is true if the channel has subscribers.
     pub(crate) fn push(&mut self, message: ChatMessage, watched: bool) {
         let all = self.all.0.load(Ordering::Relaxed);
         let (most_messages, most_bytes) = match all {
@@ -114,8 +119,8 @@ impl Tail {
         self.all.0.fetch_sub(weight, Ordering::Relaxed);
     }
 
-    /// Takes in that the channel is as long as this in the store, and what follows there on what is known, as far as it was read. If
-    /// messages may have lost their content, those in memory go.
+    /// Updates the tail from the store: `len` is the channel's length, and `news` are messages that follow the known
+    /// ones. If `hidden` is true, messages may have lost their content, so the tail first drops its messages.
     pub(crate) fn follow(&mut self, len: u64, news: Vec<ChatMessage>, hidden: bool) {
         if hidden {
             self.forget();
@@ -129,14 +134,14 @@ impl Tail {
         }
     }
 
-    /// Lets go of all messages: whoever reads next finds them in the store, as they are there now.
+    /// Drops all messages; the next reader gets them from the store.
     pub(crate) fn forget(&mut self) {
         self.recent.clear();
         self.bytes = 0;
         self.lighten(self.weight);
     }
 
-    /// Messages from index `from` on, at most `limit`; `None` if some of them are only in the store.
+    /// Returns at most `limit` messages from index `from` on, or `None` if some of them are only in the store.
     pub(crate) fn read(&self, from: u64, limit: usize) -> Option<Vec<Arc<Posted>>> {
         let from = from.max(1);
         if from > self.len {
@@ -148,21 +153,21 @@ impl Tail {
     }
 }
 
-/// What a reader of a channel finds: some messages, and how the session stood when they were read.
+/// Messages of a channel, with the state of the session at the time of the read.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// The messages asked for, in order.
+    /// The requested messages, in order.
     pub messages: Vec<Arc<Posted>>,
-    /// How many messages the channel has.
+    /// The number of messages in the channel.
     pub len: u64,
-    /// The channel's session; the public channel has none.
+    /// The channel's session; `None` for the public channel.
     pub session: Option<Arc<Session>>,
-    /// Whether the session has been removed: nothing more will come.
+    /// True if the session was removed: no more messages will come.
     pub removed: bool,
 }
 
 impl Snapshot {
-    /// Whether the channel's session has ended.
+    /// Returns true if the channel's session has ended.
     pub fn ended(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.status() == arena_model::Status::Ended)
     }
@@ -191,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_knows_what_it_does_not_hold() {
+    fn a_tail_returns_nothing_for_messages_that_it_does_not_hold() {
         let mut tail = Tail::of_len(10, TailBytes::default());
         assert_eq!(indexes(&tail, 11, 9), Some(vec![]));
         assert_eq!(indexes(&tail, 10, 9), None);

@@ -1,9 +1,9 @@
-//! Other nodes on the same store: what they commit is read from the store's journal, before anything that is in memory here is told or
-//! decided on; and those who watch something are woken.
+//! Synchronization with the other nodes of a shared store. The engine reads their commits from the store's change
+//! journal before it uses data in memory for an answer or a decision. It also wakes subscribers.
 //!
-//! What one asks here is at least as new as the store was when it was asked, because the asking begins with a look at the journal
-//! ([`Engine::catch_up`]). Looks are shared by all who wait for one. Between requests, [`Engine::follow_others`] looks when an event
-//! comes or a poll is due, for watchers.
+//! An answer is at least as new as the store was when the request arrived, because each request first reads the journal
+//! ([`Engine::catch_up`]). Concurrent requests share one read. Between requests, [`Engine::follow_others`] reads it for
+//! subscribers, on an event or at the next poll.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,37 +17,38 @@ use crate::environment::Environment;
 use crate::events::{EventCounts, Events};
 use crate::request::EngineError;
 
-/// How often the journal is looked at for those who watch.
+/// The interval between reads of the journal for subscribers.
 const POLL: Duration = Duration::from_millis(250);
 
-/// The same while events come: for those that are lost, and for a server that seems to be there and isn't.
-const POLL_BESIDE_EVENTS: Duration = Duration::from_secs(1);
+/// The interval between reads of the journal while nodes exchange events. The reads find commits whose events were
+/// lost.
+const POLL_WITH_EVENTS: Duration = Duration::from_secs(1);
 
-/// Pause between an event and the look that follows.
-const GATHER: Duration = Duration::from_millis(1);
+/// The pause between an event and the read of the journal, so that one read serves several events.
+const GATHER_PAUSE: Duration = Duration::from_millis(1);
 
-/// Pause between two looks of which the first failed. All who wait for a look wait for it.
-const AWAY: Duration = Duration::from_millis(100);
+/// The pause after a failed read of the journal. All requests that need the journal wait during this pause.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// How far a machine's clock may be from the database's until the log tells.
-const TOLERATED_MS: i64 = 1_000;
+/// The clock difference between this machine and the database above which the engine logs a warning.
+const MAX_CLOCK_SKEW_MS: i64 = 1_000;
 
-/// Longest wait, in milliseconds, before a decision is taken anew that another node was faster with.
-const LONGEST_WAY_MS: u64 = 32;
+/// The maximum pause, in milliseconds, before a decision is repeated after a conflict.
+const MAX_BACKOFF_MS: u64 = 32;
 
-/// How far this node has followed the others.
+/// The progress of reading other nodes' commits.
 pub(crate) struct Following {
-    /// Held by whoever looks.
+    /// A lock that is held during a read of the journal.
     turn: tokio::sync::Mutex<()>,
-    /// Looks begun so far.
+    /// The number of reads of the journal that have begun.
     begun: AtomicU64,
-    /// The last look that came to an end, and what it came to.
+    /// The number and result of the last completed read.
     last: Mutex<(u64, Result<(), StoreError>)>,
-    /// Whether bans and benchmark models have changed elsewhere and haven't been read since.
+    /// True if another node has changed bans or benchmark models, so that this node must read them again.
     administration: AtomicBool,
-    /// Decisions for which another node was faster.
+    /// The number of decisions that another node's commit invalidated.
     conflicts: AtomicU64,
-    /// How far this machine's clock is behind the database's, in milliseconds, as last looked.
+    /// The lag of this machine's clock behind the database's at the last read, in milliseconds.
     behind_ms: AtomicI64,
     events: Events,
 }
@@ -66,22 +67,23 @@ impl Default for Following {
     }
 }
 
-/// How a node gets on with the others, in numbers.
+/// Metrics of a node that shares its store with other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Neighbours {
-    /// Looks at what others have committed.
+pub struct NodeMetrics {
+    /// The number of reads of the nodes' change journal.
     pub looks: u64,
-    /// Decisions that were taken anew because another node was faster.
+    /// The number of decisions that were repeated because another node committed first.
     pub conflicts: u64,
-    /// How far this machine's clock is behind the database's, in milliseconds.
+    /// The lag of this machine's clock behind the database's, in milliseconds.
     pub clock_behind_ms: i64,
-    /// How events are doing; `None` where none are to be exchanged.
+    /// Counts of events; `None` if no events are exchanged.
     pub events: Option<EventCounts>,
 }
 
 impl Engine {
-    /// Sees to it that whatever is told or decided after this is of a state of the store that is no older than this call, whichever
-    /// node has written it. Does nothing where the store is this engine's alone.
+    /// Reads the commits of other nodes, so that later answers and decisions use data at least as new as the store at
+    /// the time of this call. Does nothing if this engine has exclusive use of the store and the store has lost no
+    /// commits.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -89,11 +91,11 @@ impl Engine {
         self.inner.catch_up().await
     }
 
-    /// How this node gets on with the others; `None` where the store is its own.
-    pub fn neighbours(&self) -> Option<Neighbours> {
+    /// Returns this node's metrics, or `None` if the store isn't shared.
+    pub fn node_metrics(&self) -> Option<NodeMetrics> {
         self.inner.store.nodes()?;
         let following = &self.inner.following;
-        Some(Neighbours {
+        Some(NodeMetrics {
             looks: following.begun.load(Ordering::Relaxed),
             conflicts: following.conflicts.load(Ordering::Relaxed),
             clock_behind_ms: following.behind_ms.load(Ordering::Relaxed),
@@ -101,8 +103,9 @@ impl Engine {
         })
     }
 
-    /// Follows what other nodes commit, so that whoever watches here is told, until it is dropped: at once where events are exchanged
-    /// over NATS, else at the next poll. Where the store is this engine's alone it waits for ever.
+    /// Reads the commits of other nodes for subscribers: on each NATS event if `nats` is given, and at regular
+    /// intervals. Runs until the returned future is dropped. If the store isn't shared, the future does nothing and
+    /// never completes.
     pub async fn follow_others(&self, nats: Option<&NatsUrl>) {
         let Some(nodes) = self.inner.store.nodes() else { return std::future::pending().await };
         let events = &self.inner.following.events;
@@ -111,35 +114,38 @@ impl Engine {
                 events.exchange(url, nodes).await;
             }
         };
-        tokio::join!(exchange, self.look_again_and_again(nodes, events));
+        tokio::join!(exchange, self.poll_changes(nodes, events));
     }
 
-    async fn look_again_and_again(&self, nodes: &Nodes, events: &Events) {
+    async fn poll_changes(&self, nodes: &Nodes, events: &Events) {
         let own_clock = Environment::system();
-        let mut told_of_clock = false;
+        let mut has_warned_of_clock = false;
         let mut away = false;
         loop {
             match self.catch_up().await {
                 Ok(()) => away = false,
                 Err(error) if !away => {
                     away = true;
-                    tracing::warn!(%error, "what other nodes do isn't known at the moment: {error}");
+                    tracing::warn!(%error, "cannot read the changes of other nodes: {error}");
                 }
                 Err(_) => {}
             }
             let behind_ms = nodes.now().0 - own_clock.now().0;
             self.inner.following.behind_ms.store(behind_ms, Ordering::Relaxed);
-            let is_off = behind_ms.abs() > TOLERATED_MS;
-            if is_off && !told_of_clock {
+            let is_off = behind_ms.abs() > MAX_CLOCK_SKEW_MS;
+            if is_off && !has_warned_of_clock {
                 let (ms, way) = (behind_ms.abs(), if behind_ms > 0 { "behind" } else { "ahead of" });
-                tracing::warn!(behind_ms, "this machine's clock is {ms} ms {way} the database's, which counts here");
+                tracing::warn!(
+                    behind_ms,
+                    "this machine's clock is {ms} ms {way} the database's, which is authoritative"
+                );
             }
-            told_of_clock = is_off;
-            let poll = if events.are_flowing() { POLL_BESIDE_EVENTS } else { POLL };
+            has_warned_of_clock = is_off;
+            let poll = if events.are_flowing() { POLL_WITH_EVENTS } else { POLL };
             tokio::select! {
                 () = tokio::time::sleep(poll) => {}
-                // Those that come close behind each other share a look.
-                () = events.came.notified() => tokio::time::sleep(GATHER).await,
+                // Events that arrive close together share one read.
+                () = events.came.notified() => tokio::time::sleep(GATHER_PAUSE).await,
             }
         }
     }
@@ -151,7 +157,7 @@ impl Inner {
             return Ok(());
         }
         let following = &self.following;
-        // One that begins after this moment; one that is under way may have seen an older state.
+        // Waits for a read that begins after this moment, since a read in progress may return an older state.
         let wanted = following.begun.load(Ordering::SeqCst) + 1;
         let _turn = following.turn.lock().await;
         {
@@ -163,8 +169,8 @@ impl Inner {
         let look = following.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let came_to = self.look().await;
         if came_to.is_err() {
-            // A database that is coming back has better things to do than to turn each request away.
-            tokio::time::sleep(AWAY).await;
+            // A pause protects a database that is starting up from repeated queries.
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
         *following.last.lock() = (look, came_to.clone());
         Ok(came_to?)
@@ -172,10 +178,10 @@ impl Inner {
 
     async fn look(&self) -> Result<(), StoreError> {
         let changes = self.store.follow().await?;
-        // Nothing is waited for until all is noted, so that who breaks off has lost nothing.
+        // There is no await point between the read and the marks, so that a canceled call loses no changes.
         self.note(&changes);
         if self.following.administration.load(Ordering::SeqCst) {
-            // Not between an administrator's commit and what follows of it here.
+            // The lock excludes the time between an administrator's commit and the update of memory.
             let _administering = self.administering.lock().await;
             let bans = self.store.list_bans().await?;
             let benchmarks = self.store.list_benchmarks().await?;
@@ -186,7 +192,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Notes what isn't in memory any more as it is in the store.
+    /// Marks the data in memory that the changes make stale.
     fn note(&self, changes: &Changes) {
         if changes.is_empty() {
             return;
@@ -215,7 +221,7 @@ impl Inner {
         }
     }
 
-    /// Reads the public channel again if the store may hold more of it by now.
+    /// Reloads the public channel if its data in memory is stale.
     pub(crate) async fn refresh_public(&self) -> Result<(), StoreError> {
         if self.public.freshness.is_stale() {
             let _posting = self.public.posting.lock().await;
@@ -226,12 +232,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Counts a decision that another node was faster with, and lets that one finish: what it is just committing can't be read yet.
+    /// Counts a conflict, and waits a short time until the other node's commit becomes visible.
     pub(crate) async fn give_way(&self, attempt: usize) {
         self.following.conflicts.fetch_add(1, Ordering::Relaxed);
         if self.store.nodes().is_some() {
-            let most_ms = LONGEST_WAY_MS.min(1 << attempt.min(8));
-            // Not all after the same time, or they would meet again.
+            let most_ms = MAX_BACKOFF_MS.min(1 << attempt.min(8));
+            // The pause is random, so that the nodes don't conflict again.
             let ms = 1 + self.environment.draw_below(most_ms);
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }

@@ -1,9 +1,9 @@
-//! Whether what is in memory may be older than what is in the store: counted marks, so that one that comes while the store is being
-//! asked isn't taken for one that came before, and who breaks off has done nothing.
+//! Staleness of data in memory. Stale marks are counted: a mark that is set during a read of the store stays for the
+//! next read, and a canceled read clears no mark.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often something was marked as possibly old, and how many of these marks have been seen to.
+/// The number of stale marks that were set, and the number that reads of the store have cleared.
 #[derive(Debug, Default)]
 pub(crate) struct Freshness {
     marks: AtomicU64,
@@ -12,22 +12,22 @@ pub(crate) struct Freshness {
     hidings_seen: AtomicU64,
 }
 
-/// The marks that a look at the store sees to.
+/// The stale marks that one read of the store clears.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     marks: u64,
     hidings: u64,
-    /// Whether messages that are in memory may have lost their content.
+    /// True if messages in memory may have lost their content.
     pub(crate) hidden: bool,
 }
 
 impl Freshness {
-    /// Notes that the store may hold something else by now.
+    /// Marks the data as stale: the store may have newer data.
     pub(crate) fn mark(&self) {
         self.marks.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Notes that messages in the store may have lost their content.
+    /// Marks the data as stale because a message may have been hidden in the store.
     pub(crate) fn mark_hidden(&self) {
         self.hidings.fetch_add(1, Ordering::SeqCst);
         self.mark();
@@ -37,14 +37,14 @@ impl Freshness {
         self.marks.load(Ordering::SeqCst) != self.seen.load(Ordering::SeqCst)
     }
 
-    /// What a look at the store that begins now sees to.
+    /// Returns the marks that a read of the store clears if the read begins now.
     pub(crate) fn look(&self) -> Look {
         let marks = self.marks.load(Ordering::SeqCst);
         let hidings = self.hidings.load(Ordering::SeqCst);
         Look { marks, hidings, hidden: hidings != self.hidings_seen.load(Ordering::SeqCst) }
     }
 
-    /// Notes that what the look has found is in memory. Looks don't overlap.
+    /// Clears the marks of a read after its result is in memory. Reads of the same data don't overlap.
     pub(crate) fn seen(&self, look: Look) {
         self.hidings_seen.store(look.hidings, Ordering::SeqCst);
         self.seen.store(look.marks, Ordering::SeqCst);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_that_comes_during_a_look_is_left_for_the_next() {
+    fn a_mark_during_a_read_is_kept_for_the_next_read() {
         let freshness = Freshness::default();
         assert!(!freshness.is_stale());
         freshness.mark();

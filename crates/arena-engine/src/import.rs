@@ -1,7 +1,8 @@
-//! Taking records in, line by line: an export of an arena, or what the reference server answered.
+//! Import of records, line by line. The records come from an arena's export or from responses of the reference server.
 //!
-//! A session is taken with the messages that follow it, in one commit, so that nothing stands half written whenever an
-//! import breaks off; and what is there already is left alone, so that it can be repeated. What comes first counts first.
+//! A session and the messages that follow it are one commit, so an interrupted import leaves no incomplete session. An
+//! import never changes existing data, so it can be repeated. If two records have the same id, the import uses the
+//! first one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -18,33 +19,34 @@ use crate::engine::{Engine, Inner};
 use crate::request::EngineError;
 use crate::users::unwritten;
 
-/// Commits under way beside each other. They share their fsyncs.
-const AT_ONCE: usize = 64;
+/// The maximum number of concurrent commits. Concurrent commits share an fsync.
+const MAX_COMMITS: usize = 64;
 
-/// Most lines of which an import's report says why they weren't taken.
+/// The maximum number of skipped lines that a report lists with their reasons.
 const MOST_REASONS: usize = 100;
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImportReport {
-    /// Users that were taken.
+    /// The number of imported users.
     pub users: u64,
-    /// Sessions that were taken.
+    /// The number of imported sessions.
     pub sessions: u64,
-    /// Messages that were taken.
+    /// The number of imported messages.
     pub messages: u64,
-    /// Why lines weren't taken, of the first 100 of them that have a reason of their own.
+    /// The skipped lines with their reasons, at most the first 100. Messages that were skipped with their session
+    /// aren't listed.
     pub skipped: Vec<Skipped>,
-    /// How many records weren't taken, those included that went with their session.
+    /// The number of skipped records, including those skipped with their session.
     pub skipped_total: u64,
 }
 
-/// A line that wasn't taken, or something in it.
+/// A line that was skipped wholly or in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Which, from 1.
+    /// The line's number, from 1.
     pub line: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -57,32 +59,32 @@ impl ImportReport {
     }
 }
 
-/// An import under way.
+/// A running import.
 pub struct Import {
     engine: Engine,
     by: Administrator,
-    /// Its entry in the audit.
+    /// The number of the import's audit entry.
     no: AuditNo,
-    /// Most bytes of a session with its messages.
+    /// The maximum size of a session with its messages, in bytes.
     limit: usize,
-    /// The session whose messages may follow.
+    /// The session to which the next messages belong.
     current: Option<Current>,
     under_way: VecDeque<UnderWay>,
     bytes_under_way: usize,
     report: ImportReport,
 }
 
-/// A session, as far as it has been read.
+/// A session that is being read.
 struct Current {
     line: u64,
     id: SessionId,
-    /// `None` if it isn't taken: then its messages aren't either.
+    /// The session, or `None` if it and its messages are skipped.
     session: Option<Session>,
     messages: Vec<ChatMessage>,
     bytes: usize,
 }
 
-/// Something that has been given to the store.
+/// A commit that the store hasn't confirmed yet.
 struct UnderWay {
     line: u64,
     bytes: usize,
@@ -96,8 +98,8 @@ enum What {
 }
 
 impl Engine {
-    /// Begins an import, which is recorded. `limit` is how many bytes of text a session may have with its messages: that is
-    /// what is kept in memory at a time, and a few sessions on their way to the disk.
+    /// Starts an import and records it in the audit. `limit` is the maximum size of a session's text with its messages,
+    /// in bytes. One such session and a few commits are in memory at a time.
     ///
     /// # Errors
     /// If the store can't write.
@@ -117,10 +119,10 @@ impl Engine {
 }
 
 impl Import {
-    /// Takes a line, which is a record. One that can't be taken is noted in the report.
+    /// Imports one line, which contains one record. The report lists an invalid record as skipped.
     ///
     /// # Errors
-    /// If the store can't write. What was taken before stays.
+    /// If the store can't write. Earlier lines stay imported.
     pub async fn take(&mut self, line: u64, text: &str) -> Result<(), EngineError> {
         match read_record(text) {
             Ok(Record::Session(record)) => self.begin_session(line, *record, text.len()).await,
@@ -138,7 +140,8 @@ impl Import {
                 self.report.skip(line, error);
                 Ok(())
             }
-            // It may have been one of the messages of the current session, and more of them may follow.
+            // The malformed record may be a message of the current session, so the session stays open for further
+            // messages.
             Err(error @ RecordError::Malformed(_)) => {
                 self.report.skip(line, error);
                 Ok(())
@@ -146,15 +149,15 @@ impl Import {
         }
     }
 
-    /// Notes that a line can't be taken, for a reason that shows before it is read.
+    /// Adds a line to the report that the caller has skipped without reading it.
     pub fn skip(&mut self, line: u64, reason: &str) {
         self.report.skip(line, reason);
     }
 
-    /// Takes the last session and waits until all is durable.
+    /// Imports the last session, and waits until all commits are durable.
     ///
     /// # Errors
-    /// If the store can't write. What was taken before stays.
+    /// If the store can't write. Earlier lines stay imported.
     pub async fn finish(mut self) -> Result<ImportReport, EngineError> {
         self.end_session().await?;
         self.settle(0).await?;
@@ -179,7 +182,7 @@ impl Import {
             if session_of(message.channel) == Some(id) {
                 current.messages.push(message);
             } else {
-                self.report.skip(line, "a message in it is of another session");
+                self.report.skip(line, "a message of the record belongs to another session");
             }
         }
         self.current = Some(current);
@@ -198,7 +201,7 @@ impl Import {
                 }
                 self.drop_oversized();
             }
-            _ => self.report.skip(line, "it is a message of another session than the last one before it"),
+            _ => self.report.skip(line, "the message doesn't belong to the session before it"),
         }
     }
 
@@ -216,7 +219,7 @@ impl Import {
         }
     }
 
-    /// Gives the current session to the store, now that all of it has been read.
+    /// Passes the completed session to the store.
     async fn end_session(&mut self) -> Result<(), EngineError> {
         let Some(Current { line, id, session: Some(session), mut messages, bytes }) = self.current.take() else {
             return Ok(());
@@ -232,7 +235,8 @@ impl Import {
         let profile = Arc::new(profile);
         let written = self.engine.inner.store.import_user(Arc::clone(&profile));
         let inner = Arc::clone(&self.engine.inner);
-        // In a task of its own where something in memory has to follow, whether or not somebody waits.
+        // If memory must be updated, a spawned task does it, so that the update completes even if the caller is
+        // dropped.
         let outcome: Pin<Box<dyn Future<Output = Result<Taken, CommitError>> + Send>> = match profile.is_benchmark {
             false => Box::pin(written),
             true => {
@@ -255,10 +259,10 @@ impl Import {
         while self.bytes_under_way > self.limit && self.under_way.len() > 1 {
             self.settle(self.under_way.len() - 1).await?;
         }
-        self.settle(AT_ONCE).await
+        self.settle(MAX_COMMITS).await
     }
 
-    /// Waits until at most so many commits are under way.
+    /// Waits until at most `at_most` commits are running.
     async fn settle(&mut self, at_most: usize) -> Result<(), EngineError> {
         while self.under_way.len() > at_most
             && let Some(UnderWay { line, bytes, what, outcome }) = self.under_way.pop_front()
@@ -270,16 +274,16 @@ impl Import {
                     self.report.sessions += 1;
                     self.report.messages += messages;
                 }
-                (Ok(_), What::User) => self.report.skip(line, "the user is known here already"),
+                (Ok(_), What::User) => self.report.skip(line, "the user exists already"),
                 (Ok(taken), What::Session { id, messages }) => {
                     let reason = match taken {
-                        Taken::ForeignInvite => format!("session {id} has an invite that belongs to another one here"),
-                        _ => format!("session {id} is here already"),
+                        Taken::ForeignInvite => format!("session {id} has an invite of another session of this arena"),
+                        _ => format!("session {id} exists already"),
                     };
                     self.report.skip(line, reason);
                     self.report.skipped_total += messages;
                 }
-                (Err(CommitError::Conflict), _) => self.report.skip(line, "it contradicts what is here already"),
+                (Err(CommitError::Conflict), _) => self.report.skip(line, "the record contradicts existing data"),
                 (Err(error), _) => return Err(unwritten(error)),
             }
         }
@@ -288,7 +292,7 @@ impl Import {
 }
 
 impl Inner {
-    /// Takes note of whether a user is a benchmark model, as the store has it now.
+    /// Updates the benchmark flag of a user in memory from the store.
     async fn follow_benchmark(&self, profile: &UserProfile) -> Result<(), CommitError> {
         let _administering = self.administering.lock().await;
         let stored = self.store.find_profiles([&profile.user_id]).await?;
@@ -306,8 +310,8 @@ fn session_of(channel: Channel) -> Option<SessionId> {
     }
 }
 
-/// Gives messages the places 1, 2, 3 … in their channels, in the order of the indexes that they came with; of equal ones
-/// the first comes first.
+/// Assigns the indexes 1, 2, 3 … in each channel, in the order of the original indexes. Messages with equal original
+/// indexes keep their order.
 fn give_places(messages: &mut [ChatMessage]) {
     messages.sort_by_key(|message| message.index);
     let mut lens: BTreeMap<Channel, u64> = BTreeMap::new();

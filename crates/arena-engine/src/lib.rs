@@ -1,7 +1,8 @@
-//! Sessions at run time: load → decide → commit → publish. Deadlines, and fan-out to who is watching.
+//! The engine, which runs sessions: each transition is load → decide → commit → publish. It also handles deadlines and
+//! notifies subscribers.
 //!
-//! The rules decide (`arena-model`), the store remembers (`arena-store`); this crate brings the two together, one
-//! transition at a time per session and all sessions beside each other. It knows nothing of HTTP.
+//! This crate combines the rules (`arena-model`) with the store (`arena-store`). Transitions of one session run one
+//! at a time, those of different sessions concurrently. HTTP belongs to `arena-server`.
 
 mod admin;
 mod bans;
@@ -29,7 +30,7 @@ pub use environment::Environment;
 pub use events::EventCounts;
 pub use export::{Export, Exported};
 pub use feed::{Posted, Snapshot};
-pub use following::Neighbours;
+pub use following::NodeMetrics;
 pub use import::{Import, ImportReport, Skipped};
 pub use request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
 pub use users::ChangeProfile;

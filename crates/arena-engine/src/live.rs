@@ -1,4 +1,4 @@
-//! The sessions that are in use: at most one copy of each in memory, and none for long after its last use.
+//! The sessions in memory. Each session has at most one copy, which is evicted soon after its last use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,27 +12,27 @@ use tokio::sync::{OnceCell, watch};
 use crate::feed::{Tail, TailBytes};
 use crate::freshness::{Freshness, Look};
 
-/// Most messages that are read into memory when a channel that somebody watches turns out to have grown elsewhere. Who needs more
-/// reads from the store, where they are.
-const NEWS: u64 = 512;
+/// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
+/// get them from the store.
+const MAX_NEW_MESSAGES: u64 = 512;
 
-/// How many sessions stay in memory although nobody is using them at the moment. A few KiB each.
-const KEPT: usize = 2048;
+/// The number of unused sessions that stay in memory. Each takes a few KiB.
+const KEPT_SESSIONS: usize = 2048;
 
-/// Shards of the table, so that sessions don't queue for each other at its lock.
+/// The number of shards of the table, so that sessions don't contend for its lock.
 const SHARDS: usize = 16;
 
-/// A session in memory. What it holds is committed; only the transition under way knows more.
+/// A session in memory. It contains only committed data; a transition in progress keeps its changes to itself.
 pub(crate) struct Live {
     pub(crate) no: SessionNo,
-    /// Held from deciding to publishing: one transition at a time.
+    /// A lock that a transition holds from its decision to its publication, so that transitions run one at a time.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) committed: RwLock<Committed>,
-    /// Counts publications; who waits for one watches this.
+    /// The number of publications. Subscribers wait for the next one.
     pub(crate) changed: watch::Sender<u64>,
 }
 
-/// What is durable of a session.
+/// The committed data of a session.
 pub(crate) struct Committed {
     pub(crate) session: Arc<Session>,
     pub(crate) chat: Tail,
@@ -54,10 +54,10 @@ impl Committed {
         (no, committed)
     }
 
-    /// The tail of one of the session's channels.
+    /// Returns the tail of one of the session's channels.
     ///
     /// # Panics
-    /// If it is asked for the public channel, which is no session's.
+    /// If `channel` is the public channel, which belongs to no session.
     pub(crate) fn tail(&self, channel: Channel) -> &Tail {
         match channel {
             Channel::Chat(_) => &self.chat,
@@ -78,7 +78,7 @@ impl Live {
         }
     }
 
-    /// Shows a commit to readers and wakes them.
+    /// Publishes a commit to readers and wakes subscribers.
     pub(crate) fn publish(&self, commit: Commit) {
         let watched = self.changed.receiver_count() > 0;
         {
@@ -88,7 +88,7 @@ impl Live {
                 Change::Create(session) | Change::Update(_, session) => committed.session = Arc::new(*session),
                 Change::Remove(..) => committed.removed = true,
             }
-            // Activity is what is said; that a later time to look was noted is none.
+            // Messages count as activity. A change of the wake-up time alone doesn't.
             for message in commit.messages {
                 committed.last_activity = committed.last_activity.max(message.at);
                 match message.channel {
@@ -101,7 +101,7 @@ impl Live {
         self.wake();
     }
 
-    /// Lets go of the messages in memory, and wakes whoever is watching.
+    /// Drops the messages in memory and wakes subscribers.
     pub(crate) fn forget_tails(&self) {
         {
             let mut committed = self.committed.write();
@@ -111,7 +111,7 @@ impl Live {
         self.wake();
     }
 
-    /// Shows that the session is gone. The caller holds `deciding`.
+    /// Publishes the removal of the session. The caller holds `deciding`.
     pub(crate) fn show_removed(&self) {
         self.committed.write().removed = true;
         self.wake();
@@ -125,7 +125,7 @@ impl Live {
         self.changed.receiver_count() > 0
     }
 
-    /// Reads the session from the store again, and of what was said since then what watchers will want.
+    /// Reloads the session from the store, together with the new messages if the session has subscribers.
     async fn load(&self, store: &Store, look: Look) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
         let found = store.find_session(id).await?;
@@ -144,18 +144,19 @@ impl Live {
         Ok(())
     }
 
-    /// What a channel of this length has that isn't in memory, if somebody watches and it isn't too much.
+    /// Reads the new messages of a channel whose length in the store is `len`. Returns none if the session has no
+    /// subscribers, or if there are more than [`MAX_NEW_MESSAGES`].
     async fn read_news(&self, store: &Store, channel: Channel, len: u64) -> Result<Vec<ChatMessage>, StoreError> {
         let known = self.committed.read().tail(channel).len();
-        if !self.is_watched() || len <= known || len - known > NEWS {
+        if !self.is_watched() || len <= known || len - known > MAX_NEW_MESSAGES {
             return Ok(Vec::new());
         }
-        // As many as fit into a usize, being few.
+        // The difference is at most [`MAX_NEW_MESSAGES`], so it fits in a usize.
         store.list_messages(Some(self.no), channel, known + 1, (len - known) as usize).await
     }
 }
 
-/// A place for a session in memory: it may still be on its way from the store.
+/// A slot for a session in memory, which may still be loading.
 struct Slot {
     live: OnceCell<Live>,
     freshness: Freshness,
@@ -164,21 +165,21 @@ struct Slot {
 /// The sessions in memory, by id.
 pub(crate) struct LiveSessions {
     shards: Vec<Mutex<Shard>>,
-    /// Whose invites the latest ones are, so that joining a new session doesn't ask the store.
+    /// The sessions of the latest invites, so that joining a new session doesn't query the store.
     invites: Mutex<LruCache<InviteCode, SessionId>>,
     tails: TailBytes,
 }
 
 struct Shard {
-    /// Every session that somebody holds or that is kept, so that there is never a second copy of one.
+    /// All sessions in memory, whether references or `kept` hold them. This table prevents a second copy of a session.
     all: HashMap<SessionId, Weak<Slot>>,
-    /// The lately used ones, which stay.
+    /// The recently used sessions, which stay in memory without other references.
     kept: LruCache<SessionId, Arc<Slot>>,
-    /// The size of `all` at which entries of sessions that have left are taken out.
+    /// The size of `all` at which the shard removes the entries of evicted sessions.
     sweep_at: usize,
 }
 
-/// A session in memory, held. Others see it as long as one of these exists.
+/// A reference to a session in memory. The session stays in memory while a reference exists.
 #[derive(Clone)]
 pub(crate) struct LiveRef(Arc<Slot>);
 
@@ -191,17 +192,17 @@ impl std::ops::Deref for LiveRef {
 }
 
 impl LiveRef {
-    /// Whether the store may hold something else by now.
+    /// Returns true if the store may have newer data than memory.
     pub(crate) fn is_stale(&self) -> bool {
         self.0.freshness.is_stale()
     }
 
-    /// Notes that the store may hold something else by now.
+    /// Marks the session as stale: the store may have newer data.
     pub(crate) fn mark_stale(&self) {
         self.0.freshness.mark();
     }
 
-    /// Reads the session from the store again. The caller holds `deciding`.
+    /// Reloads the session from the store. The caller holds `deciding`.
     pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
         let look = self.0.freshness.look();
         self.load(store, look).await?;
@@ -210,11 +211,11 @@ impl LiveRef {
         Ok(())
     }
 
-    /// Reads the session from the store again if it may hold something else by now.
+    /// Reloads the session from the store if it is stale.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         if self.is_stale() {
             let _deciding = self.deciding.lock().await;
-            // Somebody else may have done it meanwhile.
+            // Another task may have reloaded the session in the meantime.
             if self.is_stale() {
                 self.reload(store).await?;
             }
@@ -225,22 +226,28 @@ impl LiveRef {
 
 impl LiveSessions {
     pub(crate) fn new() -> LiveSessions {
-        let shard = || Mutex::new(Shard { all: HashMap::new(), kept: LruCache::new(KEPT / SHARDS), sweep_at: KEPT });
-        let invites = Mutex::new(LruCache::new(2 * KEPT));
+        let shard = || {
+            Mutex::new(Shard {
+                all: HashMap::new(),
+                kept: LruCache::new(KEPT_SESSIONS / SHARDS),
+                sweep_at: KEPT_SESSIONS,
+            })
+        };
+        let invites = Mutex::new(LruCache::new(2 * KEPT_SESSIONS));
         LiveSessions { shards: (0..SHARDS).map(|_| shard()).collect(), invites, tails: TailBytes::default() }
     }
 
-    /// The count of what tails take in memory.
+    /// Returns the counter of the memory that all tails use.
     pub(crate) fn tails(&self) -> &TailBytes {
         &self.tails
     }
 
     fn shard(&self, id: SessionId) -> &Mutex<Shard> {
-        // This byte of an id is random, of those that begin with a time as well.
+        // This byte is random even in ids that contain a time.
         &self.shards[usize::from(id.0.as_bytes()[7]) % SHARDS]
     }
 
-    /// The session, from memory or else from the store; `None` if there is none.
+    /// Returns the session from memory or the store, or `None` if there is none.
     pub(crate) async fn find(&self, id: SessionId, store: &Store) -> Result<Option<LiveRef>, StoreError> {
         let slot = self.shard(id).lock().slot(id);
         let loaded = slot.live.get_or_try_init(|| async {
@@ -256,9 +263,9 @@ impl LiveSessions {
         }
     }
 
-    /// The session that an invite belongs to, from memory or else from the store.
+    /// Returns the session of an invite from memory or the store.
     pub(crate) async fn find_invite(&self, invite: InviteCode, store: &Store) -> Result<Option<SessionId>, StoreError> {
-        // An invite belongs to one session for good, so what is remembered can't be wrong; the session may be gone.
+        // An invite never changes its session, so the cached id is correct even if the session was removed.
         let known = self.invites.lock().get(&invite).copied();
         match known {
             Some(id) => Ok(Some(id)),
@@ -266,13 +273,13 @@ impl LiveSessions {
         }
     }
 
-    /// Keeps a place for a session that is just being created, for as long as what is returned lives: so that what other nodes do with
-    /// it as soon as they can is noted there.
+    /// Reserves a slot for a session before its creation, for the lifetime of the result. The slot receives stale marks
+    /// for changes that other nodes make right after the creation.
     pub(crate) fn reserve(&self, id: SessionId) -> Reserved {
         Reserved { _slot: self.shard(id).lock().slot(id) }
     }
 
-    /// Takes a session in that was just created.
+    /// Inserts a new session.
     pub(crate) fn insert(&self, id: SessionId, stored: StoredSession) {
         let live = Live::new(stored, &self.tails);
         {
@@ -282,12 +289,12 @@ impl LiveSessions {
             }
         }
         let slot = self.shard(id).lock().slot(id);
-        // Somebody may have read it from the store in the meantime: the same then.
+        // Another task may have loaded the same session from the store in the meantime.
         let _ = slot.live.set(live);
     }
 
-    /// Notes that the store may hold something else of a session by now, if it is in memory or on its way; `hidden` says whether a
-    /// message may have lost its content. Who watches it looks again.
+    /// Marks a session as stale if it is in memory or loading, and wakes its subscribers. `hidden` is true if a message
+    /// may have lost its content.
     pub(crate) fn mark(&self, id: SessionId, hidden: bool) {
         let held = self.shard(id).lock().all.get(&id).and_then(Weak::upgrade);
         if let Some(slot) = held {
@@ -295,7 +302,7 @@ impl LiveSessions {
         }
     }
 
-    /// The same of all sessions.
+    /// Marks all sessions as stale.
     pub(crate) fn mark_all(&self) {
         for shard in &self.shards {
             let held: Vec<Arc<Slot>> = shard.lock().all.values().filter_map(Weak::upgrade).collect();
@@ -305,20 +312,20 @@ impl LiveSessions {
         }
     }
 
-    /// Lets go of a session: it leaves memory when nobody holds it any more.
+    /// Removes a session from the kept ones. It leaves memory when the last reference to it is dropped.
     pub(crate) fn forget(&self, id: SessionId) {
         self.shard(id).lock().kept.remove(&id);
     }
 
-    /// Lets go of a session that has been removed, so that another one may be found by its id. Whoever holds it goes on
-    /// seeing that it was removed.
+    /// Evicts a removed session, so that a lookup of its id can find a later session. Existing references still show
+    /// the removed session.
     pub(crate) fn evict(&self, id: SessionId) {
         let mut shard = self.shard(id).lock();
         shard.kept.remove(&id);
         shard.all.remove(&id);
     }
 
-    /// Lets go of all sessions that nobody has used since the last call but one.
+    /// Evicts sessions without references, except those for which `keep` returns true.
     pub(crate) fn forget_idle(&self, keep: impl Fn(&Live) -> bool) {
         for shard in &self.shards {
             let mut shard = shard.lock();
@@ -336,7 +343,7 @@ impl LiveSessions {
     }
 }
 
-/// A place that is kept for a session.
+/// A reserved slot for a session.
 pub(crate) struct Reserved {
     _slot: Arc<Slot>,
 }
@@ -374,7 +381,7 @@ impl Shard {
     fn sweep(&mut self) {
         self.all.retain(|_, slot| slot.strong_count() > 0);
         self.all.shrink_to_fit();
-        // Twice what is alive, so that sweeping costs each newcomer a constant.
-        self.sweep_at = (2 * self.all.len()).max(KEPT / SHARDS * 4);
+        // The threshold is twice the number of remaining entries, so that sweeping costs constant time per new entry.
+        self.sweep_at = (2 * self.all.len()).max(KEPT_SESSIONS / SHARDS * 4);
     }
 }

@@ -1,4 +1,4 @@
-//! What the engine is asked to do, and why it doesn't.
+//! The engine's requests and errors.
 
 use arena_model::{
     ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, Rejection,
@@ -7,40 +7,40 @@ use arena_model::{
 use arena_store::StoreError;
 use serde_json::{Map, Value};
 
-/// What an engine allows.
+/// The limits and permissions of an engine.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Most messages in one channel.
+    /// The maximum number of messages in one channel.
     pub channel_messages: u64,
-    /// Whether people without a seat may chat in sessions.
+    /// True if clients without a seat may chat in sessions.
     pub spectators_chat: bool,
-    /// Whether one user may hold two seats of a session.
+    /// True if one user may hold two seats of a session.
     pub self_play: bool,
-    /// When sessions in which nothing happens are removed or ended.
+    /// The time limits of inactive sessions.
     pub patience: Patience,
 }
 
-/// What makes a write happen once although it is asked for twice.
+/// The idempotency key of a write. A write with a key happens once, even if a client sends the request twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Once {
-    /// SHA-256 over what makes the client's key unique: route, identity, key.
+    /// SHA-256 of the parts that make the client's key unique: route, identity, key.
     pub key: [u8; 32],
     /// SHA-256 of the request's body.
     pub request: [u8; 32],
 }
 
-/// What a write has come to, for whoever words the answer.
+/// The result of a write, from which [`Respond`] builds the response.
 pub struct Written<'w> {
-    /// The session afterwards.
+    /// The session after the write.
     pub session: &'w Session,
     /// The session's challenge type.
     pub challenge: &'w dyn ChallengeType,
-    /// The messages that were added.
+    /// The messages that the write has added.
     pub messages: &'w [ChatMessage],
 }
 
 impl Written<'_> {
-    /// What the reports of a player come to; `None` if it has no seat or has reported nothing.
+    /// Returns the totals of a player's usage reports, or `None` if the player has no seat or no reports.
     pub fn usage_of(&self, player: &Party) -> Option<&UsageTotal> {
         let Party::Player(invite) = player else { return None };
         let seat = self.session.seat_of(*invite)?;
@@ -53,78 +53,78 @@ impl Written<'_> {
 pub struct Create {
     /// The challenge type.
     pub challenge: String,
-    /// Options that differ from the arena's.
+    /// The options that differ from the challenge's defaults.
     pub options: Map<String, Value>,
 }
 
-/// A request to take a seat.
+/// A request to join a session.
 #[derive(Debug, Clone)]
 pub struct Join {
     /// The invite.
     pub invite: InviteCode,
-    /// Who joins, if the player says so.
+    /// The joining user's id, if the request contains one.
     pub user: Option<UserId>,
 }
 
-/// A request to act.
+/// A request to act in a session.
 #[derive(Debug, Clone)]
 pub struct Act {
-    /// In which session.
+    /// The session's id.
     pub session: SessionId,
-    /// Who acts; only players can.
+    /// The sender; only players can act.
     pub from: Party,
-    /// The method that is called.
+    /// The name of the called method.
     pub method: Option<String>,
-    /// What it is called with.
+    /// The content of the action.
     pub content: String,
 }
 
-/// A request to say something.
+/// A request to post a chat message.
 #[derive(Debug, Clone)]
 pub struct Chat {
-    /// In which session.
+    /// The session's id.
     pub session: SessionId,
-    /// Who speaks.
+    /// The sender.
     pub from: Party,
-    /// To whom, if not to all.
+    /// The recipient; `None` means everyone.
     pub to: Option<Party>,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
-/// A player's word on what its play has cost.
+/// A request to record a usage report.
 #[derive(Debug, Clone)]
 pub struct ReportUsage {
-    /// In which session.
+    /// The session's id.
     pub session: SessionId,
-    /// Who reports; only players can.
+    /// The sender; only players can report.
     pub from: Party,
-    /// What it has cost, checked. When it came is the engine's to say.
+    /// The validated report. The engine sets the report's time.
     pub report: UsageReport,
 }
 
-/// Why the engine doesn't do what it is asked to.
+/// An error of the engine: a refused request or a failure.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The arena doesn't host such a challenge.
+    /// The arena has no such challenge type.
     #[error("Unknown challenge type: {0}")]
     UnknownChallenge(String),
-    /// There is no such session, or no longer.
+    /// There is no such session, or it was removed.
     #[error("Challenge not found")]
     UnknownSession,
     /// No session has such an invite.
     #[error("Challenge not found for invite: {0}")]
     UnknownInvite(String),
-    /// The invite has been used.
+    /// The invite was used already.
     #[error("This invite has already been used.")]
     InviteUsed(InviteCode),
     /// The user has a seat already.
-    #[error("This user has already joined, and nobody may hold two seats of a session here.")]
+    #[error("This user has already joined, and this arena doesn't allow two seats of a session for one user.")]
     SelfPlay,
-    /// The user or the address isn't let in.
+    /// The user or the address is banned.
     #[error("banned from this arena: {reason}")]
     Banned {
-        /// Why.
+        /// The reason of the ban.
         reason: String,
     },
     /// There is no such message.
@@ -132,61 +132,61 @@ pub enum EngineError {
     UnknownMessage {
         /// The channel.
         channel: Channel,
-        /// The place in it.
+        /// The index in the channel.
         index: u64,
     },
-    /// The signature was good for another change.
+    /// The signature was used for another change.
     #[error("the signature has been used")]
     SignatureUsed,
     /// The session can't be played with these options.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The rules failed, or refused, when a session was created or a seat taken.
+    /// The rules failed or refused when a session was created or joined.
     #[error(transparent)]
     Failed(Rejection),
-    /// The session is played by a script that isn't to be had.
-    #[error("the session is played by version {version} of the script {challenge}: {reason}")]
+    /// The engine can't load the version of the script that the session uses.
+    #[error("cannot load version {version} of the script {challenge}, which the session needs: {reason}")]
     NoScript {
         /// The challenge.
         challenge: String,
-        /// Which version.
+        /// The version of the script.
         version: ScriptVersion,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The action isn't taken.
+    /// The action is refused.
     #[error(transparent)]
     Act(ActError),
-    /// The text isn't said.
+    /// The chat message is refused.
     #[error(transparent)]
     Chat(#[from] ChatError),
-    /// The report isn't taken.
+    /// The usage report is refused.
     #[error(transparent)]
     Usage(#[from] UsageRefusal),
-    /// The channel can't take more.
+    /// The channel is full.
     #[error("the channel is full: it holds at most {limit} messages")]
     ChannelFull {
-        /// How many it holds at most.
+        /// The maximum number of messages.
         limit: u64,
     },
-    /// The same idempotency key came with another request.
-    #[error("the Idempotency-Key was used for another request")]
+    /// The idempotency key was used for a different request.
+    #[error("the Idempotency-Key was used for a different request")]
     KeyReused,
-    /// Too many others changed the session at the same time.
+    /// Too many concurrent changes of the session.
     #[error("the session is changing too fast; try again")]
     Contended,
-    /// The store can't be read or written now.
-    #[error("the store is unavailable; {}", came_of(.0))]
+    /// The store can't be read or written at the moment.
+    #[error("the store is unavailable; {}", advice(.0))]
     Unavailable(#[source] StoreError),
     /// The stored state of the session can't be read.
     #[error("the session can't be continued")]
     Damaged(#[source] RestoreError),
 }
 
-/// What a failure of the store means for what was asked for.
-fn came_of(error: &StoreError) -> &'static str {
+/// Returns advice about a failure of the store, for the caller.
+fn advice(error: &StoreError) -> &'static str {
     match error {
-        StoreError::Unsure => "look whether the change was made, or ask again with the same Idempotency-Key",
+        StoreError::Unsure => "check if the change was made, or repeat the request with the same Idempotency-Key",
         _ => "nothing was changed",
     }
 }
@@ -203,5 +203,6 @@ impl From<RestoreError> for EngineError {
     }
 }
 
-/// Words the answer to a write. Called before the commit, so that the answer can be stored with it.
+/// A function that formats the answer to a write. The engine calls it before the commit, so that the commit can store
+/// the answer.
 pub type Respond = Box<dyn Fn(&Written<'_>) -> String + Send>;

@@ -1,4 +1,4 @@
-//! Users, as far as the engine has to do with them: profiles, histories, leaderboards.
+//! Users: profiles, histories and leaderboards.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,24 @@ use arena_store::{BoardFacts, CommitError, Page, ProfileWrite, Totals};
 use crate::engine::{Engine, repeat};
 use crate::request::{EngineError, Once};
 
-/// A user's wish to change its profile.
+/// A request to change a profile.
 pub struct ChangeProfile {
-    /// Whose.
+    /// The user's id.
     pub user: UserId,
-    /// What changes.
+    /// The change.
     pub change: ProfileChange,
-    /// SHA-256 over the signature that asks for it, where one does: it is good for one change.
+    /// SHA-256 of the request's signature, if the request is signed. A signature is valid for only one change.
     pub signature: Option<[u8; 32]>,
 }
 
 impl Engine {
-    /// What ended games count for.
+    /// Returns the scoring that the arena applies to ended games.
     pub fn scoring(&self) -> &Scoring {
         self.inner.store.scoring()
     }
 
-    /// The profiles of everybody whose identity is visible in these sessions. A user of whom nothing is known has one too.
+    /// Returns the profiles of all users whose identities are visible in these sessions. An unknown user gets an empty
+    /// profile.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -44,7 +45,7 @@ impl Engine {
         Ok(profiles)
     }
 
-    /// The profiles of those of these users that are known.
+    /// Returns the stored profiles of these users.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -52,7 +53,7 @@ impl Engine {
         Ok(self.inner.store.find_profiles(users).await?)
     }
 
-    /// Users in the order in which they became known.
+    /// Returns users in the order in which they became known.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -60,11 +61,11 @@ impl Engine {
         Ok(self.inner.store.list_users(offset, limit).await?)
     }
 
-    /// Changes a profile. The answer is what `respond` makes of it, or what was answered to the same request before.
+    /// Changes a profile. Returns the answer from `respond`, or the stored answer if the request is a repetition.
     ///
     /// # Errors
-    /// [`EngineError::SignatureUsed`] if the signature was good for another change; or if the user is banned, or the store
-    /// can't write.
+    /// [`EngineError::SignatureUsed`] if the signature was used for another change. Also if the user is banned, or the
+    /// store can't write.
     pub async fn change_profile(
         &self,
         request: ChangeProfile,
@@ -81,7 +82,8 @@ impl Engine {
         let write = ProfileWrite { user, change, respond, once: keys, at: self.now() };
         match self.inner.store.change_profile(write).await {
             Ok(body) => Ok(body),
-            // Under which of the two keys doesn't show, but only an answer to this very request is one to be repeated.
+            // The error doesn't show which of the two keys matched. The stored answer is returned only if it belongs to
+            // the same request.
             Err(CommitError::Answered(answer)) => match signature {
                 Some(signature) if answer.request == signature => Err(EngineError::SignatureUsed),
                 _ => repeat(answer, once),
@@ -91,7 +93,7 @@ impl Engine {
         }
     }
 
-    /// The ended sessions of a user, newest first; `None` if the user isn't known.
+    /// Returns the ended sessions of a user, newest first, or `None` if the user is unknown.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -104,7 +106,7 @@ impl Engine {
         Ok(self.inner.store.list_played(user, offset, limit).await?)
     }
 
-    /// What scoring remembers of a user; `None` if the user isn't known.
+    /// Returns the standings of a user, or `None` if the user is unknown.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -112,28 +114,30 @@ impl Engine {
         Ok(self.inner.store.find_standings(user).await?)
     }
 
-    /// The leaderboards, by strategy, for games of a challenge type that are played as this arena offers them; none if it isn't hosted.
+    /// Returns the leaderboards of a challenge type's main board, one for each strategy. The list is empty if the type
+    /// has no main board.
     pub fn main_boards(&self, challenge: &str) -> Vec<Board> {
         self.main_board(challenge).map(|id| self.boards_by_strategy(challenge, &id)).unwrap_or_default()
     }
 
-    /// The board for games of a challenge type that are played as this arena offers them; none if it isn't hosted.
+    /// Returns the main board of a challenge type, which counts games with the challenge's default options. Returns
+    /// `None` if the arena has no such type, or if the type rejects its default options.
     pub fn main_board(&self, challenge: &str) -> Option<BoardId> {
         self.inner.catalogue.boards().get(challenge).map(|board| board.id.clone())
     }
 
-    /// The leaderboards of a board, by strategy.
+    /// Returns the leaderboards of a board, one for each strategy.
     pub fn boards_by_strategy(&self, challenge: &str, id: &BoardId) -> Vec<Board> {
         let board = |strategy| Board::Of { challenge: challenge.to_owned(), id: id.clone(), strategy };
         self.scoring().strategies(challenge).map(|strategy| board(strategy.name)).collect()
     }
 
-    /// The leaderboard over the main boards of all challenge types.
+    /// Returns the leaderboard over the main boards of all challenge types.
     pub fn global_board(&self) -> Board {
         Board::Global(self.inner.catalogue.boards().values().map(|board| board.id.clone()).collect())
     }
 
-    /// The boards of a challenge type: its main board, and those on which games have counted.
+    /// Returns the boards of a challenge type: its main board, and those with counted games.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -147,7 +151,7 @@ impl Engine {
         Ok(boards)
     }
 
-    /// A page of a leaderboard, the largest first.
+    /// Returns a page of a leaderboard, in descending order.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -161,7 +165,7 @@ impl Engine {
         Ok(self.inner.store.list_board(board, order, offset, limit).await?)
     }
 
-    /// How much has been played.
+    /// Returns the totals of games played.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -170,7 +174,7 @@ impl Engine {
     }
 }
 
-/// Why a write that is no transition failed.
+/// Converts the store's error for a write that isn't a transition of a session.
 pub(crate) fn unwritten(error: CommitError) -> EngineError {
     match error {
         CommitError::Unavailable(error) => error.into(),

@@ -1,6 +1,6 @@
 //! Boards of games in a terminal: pure functions from the states of a match to rows of characters.
 //!
-//! A game registers its board as `terminal` of its [`Kit`](crate::Kit). A game without one is shown without a board.
+//! A game registers its board as `terminal` of its [`Kit`](crate::Kit). Without one, no board is shown.
 
 pub mod row;
 
@@ -12,42 +12,42 @@ use row::Row;
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// From left to right.
+    /// The width in columns.
     pub columns: usize,
-    /// From top to bottom.
+    /// The height in rows.
     pub rows: usize,
 }
 
-/// The facts of a match that stay the same from the first epoch to the last: the game and its agents.
+/// The constant data of a match: the game and its agents.
 #[derive(Debug, Clone)]
 pub struct Stage {
     /// The game's name.
     pub game: String,
-    /// Its constants.
+    /// The game's constants.
     pub config: Map<String, Value>,
     /// The agents' ids, by seat.
     pub ids: Vec<String>,
-    /// The side of each seat, where the game names sides.
+    /// The side of each seat, if the game has sides.
     pub sides: Vec<Option<&'static str>>,
 }
 
 /// A board, with a note on each agent.
 #[derive(Debug, Default)]
 pub struct Board {
-    /// From top to bottom.
+    /// The rows from top to bottom.
     pub rows: Vec<Row>,
-    /// By seat.
+    /// The notes by seat.
     pub notes: Vec<Note>,
 }
 
 /// A note on an agent.
 #[derive(Debug, Default)]
 pub struct Note {
-    /// Its sign on the board.
+    /// The agent's sign on the board.
     pub mark: String,
-    /// Its score, where the state tells it.
+    /// The agent's score, if the state contains it.
     pub score: Option<f64>,
-    /// Further facts: `3 actors`.
+    /// A text about the agent, such as `3 actors`.
     pub words: String,
 }
 
@@ -56,9 +56,9 @@ pub struct Note {
 pub struct View<'a> {
     /// The match.
     pub stage: &'a Stage,
-    /// The first state that there is: the state of all, where all see the same.
+    /// The first available state of a seat. If the agents share a world, it is the state of all agents.
     pub state: &'a Value,
-    /// The states of the seats, where each sees a world of its own.
+    /// The states of the seats, if each agent has its own world.
     pub states: &'a [Value],
     /// The room for the board.
     pub room: Room,
@@ -68,7 +68,7 @@ pub struct View<'a> {
 pub type Draw = fn(&View<'_>) -> Board;
 
 impl Stage {
-    /// Draws what the agents see, by seat. Where all see the same, the first state counts that there is.
+    /// Draws the agents' states, given by seat. If the agents share a world, the first available state is drawn.
     pub fn draw(&self, states: &[Value], room: Room) -> Board {
         let is_something = |state: &&Value| state.as_object().is_some_and(|state| !state.is_empty());
         let first = states.iter().find(is_something).unwrap_or(&Value::Null);
@@ -79,14 +79,14 @@ impl Stage {
         board
     }
 
-    /// The seat of the agent with this id.
+    /// Returns the seat of the agent with this id.
     pub(crate) fn seat_of(&self, id: &Value) -> Option<usize> {
         let id = id.as_str()?;
         self.ids.iter().position(|known| known == id)
     }
 }
 
-/// A whole number below `most` that isn't negative.
+/// Returns `value` as an integer in `0..most`, or `None` if it isn't one.
 pub(crate) fn index(value: &Value, most: usize) -> Option<usize> {
     let number = usize::try_from(value.as_u64()?).ok()?;
     (number < most).then_some(number)

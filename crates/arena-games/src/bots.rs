@@ -1,29 +1,29 @@
-//! House bots of games: pure functions from a state to the next action. A game registers its two in its [`Kit`](crate::Kit).
+//! House bots: pure functions from a state to the next action. A game registers two of them in its [`Kit`](crate::Kit).
 
 use serde_json::{Map, Value};
 
-/// A player of the house, for one game.
+/// A house bot for one game.
 #[derive(Debug)]
 pub struct Player {
-    /// Its name, and its user id in the arena.
+    /// The name, which is also the user id in the arena.
     pub name: &'static str,
-    /// Its way of playing, for people.
+    /// A description of the bot's strategy, for people.
     pub motto: &'static str,
     pub(crate) think: fn(&View<'_>) -> Option<String>,
 }
 
-/// The knowledge of a player when it has to move.
+/// The input of a bot's decision.
 #[derive(Debug)]
 pub(crate) struct View<'s> {
-    /// Its id in the state.
+    /// The bot's id in the state.
     pub me: &'s str,
-    /// The state, as the operator sends it.
+    /// The state as the operator sent it.
     pub state: &'s Map<String, Value>,
-    /// The positions at its earlier moves, where states have a `fen`.
+    /// The positions at the bot's earlier moves, as FEN, if the states have a `fen`.
     pub past: &'s [String],
 }
 
-/// A player in the middle of a game.
+/// A house bot with its memory of one game.
 #[derive(Debug)]
 pub struct Mind {
     player: &'static Player,
@@ -31,12 +31,12 @@ pub struct Mind {
 }
 
 impl Mind {
-    /// The player before its first move.
+    /// Returns the bot before its first move.
     pub fn of(player: &'static Player) -> Mind {
         Mind { player, past: Vec::new() }
     }
 
-    /// The move in this state, as the content of the method `move`; `None` where the bot sees no move.
+    /// Returns the move in this state, as the content of the method `move`, or `None` if the bot finds no move.
     pub fn decide(&mut self, me: &str, state: &Map<String, Value>) -> Option<String> {
         let decided = (self.player.think)(&View { me, state, past: &self.past });
         if let Some(fen) = state.get("fen").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! The built-in challenges, a file each. A new one is a file and its two lines here.
+//! The built-in challenges, one file each. A new challenge is a file and two lines here.
 
 mod dining_cryptographers;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The built-in games, a folder or file each. A new one is a folder and its two lines here.
+//! The built-in games, one folder or file each. A new game is a folder and two lines here.
 //!
-//! A game is its config, the seed and what its agents did, and nothing else. Who runs the agents and keeps their clocks is
-//! `arena-match`; what a game is, is `arena-model`'s.
+//! A game is determined by its config, the seed and its agents' actions. `arena-match` runs the agents and their
+//! clocks; `arena-model` defines the interface of games.
 
 mod cherry_picker;
 mod chess;
@@ -21,12 +21,13 @@ use crate::Playable;
 pub static GAMES: &[Playable] = &[snake::PLAYABLE, chess::PLAYABLE, food_catcher::PLAYABLE, cherry_picker::PLAYABLE];
 
 /// Description of the option `players`, the same in every game.
-const PLAYERS: &str = "How many play.";
+const PLAYERS: &str = "Number of players.";
 
 /// Description of the option `n_epochs` in the games that end by it.
-const EPOCHS: &str = "The game ends after so many epochs.";
+const EPOCHS: &str = "Number of epochs.";
 
-/// Checks a config against the bounds of these options. Options that aren't part of it, such as `players`, are skipped.
+/// Checks a config against the bounds of these options. Options that aren't part of the config, such as `players`,
+/// are skipped.
 fn check_bounds<'s>(
     config: &impl Serialize,
     settings: impl IntoIterator<Item = &'s Setting>,
@@ -39,7 +40,7 @@ fn check_bounds<'s>(
             SettingRange::Text | SettingRange::Wholes(..) => continue,
         };
         let Some(value) = config.get(name) else { continue };
-        // What isn't a number in JSON is infinite.
+        // A config value that isn't a JSON number counts as infinite, and so fails the check.
         let number = value.as_f64().unwrap_or(f64::INFINITY);
         if !(least..=most).contains(&number) {
             return Err(OptionsError(format!("{name} must be {least} to {most}, not {number}")));
@@ -55,9 +56,9 @@ mod tests {
 
     use super::golden::{start, state, transcript};
 
-    // A replay may be verified with more epochs than were played.
+    // The verification of a replay may play more epochs than the match had.
     #[test]
-    fn what_comes_after_the_end_of_a_game_changes_nothing() {
+    fn actions_after_the_end_change_nothing() {
         for game_type in crate::colosseum_games() {
             let mut game = start(game_type, 2, 1, json!({"n_epochs": 3}));
             let act = |state: &Value| {

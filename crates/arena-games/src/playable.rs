@@ -1,4 +1,4 @@
-//! An entry of the catalogue: a challenge or game, playable under both protocols, with all that comes with it.
+//! An entry of the catalog: a challenge or game, playable under both protocols, with its boards, bots and samples.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,62 +11,63 @@ use crate::bots::Player;
 
 /// A built-in challenge or game.
 pub struct Playable {
-    /// The identifier of its challenge type on a server, such as `food-catcher`.
+    /// The identifier of the challenge type on a server, such as `food-catcher`.
     pub id: &'static str,
-    /// Its form in the match runner, with its name there, such as `food_catcher`.
+    /// The game type for the match runner, where the game has a name such as `food_catcher`.
     pub game: GameType,
-    /// The parts beside its rules.
+    /// The boards, bots, samples and other parts besides the rules.
     pub kit: Kit,
     make: fn(&Map<String, Value>) -> Made,
 }
 
-/// A challenge type, or what is wrong with the options for it.
+/// The result of creating a challenge type: the challenge type, or the error in its options.
 type Made = Result<Arc<dyn ChallengeType>, OptionsError>;
 
-/// The parts of a challenge or game beside its rules. All are optional.
+/// The parts of a challenge or game besides its rules. All are optional.
 #[derive(Debug, Clone, Copy)]
 pub struct Kit {
-    /// The scoring strategies of its sessions, beside those that a server applies to every challenge.
+    /// The additional scoring strategies of its sessions. A server applies its default strategies to every challenge.
     pub scoring: &'static [&'static str],
-    /// Its board in a terminal.
+    /// The board for terminals.
     pub terminal: Option<Draw>,
-    /// Its board in a browser.
+    /// The board for browsers.
     pub module: Option<Module>,
-    /// The reader of the scores that its states contain, for the curves of replays.
+    /// The function that reads the agents' scores from a state, for the score curves of replays.
     pub scores: Option<ReadScores>,
-    /// The house bots that play it, against guests and each other.
+    /// The house bots, which play against guests and each other.
     pub bots: Option<[&'static Player; 2]>,
-    /// The sessions in which the house bots play it for spectators of the demo.
+    /// The settings of the sessions that the house bots play for spectators of the demo.
     pub exhibit: Option<Exhibit>,
     /// The sample agents of `arena agent new`, one for each language.
     pub samples: &'static [Sample],
 }
 
-/// A module for browsers that draws a game; `boards.js` of `arena-web` says what it exports.
+/// A browser module that draws a game; `boards.js` of `arena-web` defines its exports.
 #[derive(Debug, Clone, Copy)]
 pub struct Module {
-    /// Its name without `.js`. Games with the same board share one.
+    /// The name without `.js`. Games with the same board share a module.
     pub name: &'static str,
     /// The JavaScript. It may import `./seats.js`.
     pub script: &'static str,
-    /// The style of what it draws.
+    /// The style sheet.
     pub style: &'static str,
 }
 
-/// A function from a state, as JSON text, and the ids of agents to a score of each; `None` if the state can't be read.
+/// A function from a state, as JSON text, and the agents' ids to the agents' scores. It returns `None` if the state
+/// can't be read.
 pub type ReadScores = fn(&str, &[String]) -> Option<Vec<Option<f64>>>;
 
-/// The sessions of a game for spectators.
+/// The settings of a game's sessions for spectators.
 #[derive(Debug, Clone, Copy)]
 pub struct Exhibit {
     /// The options of a session, as a JSON object.
     pub options: fn() -> Value,
-    /// The time that a bot waits before it answers.
+    /// The pause before each answer of a bot.
     pub pace: Duration,
 }
 
-/// The files of a sample agent, as names and texts; the file of the protocol comes with every one. The first file is the agent,
-/// and its ending (`py`, `js`) tells the language.
+/// The files of a sample agent, as names and texts. The first file is the agent, and its extension (`py`, `js`) is
+/// the language. The file that implements the protocol comes with every sample.
 pub type Sample = &'static [(&'static str, &'static str)];
 
 /// The text of a file in `examples/agents`.
@@ -78,7 +79,7 @@ macro_rules! example {
 pub(crate) use example;
 
 impl Kit {
-    /// The defaults.
+    /// The default kit: two scoring strategies and no other part.
     pub const USUAL: Kit = Kit {
         scoring: &["win-rate", "consecutive"],
         terminal: None,
@@ -91,25 +92,25 @@ impl Kit {
 }
 
 impl Playable {
-    /// The entry of a challenge, which the match runner plays through an adapter.
+    /// Creates the entry of a challenge, which the match runner plays through an adapter.
     pub(crate) const fn challenge<R: Rules>(kit: Kit) -> Playable {
         Playable { id: R::ID, game: GameType::of::<OperatorGame<R>>(), kit, make: make::<R> }
     }
 
-    /// The entry of a game, which sessions play through an adapter.
+    /// Creates the entry of a game, which sessions play through an adapter.
     pub(crate) const fn game<G: Hosted>(kit: Kit) -> Playable {
         Playable { id: G::CHALLENGE, game: GameType::of::<G>(), kit, make: make::<GameOperator<G>> }
     }
 
-    /// Its challenge type with an arena's options for it.
+    /// Returns the challenge type with an arena's options for it.
     ///
     /// # Errors
-    /// If an option is unknown, mistyped, or makes the game impossible.
+    /// If an option is unknown, has the wrong type, or makes the game impossible.
     pub fn challenge_type(&self, options: &Map<String, Value>) -> Result<Arc<dyn ChallengeType>, OptionsError> {
         (self.make)(options)
     }
 
-    /// Its sample agent in the language whose files end in `.extension`.
+    /// Returns the sample agent in the language whose files end in `.extension`.
     pub fn sample(&self, extension: &str) -> Option<Sample> {
         let is_in = |sample: &&Sample| sample[0].0.rsplit_once('.').is_some_and(|(_, ending)| ending == extension);
         self.kit.samples.iter().find(is_in).copied()

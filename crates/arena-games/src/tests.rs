@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::*;
 
-/// A session of a challenge, and what has been said in it.
+/// A session of a challenge and its messages.
 struct Table {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
@@ -21,7 +21,7 @@ struct Table {
 }
 
 impl Table {
-    /// A session of these options in which all have joined. Only what is said after that is told.
+    /// Creates a session with these options and lets all players join. The log contains the messages from then on.
     fn new(id: &str, options: Value, seed: u64) -> Table {
         let challenge = challenge(id, options.as_object().unwrap()).unwrap().unwrap();
         let code = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
@@ -55,7 +55,7 @@ impl Table {
     fn take(&mut self, transition: Transition) {
         if let After::Becomes(after) = transition.after {
             let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
-            assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
+            assert_eq!(restored.serialize(), after.state, "the serialized state is complete");
             self.session = *after;
         }
         for draft in transition.drafts {
@@ -82,7 +82,7 @@ impl Table {
         self.take(woken);
     }
 
-    /// The last state that the seat was shown, if it was asked then.
+    /// Returns the seat's last state, or `None` if the operator didn't ask the seat to move with that state.
     fn state(&self, seat: usize) -> Option<Value> {
         let seen = self.log.iter().rev().filter(|(_, to, _)| to.is_none_or(|to| to == Seat(seat)));
         let shown = seen.filter_map(|(_, _, content)| serde_json::from_str::<Value>(content).ok());
@@ -92,7 +92,7 @@ impl Table {
         shown.iter().find_map(|shown| shown.get("world_state")).filter(|_| is_asked).cloned()
     }
 
-    /// What was said since this was last asked, without states, and the scores.
+    /// Returns the messages since the last call, without states, and the scores.
     fn told(&mut self) -> String {
         let mut text = String::new();
         let name = |seat: &Option<Seat>, other: &str| seat.map_or(other.to_owned(), |seat| seat.number().to_string());
@@ -126,7 +126,7 @@ impl Table {
 fn a_game_of_chess_in_a_session() {
     let mut table = Table::new("chess", json!({}), 1);
     let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
-    assert_eq!(white, 1, "the one who is told of the state is to move");
+    assert_eq!(white, 1, "only the seat to move receives the state");
     assert_eq!(table.act(0, "move", "e7e5").unwrap_err(), "NOT_YOUR_TURN: You aren't asked for an answer now.");
     for (content, code) in [("e2e5", "ILLEGAL_MOVE"), ("", "INVALID_ACTION"), ("{\"move\":7}", "INVALID_ACTION")] {
         assert!(table.act(1, "move", content).unwrap_err().starts_with(code), "{content}");
@@ -161,7 +161,7 @@ fn a_game_of_chess_in_a_session() {
 }
 
 #[test]
-fn who_is_silent_loses_and_the_others_are_told() {
+fn a_silent_player_loses_and_the_others_are_informed() {
     let mut table = Table::new("snake", json!({"players": 3, "turnMs": 5000}), 1);
     table.act(0, "move", "UP").unwrap();
     table.act(2, "actions", r#"[{"action":"move","move":"DOWN"},{"action":"move","move":"UP"}]"#).unwrap();
@@ -190,7 +190,7 @@ fn who_is_silent_loses_and_the_others_are_told() {
 }
 
 #[test]
-fn who_answers_as_another_has_cheated() {
+fn an_answer_as_another_agent_is_cheating() {
     let mut table = Table::new("snake", json!({}), 1);
     let me = table.session.facts.invites[0].to_string();
     table.act(0, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
@@ -221,7 +221,7 @@ fn answers_are_read_as_they_were_when_they_were_sealed() {
         let mut table = Table::new("food-catcher", json!({}), 1);
         let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let actions = format!(r#"[{{"action":"spawn","base_id":"Base01","x":{nested}}}]"#);
-        // Whether it is too deep or not, the others can go on.
+        // The rules may refuse the actions as too deeply nested. In either case the other player can continue.
         if table.act(0, "actions", &actions).is_err() {
             table.act(0, "actions", "[]").unwrap();
         }
@@ -230,8 +230,23 @@ fn answers_are_read_as_they_were_when_they_were_sealed() {
     }
 }
 
+// The stored form must stay readable for programs of other versions.
 #[test]
-fn another_id_counts_only_in_an_answer_that_was_asked_for() {
+fn a_running_game_is_stored_in_one_form() {
+    let mut table = Table::new("snake", json!({}), 1);
+    table.act(1, "move", "UP").unwrap();
+    let stored = &table.session.state;
+    let places =
+        ["{\"options\":", ",\"game\":", ",\"epochs\":", ",\"agents\":", ",\"seats\":"].map(|key| stored.find(key));
+    assert!(places.is_sorted() && places[0] == Some(0), "{stored}");
+    let stored: Value = serde_json::from_str(stored).unwrap();
+    let sealed = json!({"sealed": "[{\"action\":\"move\",\"move\":\"UP\"}]"});
+    assert_eq!((&stored["epochs"], &stored["seats"]), (&json!(0), &json!(["in", sealed])));
+    assert_eq!(stored["options"], json!({"players": 2, "turnMs": 120_000}));
+}
+
+#[test]
+fn another_agents_id_counts_only_in_a_requested_answer() {
     let mut table = Table::new("chess", json!({}), 1);
     let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
     let [white_id, black_id] = [white, 1 - white].map(|seat| table.session.facts.invites[seat].to_string());
@@ -244,7 +259,7 @@ fn another_id_counts_only_in_an_answer_that_was_asked_for() {
 }
 
 #[test]
-fn whoever_creates_a_session_says_how_many_play() {
+fn the_creator_chooses_the_number_of_players() {
     let snake = challenge("snake", &Map::new()).unwrap().unwrap();
     let resolve = |options: Value| snake.resolve(options.as_object().unwrap());
     assert_eq!(snake.seats(&resolve(json!({})).unwrap()), 2);
@@ -252,7 +267,7 @@ fn whoever_creates_a_session_says_how_many_play() {
     assert!(resolve(json!({"players": 9})).is_err());
 }
 
-/// What an agent does that takes the first thing that looks possible.
+/// Returns the reply of a simple agent, which takes the first plausible option.
 fn first_thing(state: &Value, own: &str) -> String {
     let actors = state["actors"].as_array().cloned().unwrap_or_default();
     let moves = actors.iter().filter(|actor| actor["owner_id"] == own).map(|actor| {
@@ -268,7 +283,7 @@ fn first_thing(state: &Value, own: &str) -> String {
     Value::from(all).to_string()
 }
 
-// The operator goes through JSON after each answer, the match runner's game never does.
+// The operator of a session is serialized as JSON after each answer; the match runner's game is never serialized.
 #[test]
 fn a_game_in_a_session_is_the_game_of_a_match() {
     for (id, options) in [
@@ -297,7 +312,7 @@ fn a_game_in_a_session_is_the_game_of_a_match() {
                     assert_eq!(state.to_string(), in_order(&*match_game, seat).to_string(), "{id} {seed} in {epoch}");
                     replies[seat] = Some(first_thing(&state, &agents[seat]));
                 }
-                assert!(replies.iter().any(Option::is_some), "somebody is asked");
+                assert!(replies.iter().any(Option::is_some), "at least one seat is asked");
                 taken.clear();
                 match_game.play(&replies.each_ref().map(Option::as_deref), &mut taken, &mut events);
                 for (seat, reply) in replies.iter().enumerate() {
@@ -319,7 +334,7 @@ fn in_order(game: &dyn AnyGame, seat: usize) -> Value {
 }
 
 #[test]
-fn everything_can_be_played_and_is_explained() {
+fn every_entry_can_be_played_and_has_a_description() {
     for id in challenges() {
         let challenge = challenge(id, &Map::new()).expect("it is listed").expect("its defaults are good");
         let metadata = challenge.metadata();
@@ -383,7 +398,7 @@ fn options_that_make_no_game_are_refused() {
     refused("cherry-picker", json!({"players": 1}), expect!["players must be 2 to 8, not 1"]);
 }
 
-/// An epoch of a challenge as a game of the match runner: what each seat sees, less the prompt.
+/// Plays an epoch of a challenge in the match runner, and returns each seat's state without the prompt.
 fn epoch(game: &mut dyn AnyGame, replies: &[Option<&str>]) -> String {
     let (mut taken, mut events) = (Vec::new(), Events::default());
     game.play(replies, &mut taken, &mut events);
@@ -441,7 +456,7 @@ fn psi_without_a_server() {
 }
 
 #[test]
-fn a_match_of_a_challenge_in_which_nobody_does_anything_ends() {
+fn a_match_of_a_challenge_without_actions_ends() {
     let agents = ["a", "b", "c"].map(|id| id.parse().unwrap()).to_vec();
     let setup = Setup { seed: Seed::from_number(3), agents };
     let mut dining = game("dining_cryptographers").unwrap().start(&Map::new(), setup).unwrap();
@@ -452,7 +467,7 @@ fn a_match_of_a_challenge_in_which_nobody_does_anything_ends() {
     assert!(!dining.is_asked(Seat(0)) && dining.is_void());
 }
 
-/// Plays a challenge as a match in which each seat does what `act` says, a method and its content; how it ends.
+/// Plays a challenge as a match in which each seat acts by `act`, as a method and its content, and returns the end.
 fn match_of(name: &str, seats: usize, act: impl Fn(u64, usize, &Value) -> Option<(&'static str, String)>) -> String {
     let agents = (0..seats).map(|seat| format!("a{seat}").parse().unwrap()).collect();
     let setup = Setup { seed: Seed::from_number(3), agents };
@@ -479,14 +494,14 @@ fn match_of(name: &str, seats: usize, act: impl Fn(u64, usize, &Value) -> Option
     unreachable!("every match ends");
 }
 
-/// The own secret, which the operator has told in the first state.
+/// Returns the seat's own secret from the operator's first messages.
 fn secret(state: &Value) -> Option<String> {
     let told = state["messages"][0]["content"].as_str()?;
     let numbers: String = told.chars().map(|char| if char.is_ascii_digit() { char } else { ' ' }).collect::<String>();
     Some(numbers.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-// Who acts is ahead of who is silent, on either seat; where nobody acts, there is no match.
+// On either seat, a player who acts beats a silent player. A game without actions has no winner.
 #[test]
 fn silence_forfeits_in_matches_of_psi() {
     for silent in 0..2 {
@@ -498,7 +513,7 @@ fn silence_forfeits_in_matches_of_psi() {
     }
     let told = match_of("psi", 2, |_, _, _| None);
     assert_eq!(told, "NOBODY_ACTED after 10, scores [0.0, 0.0], out [], void");
-    // Talk is no action, and nor is what the rules refuse.
+    // Neither a chat message nor a refused action counts as an action.
     let told = match_of("psi", 2, |epoch, seat, state| match seat {
         0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
         0 => None,
@@ -540,7 +555,7 @@ fn silence_forfeits_in_matches_of_dining_cryptographers() {
     assert!(told(&[0, 1, 2]).ends_with("out [], void"));
 }
 
-// The rules say whose turn it is: that seat forfeits, also when it was the first to move or has moved before.
+// The seat whose turn it is forfeits, even if it has moved before.
 #[test]
 fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
     let turn_of = |state: &Value, seat: usize| {
@@ -559,14 +574,14 @@ fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
     assert_eq!(offers(0, 0), "NOBODY_ACTED after 10, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
     assert_eq!(offers(1, 0), "NOBODY_ACTED after 11, scores [0.0, 0.0], out [\"1 NO_ACTION\"]");
     assert_eq!(offers(0, 3), "NOBODY_ACTED after 12, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
-    // Who passes acts: that is a deadlock, by the rules.
+    // Passing counts as an action, so the rules end the game in a deadlock.
     let told = match_of("ultimatum", 2, |_, seat, state| turn_of(state, seat).then(|| ("pass", String::new())));
     assert_eq!(told, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
 }
 
-/// What an option may be, as it is told, is what a session can be created with.
+/// The published bounds of options are those of new sessions.
 #[test]
-fn the_bounds_of_options_are_those_that_are_told() {
+fn the_published_bounds_of_options_are_enforced() {
     let mut told = String::new();
     for id in challenges() {
         let challenge = challenge(id, &Map::new()).expect("it is there").expect("its defaults are good");
@@ -575,7 +590,7 @@ fn the_bounds_of_options_are_those_that_are_told() {
             let name = &*option.name;
             assert!(taken(name, option.default.clone()).is_ok(), "{id}: {name} can't be what it is");
             let bounds = option.minimum.clone().zip(option.maximum.clone());
-            // The checks hold for all; these are held still as well.
+            // All challenges are checked; the output of these is also compared with a fixed text.
             let is_pinned = ["psi", "ultimatum", "snake", "chess", "food-catcher", "cherry-picker"].contains(&id);
             let line = format!(
                 "{id} {name}: {} {}, {}\n",
@@ -592,7 +607,7 @@ fn the_bounds_of_options_are_those_that_are_told() {
                 None => json!(bound.as_f64().expect("a number") + by as f64),
             };
             assert!(taken(name, beyond(&least, -1)).is_err(), "{id}: {name} can be less than {least}");
-            // Nobody counts that far.
+            // JSON parsers may read larger integers inexactly.
             if most.as_i64() != Some((1 << 53) - 1) {
                 assert!(taken(name, beyond(&most, 1)).is_err(), "{id}: {name} can be more than {most}");
             }

@@ -1,4 +1,5 @@
-//! Ed25519 keys as the wire writes them: DER in hexadecimal digits, SPKI for public ones and PKCS#8 for private ones.
+//! Ed25519 keys in the form of the wire protocol: DER in hexadecimal digits, as SPKI for public keys and PKCS#8 for
+//! private keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,33 +12,34 @@ use sha2::{Digest, Sha256};
 
 use crate::statement::{ProfileUpdate, bound_update_text, join_text};
 
-/// Length of an Ed25519 public key as SPKI DER (RFC 8410), in bytes.
+/// The length of an Ed25519 public key as SPKI DER (RFC 8410), in bytes.
 const SPKI_BYTES: usize = 44;
 
-/// Longest private key that is read, in bytes of DER: version 2 with a public key has 83, attributes are rare and short.
+/// The maximum length of a private key, in bytes of DER. A key of version 2, which includes the public key, has 83
+/// bytes. Attributes are rare and short.
 const MAX_PKCS8_BYTES: usize = 1024;
 
-/// A text that isn't the key it should be.
+/// The error for a text that isn't the expected key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It isn't 44 bytes in hexadecimal digits that are an Ed25519 key in SPKI DER.
-    #[error("a public key is Ed25519, SPKI DER, as 88 hexadecimal digits")]
+    /// The text isn't 44 bytes in hexadecimal digits with an Ed25519 key in SPKI DER.
+    #[error("expected an Ed25519 public key (SPKI DER, 88 hexadecimal digits)")]
     Public,
-    /// It has the form of a key, but names no point of the curve, or by another name than its own.
-    #[error("the public key is no point of Ed25519 in canonical form")]
+    /// The key isn't a point of the curve, or it isn't in canonical form.
+    #[error("the public key is not a point of Ed25519 in canonical form")]
     Point,
-    /// It is a point whose signatures fit almost any text, so that they prove nothing.
-    #[error("the public key is a weak one, of small order")]
+    /// The key is a point of small order. Signatures of such a key match almost any text, so they prove nothing.
+    #[error("the public key is weak, of small order")]
     Weak,
-    /// It isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
-    #[error("a private key is Ed25519, PKCS#8 DER, as hexadecimal digits")]
+    /// The text isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
+    #[error("expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)")]
     Private,
 }
 
-/// An Ed25519 public key, in the one form that counts.
+/// An Ed25519 public key. Only one encoding of each key is accepted.
 ///
-/// It is a canonical point and not of small order. (A point may still have a part of small order; whoever makes such a
-/// key could as well make another proper one, so nothing is gained by it.)
+/// The key is a canonical point that isn't of small order. A point may still have a component of small order. The
+/// creator of such a key gains no more from it than from a second ordinary key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     point: VerifyingKey,
@@ -50,18 +52,18 @@ impl PublicKey {
         PublicKey { point, hex: hex::encode(der.as_bytes()) }
     }
 
-    /// SPKI DER as 88 lower-case hexadecimal digits: the `publicKey` of the wire.
+    /// Returns the SPKI DER as 88 lower-case hexadecimal digits: `publicKey` on the wire.
     pub fn as_hex(&self) -> &str {
         &self.hex
     }
 
-    /// Who holds the key: SHA-256 of [`PublicKey::as_hex`], itself in 64 lower-case digits.
+    /// Returns the user id of the key's holder: SHA-256 of [`PublicKey::as_hex`], in 64 lower-case digits.
     pub fn user_id(&self) -> UserId {
         hex::encode(&Sha256::digest(&self.hex)).parse().expect("64 digits are a user id")
     }
 
     pub(crate) fn signed(&self, text: &str, signature: &Signature) -> bool {
-        // The strict form refuses what would make one signature fit several keys or texts.
+        // Strict verification refuses signatures that match several keys or texts.
         self.point.verify_strict(text.as_bytes(), signature).is_ok()
     }
 }
@@ -69,12 +71,12 @@ impl PublicKey {
 impl FromStr for PublicKey {
     type Err = KeyError;
 
-    /// Reads the `publicKey` of the wire. Digits may be of either case; the key is the same.
+    /// Parses the `publicKey` of the wire. Digits of either case give the same key.
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let der: [u8; SPKI_BYTES] = hex::decode(text).ok_or(KeyError::Public)?;
         let bytes = PublicKeyBytes::try_from(&der[..]).map_err(|_| KeyError::Public)?.to_bytes();
         let point = VerifyingKey::from_bytes(&bytes).map_err(|_| KeyError::Point)?;
-        // A coordinate may be written as itself plus the field's prime, and would then be a second name of the key.
+        // A coordinate that is increased by the field's prime would be a second encoding of the same key.
         if point.to_edwards().compress().to_bytes() != bytes {
             return Err(KeyError::Point);
         }
@@ -91,42 +93,42 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A private key, with which a player signs. Its memory is wiped when it goes.
+/// A private key, with which a player signs. Its memory is wiped on drop.
 pub struct KeyPair(SigningKey);
 
 impl KeyPair {
-    /// The key that 32 random bytes make. They are as secret as the key.
+    /// Creates a key from 32 random bytes, which are as secret as the key.
     pub fn from_random(bytes: [u8; 32]) -> KeyPair {
         KeyPair(SigningKey::from_bytes(&bytes))
     }
 
-    /// Reads a private key: PKCS#8 DER, of version 1 (as Node's `crypto` exports it) or 2 (with the public key behind
-    /// it, which must then be the right one), in hexadecimal digits.
+    /// Parses a private key: PKCS#8 DER in hexadecimal digits, of version 1 (as Node's `crypto` exports it) or 2 (with
+    /// the public key, which must match).
     ///
     /// # Errors
-    /// [`KeyError::Private`] for everything else.
+    /// [`KeyError::Private`] for every other text.
     pub fn from_pkcs8_hex(text: &str) -> Result<KeyPair, KeyError> {
         let der = decode_secret(text).ok_or(KeyError::Private)?;
         SigningKey::from_pkcs8_der(der.as_bytes()).map(KeyPair).map_err(|_| KeyError::Private)
     }
 
-    /// The private key as PKCS#8 DER of version 1, 48 bytes as 96 hexadecimal digits. Whoever reads it is its holder.
+    /// Returns the private key as PKCS#8 DER of version 1: 48 bytes as 96 hexadecimal digits. The result is secret.
     pub fn to_pkcs8_hex(&self) -> String {
         let bare = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
         hex::encode(bare.to_pkcs8_der().expect("48 bytes are short enough for DER").as_bytes())
     }
 
-    /// The public half.
+    /// Returns the public key.
     pub fn public_key(&self) -> PublicKey {
         PublicKey::new(self.0.verifying_key())
     }
 
-    /// Signs that the holder takes the seat of `invite`: the `signature` of a join, 128 hexadecimal digits.
+    /// Signs a join with `invite`: the `signature` of the request, 128 hexadecimal digits.
     pub fn sign_join(&self, invite: InviteCode, at: Timestamp) -> String {
         self.sign(&join_text(invite, at))
     }
 
-    /// Signs a change of the holder's profile, in the form that covers what is changed.
+    /// Signs a change of the holder's profile. The signed text includes the change.
     pub fn sign_profile_update(&self, update: &ProfileUpdate<'_>, at: Timestamp) -> String {
         self.sign(&bound_update_text(update, at))
     }
@@ -142,7 +144,7 @@ impl fmt::Debug for KeyPair {
     }
 }
 
-/// Bytes of DER out of digits, in memory that is wiped afterwards.
+/// Decodes DER from digits, into memory that is wiped on drop.
 fn decode_secret(text: &str) -> Option<SecretDocument> {
     let mut der = vec![0; (text.len() / 2).min(MAX_PKCS8_BYTES)];
     hex::decode_into(text, &mut der)?;
@@ -155,7 +157,7 @@ mod tests {
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
 
-    /// What stands before the 32 bytes of an Ed25519 key in SPKI DER, and in PKCS#8 DER of version 1.
+    /// The bytes before the 32 bytes of an Ed25519 key in SPKI DER, and in PKCS#8 DER of version 1.
     const SPKI: &str = "302a300506032b6570032100";
     const PKCS8: &str = "302e020100300506032b657004220420";
 
@@ -163,7 +165,8 @@ mod tests {
         hex::decode(text).expect("32 bytes")
     }
 
-    // RFC 8032, section 7.1: secret key, public key, and signature of the text in ASCII. (Its third text is no UTF-8.)
+    // RFC 8032, section 7.1: secret key, public key, and signature of the text in ASCII. (Its third text isn't
+    // UTF-8.)
     #[test]
     fn keys_and_signatures_are_those_of_rfc_8032() {
         for (secret, public, text, signature) in [
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ed25519_key_is_refused() {
+    fn other_texts_are_no_ed25519_keys() {
         let good = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         assert!(format!("{SPKI}{good}").parse::<PublicKey>().is_ok());
         for (what, key) in [
@@ -231,7 +234,7 @@ mod tests {
 
     #[test]
     fn points_that_prove_nothing_are_refused() {
-        // All points of small order, by their canonical names.
+        // All points of small order in canonical form.
         for point in [
             "0100000000000000000000000000000000000000000000000000000000000000",
             "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
@@ -251,7 +254,7 @@ mod tests {
         ] {
             check("negative zero", &format!("{SPKI}{point}"), KeyError::Point);
         }
-        // y written as itself plus the prime 2^255 - 19: all that fit into 255 bits, points or not, with either sign.
+        // y plus the prime 2^255 - 19: all values that fit into 255 bits, points or not, with either sign.
         for low in 0xed..=0xff_u8 {
             for high in [0x7f, 0xff] {
                 let mut point = [0xff; 32];
@@ -299,7 +302,7 @@ mod tests {
             "00".repeat(100_000),
             "zz".repeat(48),
         ] {
-            check(&bad, expect!["a private key is Ed25519, PKCS#8 DER, as hexadecimal digits"]);
+            check(&bad, expect!["expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)"]);
         }
     }
 

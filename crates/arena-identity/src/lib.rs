@@ -1,7 +1,7 @@
-//! Who somebody is: Ed25519 keys, what they sign, and the session keys that a server gives out for it.
+//! Identity: Ed25519 keys, signed statements, and the session keys that a server issues.
 //!
-//! Everything here is pure: bytes in, verdicts out. Randomness and the time are arguments. Where keys are kept is the
-//! command line's, which session a key is for the server's, and what a player may do the rules' (`arena-model`).
+//! This crate is pure: randomness and time are arguments. The command line stores keys, the server matches session
+//! keys to sessions, and the rules (`arena-model`) decide about actions.
 
 mod key;
 mod proof;

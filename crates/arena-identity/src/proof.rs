@@ -1,4 +1,4 @@
-//! Proof that whoever holds a key wants something, as it comes over the wire.
+//! Proofs of identity in requests: signatures by the holder of a key.
 
 use arena_model::{InviteCode, Timestamp, hex};
 use ed25519_dalek::Signature;
@@ -7,30 +7,30 @@ use sha2::{Digest, Sha256};
 use crate::key::{KeyError, PublicKey};
 use crate::statement::{ProfileUpdate, bound_update_text, join_text, update_text};
 
-/// How far the time in a proof may be from the server's, either way, in milliseconds: five minutes.
+/// The allowed difference between a proof's time and the server's, in milliseconds: five minutes either way.
 pub const WINDOW_MS: u64 = 5 * 60 * 1000;
 
-/// Why a proof proves nothing.
+/// The reason why a proof is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The key can't be one.
+    /// The key is malformed.
     #[error(transparent)]
     MalformedKey(#[from] KeyError),
-    /// The signature can't be one.
-    #[error("a signature is 128 hexadecimal digits")]
+    /// The signature is malformed.
+    #[error("expected a signature of 128 hexadecimal digits")]
     MalformedSignature,
-    /// The time is more than [`WINDOW_MS`] away, in the past or in the future.
+    /// The time is more than [`WINDOW_MS`] in the past or in the future.
     #[error("the timestamp is more than 5 minutes away from the server's time")]
     Expired,
-    /// The signature isn't this key's under this text.
-    #[error("the signature doesn't fit")]
+    /// The signature doesn't match the key and the text.
+    #[error("the signature doesn't match the public key and the text")]
     Invalid,
 }
 
-/// A key, a time and a signature that go together, or so somebody says.
+/// A key, a time and a signature, not yet verified.
 ///
-/// Making one checks all that costs little: forms and the time. Checking the signature itself takes about 0.1 ms, so it
-/// is a step of its own, for whoever does it elsewhere.
+/// [`Proof::parse`] makes the cheap checks: the formats and the time. The verification of the signature takes about 0.1
+/// ms, so it is a separate step that may run on another thread.
 #[derive(Debug, Clone)]
 pub struct Proof {
     public_key: PublicKey,
@@ -39,10 +39,10 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Reads a proof: `publicKey`, `signature` and `timestamp` as on the wire.
+    /// Parses a proof: `publicKey`, `signature` and `timestamp` as on the wire.
     ///
     /// # Errors
-    /// Every [`ProofError`] but [`ProofError::Invalid`], in the order of the arguments.
+    /// Every [`ProofError`] except [`ProofError::Invalid`], in the order of the arguments.
     pub fn parse(public_key: &str, signature: &str, at: Timestamp, now: Timestamp) -> Result<Proof, ProofError> {
         let public_key = public_key.parse()?;
         let signature = hex::decode(signature).ok_or(ProofError::MalformedSignature)?;
@@ -52,18 +52,18 @@ impl Proof {
         Ok(Proof { public_key, signature: Signature::from_bytes(&signature), at })
     }
 
-    /// The key. Anybody can name it; who holds it is known once a signature fits.
+    /// Returns the public key. The key proves nothing until the signature is verified.
     pub fn public_key(&self) -> &PublicKey {
         &self.public_key
     }
 
-    /// SHA-256 over the signature, and over what tells it from other things that are remembered: a signature under a
-    /// profile is good once.
+    /// Returns SHA-256 of a prefix and the signature. A server stores this hash so that the signature of a profile
+    /// change is valid only once. The prefix separates the hash from other stored hashes.
     pub fn fingerprint(&self) -> [u8; 32] {
         Sha256::new().chain_update("signature:").chain_update(self.signature.to_bytes()).finalize().into()
     }
 
-    /// Checks that the holder of the key takes the seat of `invite`.
+    /// Verifies that the key's holder joins with `invite`.
     ///
     /// # Errors
     /// [`ProofError::Invalid`].
@@ -71,12 +71,13 @@ impl Proof {
         self.verify(&join_text(invite, self.at))
     }
 
-    /// Checks that the holder of the key changes its profile. Two texts will do: one that covers the change, and the
-    /// reference's, which covers the time alone. Whoever sees the latter can make another change with it, so a signature
-    /// must not be taken twice: see [`Proof::fingerprint`].
+    /// Verifies that the key's holder changes its profile. The signature may be for either of two texts: one that
+    /// includes the change, or the text of the reference server, which includes only the time. An eavesdropper could
+    /// reuse a signature of the second text for another change, so a server must accept a signature only once: see
+    /// [`Proof::fingerprint`].
     ///
     /// # Errors
-    /// [`ProofError::Invalid`] if it fits neither.
+    /// [`ProofError::Invalid`] if the signature matches neither.
     pub fn verify_profile_update(&self, update: &ProfileUpdate<'_>) -> Result<(), ProofError> {
         self.verify(&bound_update_text(update, self.at)).or_else(|_| self.verify(&update_text(self.at)))
     }
@@ -98,8 +99,8 @@ mod tests {
         InviteCode(uuid::Uuid::from_u64_pair(0x018f_6b2e_0000_7000, 0x8000_0000_0000_0000 | last))
     }
 
-    /// Keys and signatures as Node 20 makes them: `generateKeyPairSync('ed25519')` exported as DER in hex, and
-    /// `sign(null, text, privateKey)`.
+    /// Keys and signatures by Node 20: `generateKeyPairSync('ed25519')` exported as DER in hex, and `sign(null, text,
+    /// privateKey)`.
     const NODE_PRIVATE: &str =
         "302e020100300506032b657004220420ab481f1b39e18527d9e10aa638305475420892f9edb54174edea02ac646cdb21";
     const NODE_PUBLIC: &str =
@@ -117,9 +118,9 @@ mod tests {
         Proof::parse(NODE_PUBLIC, signature, NOW, NOW).expect("well-formed and in time")
     }
 
-    // Signatures of Ed25519 follow from key and text, so equal ones mean that each side takes the other's.
+    // Ed25519 signatures are deterministic, so equal ones mean that each side accepts the other's.
     #[test]
-    fn node_and_we_understand_each_other() {
+    fn signatures_are_compatible_with_node() {
         let pair = KeyPair::from_pkcs8_hex(NODE_PRIVATE).expect("a key");
         assert_eq!(pair.to_pkcs8_hex(), NODE_PRIVATE);
         assert_eq!(pair.public_key().as_hex(), NODE_PUBLIC);
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_fits_what_it_was_made_for_only() {
+    fn a_signature_is_valid_for_its_text_only() {
         let other = ProfileUpdate { username: Some("Eve"), ..UPDATE };
         let less = ProfileUpdate { model: None, ..UPDATE };
         let more = ProfileUpdate { model: Some(""), username: None };
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_named() {
+    fn malformed_proofs_are_named() {
         let parse = |key: &str, signature: &str| Proof::parse(key, signature, NOW, NOW).map(drop);
         assert_eq!(parse("", NODE_JOIN), Err(ProofError::MalformedKey(KeyError::Public)));
         for signature in
@@ -179,7 +180,8 @@ mod tests {
 
     #[test]
     fn a_signature_has_one_form() {
-        // The second half plus the order of the group is as good an equation; taking it would give a join two signatures.
+        // The second half plus the group's order satisfies the same equation; accepting it would give a join two
+        // signatures.
         let order: [u8; 32] =
             hex::decode("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010").expect("32 bytes");
         let mut bytes: [u8; 64] = hex::decode(NODE_JOIN).expect("64 bytes");
@@ -200,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_join_is_its_signers_only(mine: [u8; 32], theirs: [u8; 32], code: u32, ms in -300_000i64..300_000, flip in 0usize..512) {
+        fn a_join_signature_is_valid_for_its_key_only(mine: [u8; 32], theirs: [u8; 32], code: u32, ms in -300_000i64..300_000, flip in 0usize..512) {
             prop_assume!(mine != theirs);
             let (mine, theirs) = (KeyPair::from_random(mine), KeyPair::from_random(theirs));
             let at = NOW.plus_ms(ms);
@@ -217,7 +219,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_profile_is_its_signers_only(
+        fn a_profile_signature_is_valid_for_its_key_only(
             key: [u8; 32],
             username in proptest::option::of(".{0,20}"),
             model in proptest::option::of(".{0,20}"),

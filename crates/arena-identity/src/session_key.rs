@@ -1,4 +1,4 @@
-//! Session keys: what a server gives whoever has joined, and takes as proof of the seat from then on.
+//! Session keys. A server issues them to joined players as proof of their seats.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,26 @@ use sha2::Sha256;
 
 use crate::statement::{owner_text, session_text};
 
-/// A text that can't be a session key.
+/// The error for a text that can't be a session key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a session key is s_SEAT.HMAC, with 64 lower-case hexadecimal digits behind the point")]
+#[error("expected a session key s_SEAT.HMAC, with 64 lower-case hexadecimal digits after the dot")]
 pub struct SessionKeyError;
 
-/// A secret that can't be one.
+/// The error for an unusable secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// It could be guessed.
-    #[error("a secret needs at least {} bytes, and this one has {bytes}", ServerSecret::MIN_BYTES)]
+    /// The secret is short enough to be guessed.
+    #[error("the secret has {bytes} bytes, but needs at least {}", ServerSecret::MIN_BYTES)]
     TooShort {
-        /// How long it is.
+        /// The length of the secret.
         bytes: usize,
     },
 }
 
-/// The key to one seat of one session: `s_{seat}.{64 hexadecimal digits}`. Which session isn't written in it.
+/// The key to one seat of one session: `s_{seat}.{64 hexadecimal digits}`. It doesn't contain the session's id.
 ///
-/// Whoever has it speaks for the seat, so `Debug` doesn't print it and there is no `Display`; and comparing it with another
-/// is [`ServerSecret::issued`]'s, so there is no `==` either.
+/// The key authenticates the seat's player, so `Debug` doesn't print it and there is no `Display`.
+/// [`ServerSecret::issued`] compares keys, so there is no `==`.
 #[derive(Clone)]
 pub struct SessionKey {
     seat: Seat,
@@ -36,12 +36,12 @@ pub struct SessionKey {
 }
 
 impl SessionKey {
-    /// The seat that it claims to be for.
+    /// Returns the claimed seat.
     pub fn seat(&self) -> Seat {
         self.seat
     }
 
-    /// The key as its holder is told it.
+    /// Returns the key as text, for its holder.
     pub fn reveal(&self) -> String {
         format!("s_{}.{}", self.seat.0, hex::encode(&self.mac))
     }
@@ -50,13 +50,14 @@ impl SessionKey {
 impl FromStr for SessionKey {
     type Err = SessionKeyError;
 
-    /// Reads a key. Each has one spelling: no sign or zeros before the seat, no capitals, nothing around it.
+    /// Parses a key. Each key has only one valid text: the seat has no sign and no leading zeros, and the text has no
+    /// capitals and no white space.
     fn from_str(text: &str) -> Result<Self, SessionKeyError> {
         let (seat, mac) = text.strip_prefix("s_").and_then(|rest| rest.split_once('.')).ok_or(SessionKeyError)?;
         let seat = Seat(seat.parse().map_err(|_| SessionKeyError)?);
         let mac = hex::decode(mac).ok_or(SessionKeyError)?;
         let key = SessionKey { seat, mac };
-        // What is read leniently above is written otherwise here.
+        // The parsing above is lenient. The comparison with the printed key rejects any other form.
         if key.reveal() == text { Ok(key) } else { Err(SessionKeyError) }
     }
 }
@@ -67,18 +68,19 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// What makes session keys, and nobody else can: the secret of one server.
+/// The secret from which one server computes its session keys and owner keys.
 #[derive(Clone)]
 pub struct ServerSecret(Hmac<Sha256>);
 
 impl ServerSecret {
-    /// Fewest bytes of a secret. Sixteen random bytes can't be guessed; shorter ones are words, mostly.
+    /// The minimum length of a secret, in bytes. Sixteen random bytes can't be guessed; shorter secrets are mostly
+    /// words.
     pub const MIN_BYTES: usize = 16;
 
-    /// The secret that these bytes are, as they stand: `AUTH_SECRET`, or the content of a file.
+    /// Creates the secret from these bytes unchanged: `AUTH_SECRET`, or the content of a file.
     ///
     /// # Errors
-    /// If they are fewer than [`ServerSecret::MIN_BYTES`].
+    /// If there are fewer bytes than [`ServerSecret::MIN_BYTES`].
     pub fn new(secret: &[u8]) -> Result<ServerSecret, SecretError> {
         if secret.len() < ServerSecret::MIN_BYTES {
             return Err(SecretError::TooShort { bytes: secret.len() });
@@ -86,36 +88,38 @@ impl ServerSecret {
         Ok(ServerSecret(Hmac::new_from_slice(secret).expect("HMAC takes keys of every length")))
     }
 
-    /// A new secret as text, for it to be kept, out of 32 random bytes: 64 hexadecimal digits.
+    /// Returns a new secret as text, made from 32 random bytes: 64 hexadecimal digits.
     pub fn text_from_random(bytes: [u8; 32]) -> String {
         hex::encode(&bytes)
     }
 
-    /// The key to a seat of a session.
+    /// Returns the key to a seat of a session.
     pub fn session_key(&self, session: SessionId, seat: Seat) -> SessionKey {
         let mac = self.over(&session_text(session, seat)).finalize().into_bytes().into();
         SessionKey { seat, mac }
     }
 
-    /// Whether this server gave out `key` for its seat of this session. Takes the same time whatever is wrong with it.
+    /// Returns true if this server issued `key` for the key's seat in this session. The comparison takes the same time
+    /// for every wrong key.
     pub fn issued(&self, key: &SessionKey, session: SessionId) -> bool {
         self.over(&session_text(session, key.seat)).verify_slice(&key.mac).is_ok()
     }
 
-    /// The key that its owner shows for something that this server keeps, such as `agent/ID`: `o_{64 hexadecimal digits}`. It can be
-    /// told again, and nothing that is stored opens anything.
+    /// Returns the owner's key for a thing on this server, such as `agent/ID`. The key has the form `o_{64 hexadecimal
+    /// digits}`. It is computed and never stored, so no stored data reveals it.
     pub fn owner_key(&self, thing: &str) -> String {
         let mac: [u8; 32] = self.over(&owner_text(thing)).finalize().into_bytes().into();
         format!("o_{}", hex::encode(&mac))
     }
 
-    /// Whether `key` is the one of this thing's owner. Takes the same time whatever is wrong with it.
+    /// Returns true if `key` is the owner's key for `thing`. The comparison takes the same time for every wrong key.
     pub fn owns(&self, key: &str, thing: &str) -> bool {
         let mac = key.strip_prefix("o_").and_then(hex::decode::<32>);
         mac.is_some_and(|mac| self.over(&owner_text(thing)).verify_slice(&mac).is_ok())
     }
 
-    /// What shows whether two servers have the same secret, and nothing else of it: 64 hexadecimal digits.
+    /// Returns a digest of the secret, as 64 hexadecimal digits. Servers with the same secret have the same digest, and
+    /// the digest reveals nothing else.
     pub fn fingerprint(&self) -> String {
         let mac: [u8; 32] = self.over("arena:v1:fingerprint").finalize().into_bytes().into();
         hex::encode(&mac)
@@ -126,7 +130,7 @@ impl ServerSecret {
     }
 }
 
-/// Two secrets are the same if they make the same keys.
+/// Secrets are equal if the same keys are computed from them.
 impl PartialEq for ServerSecret {
     fn eq(&self, other: &ServerSecret) -> bool {
         self.0.clone().finalize() == other.0.clone().finalize()
@@ -219,10 +223,7 @@ mod tests {
     #[test]
     fn a_short_secret_is_refused() {
         assert_eq!(ServerSecret::new(b"fifteen bytes .").unwrap_err(), SecretError::TooShort { bytes: 15 });
-        assert_eq!(
-            ServerSecret::new(b"").unwrap_err().to_string(),
-            "a secret needs at least 16 bytes, and this one has 0"
-        );
+        assert_eq!(ServerSecret::new(b"").unwrap_err().to_string(), "the secret has 0 bytes, but needs at least 16");
         assert!(ServerSecret::new(ServerSecret::text_from_random([7; 32]).as_bytes()).is_ok());
     }
 

@@ -1,50 +1,49 @@
-//! The texts that are signed. Both sides make them from the same values, so they are never sent.
+//! The texts that are signed. Signer and server build a text from the same values, so the text itself is never sent.
 
 use std::collections::BTreeMap;
 
 use arena_model::{InviteCode, Seat, SessionId, Timestamp, hex};
 use sha2::{Digest, Sha256};
 
-/// What the holder of a key signs to take a seat.
+/// Returns the text that a key's holder signs to join.
 pub(crate) fn join_text(invite: InviteCode, at: Timestamp) -> String {
     format!("arena:v1:join:{invite}:{}", at.0)
 }
 
-/// What the holder of a key signs to change its profile, whatever the change.
+/// Returns the text that a key's holder signs for any change of its profile.
 pub(crate) fn update_text(at: Timestamp) -> String {
     format!("arena:v1:user-update:{}", at.0)
 }
 
-/// What the holder of a key signs to make one change of its profile and no other.
+/// Returns the text that a key's holder signs for one change of its profile.
 pub(crate) fn bound_update_text(update: &ProfileUpdate<'_>, at: Timestamp) -> String {
     let digest = Sha256::digest(update.canonical_json());
     format!("arena:v1:user-update:{}:{}", at.0, hex::encode(&digest))
 }
 
-/// What a session key is computed over.
+/// Returns the text from which a session key is computed.
 pub(crate) fn session_text(session: SessionId, seat: Seat) -> String {
     format!("arena:v1:session:{session}:{}", seat.0)
 }
 
-/// What an owner's key is computed over. No session's text begins so.
+/// Returns the text from which an owner's key is computed. The text's prefix differs from that of a session's text.
 pub(crate) fn owner_text(thing: &str) -> String {
     format!("arena:v1:owner:{thing}")
 }
 
-/// A change of a profile, as far as a signature covers it.
+/// The signed part of a profile change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProfileUpdate<'u> {
-    /// The new name; `None` if the request leaves it as it is.
+    /// The new name; `None` if the request doesn't change it.
     pub username: Option<&'u str>,
-    /// The new model; `None` if the request leaves it as it is.
+    /// The new model; `None` if the request doesn't change it.
     pub model: Option<&'u str>,
 }
 
 impl ProfileUpdate<'_> {
-    /// The change as one JSON text, the same from whoever writes it: an object of those fields that the request has, in
-    /// the order of their names (`model`, `username`), without white space, in UTF-8. Texts are escaped as
-    /// `JSON.stringify` and serde_json both do: `\"`, `\\`, `\b`, `\f`, `\n`, `\r`, `\t`, other characters below U+0020
-    /// as `\u00` and two lower-case digits, and nothing else.
+    /// Returns the change as canonical JSON: an object of the changed fields in the order of their names (`model`,
+    /// `username`), without white space, in UTF-8. Texts are escaped as by `JSON.stringify` and serde_json: `\"`, `\\`,
+    /// `\b`, `\f`, `\n`, `\r`, `\t`, other characters below U+0020 as `\u00` and two lower-case digits, and no others.
     ///
     /// ```
     /// let update = arena_identity::ProfileUpdate { username: Some("Ada \"L\""), model: None };
@@ -67,7 +66,7 @@ mod tests {
         assert_eq!(ProfileUpdate { username, model }.canonical_json(), expected);
     }
 
-    // What Node 20 says: JSON.stringify of an object with its keys in this order.
+    // The output of Node 20: JSON.stringify of an object with its keys in this order.
     #[test]
     fn canonical_json_is_what_javascript_writes() {
         check(None, None, "{}");

@@ -1,10 +1,10 @@
-//! Addresses: which of them belong to the public network. Those of this machine and of private networks answer to whoever is inside,
-//! and a server that asks there for strangers would be their way in.
+//! The check that an IP address is public. A server that connects to private addresses for its users would
+//! give them access to its network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is one on the public network: not this machine's, nor of a private, local or reserved range. Sources: the IANA
-/// special-purpose address registries for IPv4 and IPv6.
+/// Returns true if an address is on the public internet. Addresses of this machine and of private, local or
+/// reserved ranges aren't public. Sources: the IANA special-purpose address registries for IPv4 and IPv6.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -21,9 +21,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Shared by customers of a provider.
+        // Carrier-grade NAT.
         || (a == 100 && b & 0b1100_0000 == 64)
-        // For protocols, once for relays of IPv6, for measurements.
+        // Protocol assignments, 6to4 relays and benchmarks.
         || (a, b, c) == (192, 0, 0)
         || (a, b, c) == (192, 88, 99)
         || (a == 198 && b & 0b1111_1110 == 18);
@@ -32,16 +32,16 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let parts = address.segments();
-    // What stands for an address of IPv4 is as public as that.
+    // An address that embeds an IPv4 address is as public as that address.
     let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     match parts {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             is_public_v4(v4(high, low))
         }
-        // Teredo, benchmarks and the like; and what is written down as an example.
+        // Not public: Teredo, benchmarks and documentation.
         [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
         [0x3fff, second, ..] => second >= 0x1000,
-        // All that has been given out as addresses of single machines, so far.
+        // The range of all unicast addresses assigned so far.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,4 +1,5 @@
-//! Agents: what a user names is found on the disk, and how to start it and speak to it is made out. Starting is `process`' and `http`'s.
+//! Agents as the user names them: the search for an agent's program or address, its manifest, and its
+//! command. The modules `process` and `http` start agents.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,50 +15,51 @@ use crate::reply::short_label;
 /// An agent that can be seated in matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// As the user named it: a path, an address, or a command line; behind a folder whose manifest leads elsewhere, the address.
-    /// `agent_path` in results.
+    /// The agent as the user named it: a path, an address, or a command line. If a folder's manifest names a
+    /// server, the server's address follows the path. Results contain this text as `agent_path`.
     pub path: String,
-    /// What to call it unless it says its name: that of the file, the folder, or in the manifest.
+    /// The default name: the name in the manifest, or that of the file or folder. The agent may send another
+    /// name.
     pub name: String,
-    /// Its version, if the manifest says it.
+    /// The version in the manifest, if any.
     pub version: Option<String>,
-    /// Where it looks for the state.
+    /// The keys under which the agent receives the state.
     pub dialect: Dialect,
-    /// How to reach it.
+    /// The connection to the agent.
     pub channel: Channel,
-    /// What its manifest asks for in vain: a sentence for whoever named it.
+    /// A note for the user about ignored keys of the agent's manifest.
     pub note: Option<String>,
 }
 
-/// How an agent is reached.
+/// The connection to an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
-    /// A process of ours, over its standard input and output.
+    /// A child process that reads messages from stdin and writes answers to stdout.
     Stdio(Command),
-    /// Somebody else's server: a POST for each message.
+    /// The address of an HTTP server that gets a POST request for each message.
     Http(String),
 }
 
-/// How an agent's process is started.
+/// The command of an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
     /// The program, as an absolute path.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<OsString>,
     /// The agent's own folder, which it may read.
     pub folder: PathBuf,
-    /// The files and folders that make up the agent, as far as the user named them: no opponent may see them.
+    /// The files and folders of the agent that the user named. Opponents can't see them.
     pub own: Vec<PathBuf>,
 }
 
-/// What a user named isn't an agent. A sentence for whoever typed it.
+/// The error for a text that names no usable agent, as shown to the user.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct AgentError(String);
 
-/// `manifest.json` beside an agent. Keys that aren't ours are somebody else's. It may stand beside several agents that are files, so
-/// it can neither name one of them nor say that it is elsewhere: that counts for folders only.
+/// The content of `manifest.json` in an agent's folder. Unknown keys are ignored. Several single-file agents
+/// may share a folder, so the manifest's name and channel apply only if the agent is the folder itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Manifest {
@@ -75,17 +77,18 @@ enum ChannelName {
     Http,
 }
 
-/// What a folder's agent is called, in the order in which it is looked for.
+/// The names of the file that starts a folder's agent, in the order of the search.
 const IN_FOLDER: [&str; 3] = ["agent", "agent.py", "agent.js"];
 
-/// What runs a file that can't be run by itself, by the end of its name.
+/// The interpreters of files that aren't executable, by suffix.
 const INTERPRETERS: [(&str, &str); 3] = [("py", "python3"), ("js", "node"), ("mjs", "node")];
 
 impl Agent {
-    /// The agent at a path or an address. `search` is the value of `PATH`, for the interpreters of scripts.
+    /// Finds the agent at a path or an address. `search` is the value of `PATH`, for the interpreters of
+    /// scripts.
     ///
     /// # Errors
-    /// When there is none, or it can't be run; says what to do about it.
+    /// If there is no agent or it can't be run. The message contains the remedy.
     pub fn find(text: &str, search: &str) -> Result<Agent, AgentError> {
         if text.starts_with("http://") || text.starts_with("https://") {
             return Ok(Agent {
@@ -135,11 +138,12 @@ impl Agent {
         })
     }
 
-    /// The agent that a command line starts: a program and its arguments. Arguments that name a file are made absolute, since agents
-    /// run in a folder of their own; the folder of the first is the agent's.
+    /// Returns the agent that a command line starts. `words` are a program and its arguments. Agents run in a
+    /// scratch folder, so arguments that name a file become absolute paths. The folder of the first such file
+    /// is the agent's folder.
     ///
     /// # Errors
-    /// When the program isn't there.
+    /// If the program doesn't exist.
     pub fn command(words: &[String], search: &str) -> Result<Agent, AgentError> {
         let Some((program, args)) = words.split_first() else {
             return Err(AgentError("a command line for an agent is empty".to_owned()));
@@ -177,7 +181,7 @@ impl Agent {
 }
 
 impl Manifest {
-    /// The manifest in a folder; that of nobody if there is none.
+    /// Reads the manifest in a folder, or returns an empty one if there is none.
     fn beside(folder: &Path) -> Result<Manifest, AgentError> {
         let path = folder.join("manifest.json");
         let text = match fs::read_to_string(&path) {
@@ -191,11 +195,12 @@ impl Manifest {
         Ok(Manifest { name: short(manifest.name), version: short(manifest.version), ..manifest })
     }
 
-    /// What this manifest in `folder` asks for in vain if the agent isn't the folder itself.
+    /// Returns a note on the ignored keys of this manifest, for an agent that is a file in `folder` and not
+    /// the folder itself.
     fn unheeded(&self, folder: &Path) -> Option<String> {
         (self.channel == Some(ChannelName::Http)).then(|| {
             format!(
-                "{} says that the channel is http: that counts only for the folder as an agent, not for a file in it",
+                "{} sets the channel to http, which applies only to the folder as an agent, not to a file in it",
                 folder.join("manifest.json").display()
             )
         })
@@ -203,7 +208,7 @@ impl Manifest {
 }
 
 impl Command {
-    /// The command as a process to start, held in like this.
+    /// Returns the specification of the command's process with these sandbox settings.
     pub(crate) fn spec(&self, expose: &[PathBuf], hidden: Vec<PathBuf>, sandbox: SandboxMode, limits: Limits) -> Spec {
         Spec {
             program: self.program.clone(),
@@ -217,14 +222,16 @@ impl Command {
         }
     }
 
-    /// How to start the agent at `path`, which the user called `text`.
+    /// Returns the command of the agent at `path`, which the user named `text`.
     fn of(text: &str, path: &Path, folder: &Path, is_folder: bool, search: &str) -> Result<Command, AgentError> {
         let file = match is_folder {
             false => path.to_owned(),
             true => {
                 let found = IN_FOLDER.iter().map(|name| folder.join(name)).find(|path| path.is_file());
                 found.ok_or_else(|| {
-                    AgentError(format!("the folder {text} holds no agent: no file `agent`, `agent.py` or `agent.js`"))
+                    AgentError(format!(
+                        "the folder {text} contains no agent: no file `agent`, `agent.py` or `agent.js`"
+                    ))
                 })?
             }
         };
@@ -241,12 +248,12 @@ impl Command {
                 })?;
                 Ok(Command { program, args: vec![file.into_os_string()], folder: folder.to_owned(), own })
             }
-            (false, None) => Err(AgentError(format!("{} isn't executable (chmod +x makes it so)", file.display()))),
+            (false, None) => Err(AgentError(format!("{} isn't executable (run chmod +x)", file.display()))),
         }
     }
 }
 
-/// The program of this name: a path, or a name to be looked for in `search`, the value of `PATH`.
+/// Finds a program by its path, or by its name in the folders of `search`, the value of `PATH`.
 pub fn which(program: &str, search: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -267,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with an agent of each sort.
+    /// Creates a folder with an agent of each kind.
     fn kit() -> tempfile::TempDir {
         let kit = tempfile::tempdir().unwrap();
         let put = |path: &str, text: &str, mode: u32| {
@@ -336,11 +343,11 @@ mod tests {
             ]],
         );
         check("far", expect![[r#"ROOT/far (http://127.0.0.1:9/x): far None Both Http("http://127.0.0.1:9/x")"#]]);
-        // A manifest speaks for its folder and not for the files in it.
+        // The manifest applies to its folder, not to the files in it.
         check(
             "far/bot",
             expect![[
-                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far", own: ["ROOT/far/bot"] }); note: ROOT/far/manifest.json says that the channel is http: that counts only for the folder as an agent, not for a file in it"#
+                r#"bot None Both Stdio(Command { program: "ROOT/far/bot", args: [], folder: "ROOT/far", own: ["ROOT/far/bot"] }); note: ROOT/far/manifest.json sets the channel to http, which applies only to the folder as an agent, not to a file in it"#
             ]],
         );
         check("http://127.0.0.1:9/", expect![[r#"127.0.0.1:9 None Both Http("http://127.0.0.1:9/")"#]]);
@@ -349,10 +356,10 @@ mod tests {
     #[test]
     fn what_is_no_agent_is_told_in_a_sentence() {
         check("absent", expect!["error: there is no agent at ROOT/absent"]);
-        check("notes.txt", expect!["error: ROOT/notes.txt isn't executable (chmod +x makes it so)"]);
+        check("notes.txt", expect!["error: ROOT/notes.txt isn't executable (run chmod +x)"]);
         check(
             "empty",
-            expect!["error: the folder ROOT/empty holds no agent: no file `agent`, `agent.py` or `agent.js`"],
+            expect!["error: the folder ROOT/empty contains no agent: no file `agent`, `agent.py` or `agent.js`"],
         );
         check(
             "wrong",

@@ -1,5 +1,5 @@
-//! Archives of agents: a folder is packed for another machine, and what came from one becomes files in a folder of its own, or a sentence
-//! that says why it doesn't. Nothing in an archive is believed: neither names nor sizes, nor that it ends.
+//! Archives of agents. [`pack`] creates an archive from a folder, and [`unpack`] extracts an upload into an
+//! empty folder. Uploads are untrusted: `unpack` checks names, sizes and the number of entries.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -14,70 +14,72 @@ use tar::{Builder, EntryType, Header};
 
 use crate::fingerprint::entries;
 
-/// Most entries of an archive, with the folders that it makes without naming them.
+/// Maximum number of entries in an archive. A folder counts even if it has no entry of its own and occurs
+/// only in paths.
 const MAX_ENTRIES: usize = 2_000;
 
-/// What a file or folder counts beside what is in it, in bytes: about what file systems take for one.
+/// The size added to each file or folder for the file system's overhead, in bytes.
 const ENTRY_BYTES: u64 = 4096;
 
-/// Most folders within each other.
+/// Maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
 /// Longest name of a file, in bytes.
 pub const MAX_NAME: usize = 128;
 
-/// What was sent is no agent's files. A sentence for whoever sent it.
+/// The reason that an upload can't be unpacked, as shown to the uploader.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// It is at fault.
+    /// The archive is invalid.
     #[error("{0}")]
     Refused(String),
-    /// It is larger than it may be, in bytes.
-    #[error("the agent is larger than {0} bytes when it is unpacked, with {ENTRY_BYTES} for each file and folder")]
+    /// The unpacked files exceed this limit, in bytes.
+    #[error("the agent is larger than {0} bytes unpacked, including {ENTRY_BYTES} for each file and folder")]
     TooLarge(u64),
-    /// We are.
+    /// The files can't be written to disk.
     #[error(transparent)]
     Write(io::Error),
 }
 
-/// What came of an upload.
+/// The result of an upload.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unpacked {
-    /// The file or folder that is the agent, below the folder it was unpacked to.
+    /// The path of the agent's file or folder, relative to the folder that the archive was unpacked into.
     pub agent: PathBuf,
-    /// How many files.
+    /// The number of files.
     pub files: usize,
-    /// Their sizes together, in bytes.
+    /// The total size of the files, in bytes.
     pub bytes: u64,
 }
 
-/// A folder can't be packed. A sentence for whoever named it.
+/// The reason that a folder can't be packed, as shown to its owner.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// It holds what no archive of an agent does.
+    /// The folder contains an entry that is neither a file nor a folder.
     #[error("{} is neither a file nor a folder", .0.display())]
     Kind(PathBuf),
-    /// It is larger than it may be, in bytes.
-    #[error("it has more than {0} bytes, with {ENTRY_BYTES} for each file and folder")]
+    /// The folder exceeds this limit, in bytes.
+    #[error("it has more than {0} bytes, including {ENTRY_BYTES} for each file and folder")]
     TooLarge(u64),
-    /// It has too many files and folders.
+    /// The folder has too many entries.
     #[error("it has more than {MAX_ENTRIES} files and folders")]
     Entries,
-    /// It can't be read.
+    /// An entry can't be read.
     #[error("{} can't be read: {source}", path.display())]
     Read {
-        /// What.
+        /// The entry.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// Packs what is in a folder as a tar.gz, without what is made by running or keeping an agent, and without the folder `except`. The same
-/// files make the same bytes: of a file counts its content and whether it can be run.
+/// Packs the contents of a folder as a tar.gz, without build and version control files and without the folder
+/// `except`. The bytes depend only on the names, contents and executable bits of the files.
 ///
 /// # Errors
-/// When it is larger than [`unpack`] takes with the same `max_bytes`, holds links or the like, or can't be read.
+/// If the folder is larger than [`unpack`] accepts with the same `max_bytes`, contains links or special
+/// files, or can't be read.
 pub fn pack(folder: &Path, except: &Path, max_bytes: u64) -> Result<Vec<u8>, PackError> {
     let except = except.canonicalize().ok();
     let mut packed = Packing {
@@ -93,13 +95,13 @@ pub fn pack(folder: &Path, except: &Path, max_bytes: u64) -> Result<Vec<u8>, Pac
     packed.archive.into_inner().and_then(GzEncoder::finish).map_err(read)
 }
 
-/// An archive that is being made.
+/// An archive that is being packed.
 struct Packing<'p> {
     archive: Builder<GzEncoder<Vec<u8>>>,
     root: &'p Path,
     except: Option<&'p Path>,
     entries: usize,
-    /// In bytes.
+    /// The remaining size limit, in bytes.
     left: u64,
     max_bytes: u64,
 }
@@ -129,7 +131,8 @@ impl Packing<'_> {
             } else if data.is_file() {
                 header.set_entry_type(EntryType::Regular);
                 let file = File::open(&path).map_err(read)?;
-                // One that grows meanwhile would break what follows; one that shrinks is found when it is unpacked.
+                // If the file grows while it is packed, the archive contains only the size in the header. If
+                // the file shrinks, [`unpack`] reports the archive as truncated.
                 self.archive.append_data(&mut header, name, file.take(size)).map_err(read)?;
             } else {
                 return Err(PackError::Kind(path));
@@ -143,15 +146,16 @@ fn refused(what: impl Into<String>) -> UnpackError {
     UnpackError::Refused(what.into())
 }
 
-/// Unpacks `body`, a tar.gz of files and folders, into the folder `into`, which is there and empty.
+/// Unpacks `body`, a tar.gz of files and folders, into the existing empty folder `into`.
 ///
 /// # Errors
-/// When it isn't one, leads elsewhere, or takes more than `max_bytes` on the disk. What was unpacked until then is left there.
+/// If `body` isn't such an archive, has paths that lead out of it, or needs more than `max_bytes` on disk.
+/// Files that were unpacked before the error stay in `into`.
 pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, UnpackError> {
-    // Heads and fillings come on top of what is in files, and so do long names. All that is read is bounded by this.
+    // The limit on all decompressed data, including headers, padding and long names.
     let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
     let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
-    let broken = |error: io::Error| refused(format!("this isn't a whole tar.gz: {error}"));
+    let broken = |error: io::Error| refused(format!("this isn't a complete tar.gz: {error}"));
     let mut tree = Tree { root: into, folders: HashSet::new(), entries: 0, left: max_bytes, max_bytes };
     let (mut files, mut bytes) = (0, 0);
     for entry in archive.entries().map_err(broken)? {
@@ -160,7 +164,7 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
         let name = String::from_utf8(entry.path_bytes().into_owned())
             .map_err(|_| refused("the archive has a name that isn't UTF-8"))?;
         let kind = entry.header().entry_type();
-        // `git archive` begins with one. It says nothing that matters here.
+        // `git archive` begins with a global header, which contains no file.
         if kind == EntryType::XGlobalHeader {
             continue;
         }
@@ -182,7 +186,10 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
                 })?;
             }
             kind => {
-                return Err(refused(format!("the archive has {} ({name}); it may have files and folders", a(kind))));
+                return Err(refused(format!(
+                    "the archive has {} ({name}); only files and folders are allowed",
+                    a(kind)
+                )));
             }
         }
     }
@@ -193,23 +200,23 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
     Ok(Unpacked { agent, files, bytes })
 }
 
-/// What has come of an archive so far, and how much more may.
+/// The progress of unpacking an archive, and the remaining quota.
 struct Tree<'u> {
     root: &'u Path,
-    /// Those that were made, below the root.
+    /// The folders created so far, relative to the root.
     folders: HashSet<PathBuf>,
     entries: usize,
-    /// In bytes.
+    /// The remaining size limit, in bytes.
     left: u64,
     max_bytes: u64,
 }
 
 impl Tree<'_> {
-    /// Counts one entry more.
+    /// Counts one more entry.
     fn count(&mut self) -> Result<(), UnpackError> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
-            let text = format!("the archive has more than {MAX_ENTRIES} entries, with the folders that they are in");
+            let text = format!("the archive has more than {MAX_ENTRIES} entries, including the folders in their paths");
             return Err(refused(text));
         }
         Ok(())
@@ -220,7 +227,8 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Makes a folder, and those that it is in, for the entry `name`. One that `is_entry` has been counted itself.
+    /// Creates a folder and its parents for the entry `name`. If `is_entry` is true, the caller has already
+    /// counted the folder itself.
     fn make_folder(&mut self, path: &Path, name: &str, is_entry: bool) -> Result<(), UnpackError> {
         let mut folder = PathBuf::new();
         for part in path.components() {
@@ -239,7 +247,7 @@ impl Tree<'_> {
     }
 }
 
-/// The path of an entry, which leads nowhere but down.
+/// Returns the path of the entry `name`. Rejects a path that leads out of the archive.
 fn inside(name: &str) -> Result<PathBuf, UnpackError> {
     let mut path = PathBuf::new();
     for component in Path::new(name).components() {
@@ -255,19 +263,21 @@ fn inside(name: &str) -> Result<PathBuf, UnpackError> {
         }
     }
     if path.components().count() > MAX_DEPTH || name.chars().any(char::is_control) {
-        return Err(refused(format!("the archive has more than {MAX_DEPTH} folders in each other, or strange names")));
+        return Err(refused(format!(
+            "the archive has more than {MAX_DEPTH} nested folders, or a name with control characters"
+        )));
     }
     Ok(path)
 }
 
-/// A file that wasn't there, as everybody may read it: agents run as other users.
+/// Creates a file that every user may read, because agents run as other users.
 ///
 /// # Errors
-/// When there is one, or it can't be made.
+/// If the file exists or can't be created.
 pub fn create(path: &Path, is_program: bool) -> io::Result<File> {
     let mode = if is_program { 0o755 } else { 0o644 };
     let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    // Whatever the umask says.
+    // The umask may have removed permissions.
     file.set_permissions(Permissions::from_mode(mode))?;
     Ok(file)
 }
@@ -281,7 +291,7 @@ fn in_the_way(name: &str, error: io::Error) -> UnpackError {
     }
 }
 
-/// Copies what an entry holds. Refuses one that ends too soon.
+/// Copies the content of an entry. Fails if the entry is truncated.
 fn copy(from: &mut impl Read, to: &mut File, size: u64) -> Result<(), UnpackError> {
     let mut buffer = [0; 16 * 1024];
     let mut copied = 0;
@@ -295,7 +305,8 @@ fn copy(from: &mut impl Read, to: &mut File, size: u64) -> Result<(), UnpackErro
     }
 }
 
-/// What is the agent of what was unpacked: `tar czf bot.tgz bot` packs a folder in a folder.
+/// Returns the agent's path in the unpacked folder. If the folder contains only one subfolder, as after `tar
+/// czf bot.tgz bot`, that is the agent; otherwise the folder itself is.
 fn root_of(folder: &Path) -> io::Result<PathBuf> {
     let mut entries = fs::read_dir(folder)?;
     let (first, second) = (entries.next().transpose()?, entries.next());
@@ -305,7 +316,7 @@ fn root_of(folder: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// What an entry is, if it is neither a file nor a folder.
+/// Returns the name of an entry's kind with its article, such as `a link`, for an error message.
 fn a(kind: EntryType) -> &'static str {
     match kind {
         EntryType::Symlink | EntryType::Link => "a link",
@@ -323,7 +334,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// An entry of any sort, with any name.
+    /// Adds an entry of any kind, with any name.
     fn add(tar: &mut Builder<GzEncoder<Vec<u8>>>, kind: EntryType, name: &str, mode: u32, content: &[u8]) {
         let mut header = Header::new_gnu();
         header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -345,7 +356,7 @@ mod tests {
         tar.into_inner().unwrap().finish().unwrap()
     }
 
-    /// What becomes of an upload, with the files that there are then.
+    /// Checks the result of unpacking an upload, with the list of its files.
     #[track_caller]
     fn check(body: &[u8], expected: Expect) {
         let root = tempfile::tempdir().unwrap();
@@ -360,7 +371,7 @@ mod tests {
             Err(error) => format!("{error}\n"),
         };
         expected.assert_eq(&told);
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "something is outside");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "a file was created outside of the folder");
     }
 
     fn list(root: &Path, folder: &Path, told: &mut String) {
@@ -429,20 +440,20 @@ mod tests {
             check(
                 &entry(kind, "x"),
                 expect![[r#"
-                the archive has a link (x); it may have files and folders
+                the archive has a link (x); only files and folders are allowed
             "#]],
             );
         }
         check(
             &entry(EntryType::Block, "x"),
             expect![[r#"
-            the archive has a device (x); it may have files and folders
+            the archive has a device (x); only files and folders are allowed
         "#]],
         );
         check(
             &entry(EntryType::Fifo, "x"),
             expect![[r#"
-            the archive has a pipe (x); it may have files and folders
+            the archive has a pipe (x); only files and folders are allowed
         "#]],
         );
         check(
@@ -470,10 +481,10 @@ mod tests {
         check(
             &packed(&[(FILE, "agent", 0o755, &[0; 95_905])]),
             expect![[r#"
-            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder
+            the agent is larger than 100000 bytes unpacked, including 4096 for each file and folder
         "#]],
         );
-        // Folders are something too, also those that no entry names.
+        // Folders count too, including parents without an entry.
         let nested = |count: usize, depth: usize| -> Vec<String> {
             (0..count).map(|number| format!("{number}/{}", "d/".repeat(depth - 1))).collect()
         };
@@ -491,14 +502,14 @@ mod tests {
         check(
             &folders(&nested(2, 15)),
             expect![[r#"
-            the agent is larger than 100000 bytes when it is unpacked, with 4096 for each file and folder
+            the agent is larger than 100000 bytes unpacked, including 4096 for each file and folder
         "#]],
         );
         let root = tempfile::tempdir().unwrap();
         let refusal = unpack(&folders(&nested(200, 11)), root.path(), 1 << 30).unwrap_err();
-        expect!["the archive has more than 2000 entries, with the folders that they are in"]
+        expect!["the archive has more than 2000 entries, including the folders in their paths"]
             .assert_eq(&refusal.to_string());
-        // A name that goes on and on.
+        // A very long name.
         let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
         let name = tar.into_inner().unwrap().finish().unwrap();
@@ -506,27 +517,27 @@ mod tests {
         check(
             &name,
             expect![[r#"
-            this isn't a whole tar.gz: unexpected EOF during skip
+            this isn't a complete tar.gz: unexpected EOF during skip
         "#]],
         );
         let many: Vec<_> = (0..2001).map(|_| (EntryType::Directory, "a/", 0o755, &b""[..])).collect();
         check(
             &packed(&many),
             expect![[r#"
-                the archive has more than 2000 entries, with the folders that they are in
+                the archive has more than 2000 entries, including the folders in their paths
             "#]],
         );
         let whole = packed(&[(FILE, "agent", 0o755, &[7; 5_000])]);
         check(
             &whole[..whole.len() / 2],
             expect![[r#"
-                this isn't a whole tar.gz: incomplete deflate stream
+                this isn't a complete tar.gz: incomplete deflate stream
             "#]],
         );
         check(
             &[0x1f, 0x8b, 0, 0],
             expect![[r#"
-            this isn't a whole tar.gz: unexpected end of file
+            this isn't a complete tar.gz: unexpected end of file
         "#]],
         );
     }

@@ -1,49 +1,50 @@
-//! Bodies: what runs an agent, as the match loop sees it. A process of ours, somebody's server, or a thread of a test.
+//! The [`Body`] of an agent: the process, HTTP server or test thread that runs it.
 
 use std::time::Duration;
 
 use crate::spent::Spent;
 
-/// What runs an agent.
+/// The program that runs an agent.
 pub trait Body: Send {
-    /// How it ended, if it does so within this time.
+    /// Waits up to `patience` for the end of the program. Returns `None` if it still runs.
     fn ended(&mut self, patience: Duration) -> Option<End>;
 
-    /// What it has had of the processor, and for how long it stood ready without. Nothing where that can't be known.
+    /// Returns the CPU accounting of the program, or zero if it can't be measured.
     fn spent(&self) -> Spent {
         Spent::default()
     }
 
-    /// Whether it logs beyond all bounds.
+    /// Returns true if the program's stderr output has exceeded its limit.
     fn is_flooding(&self) -> bool;
 
-    /// Ends it and all that it started, at once, and waits until nothing of that is left; what it logged is kept.
+    /// Kills the program and all its descendants, and waits for their end. [`Body::finish`] still returns the
+    /// log.
     fn kill(&mut self);
 
-    /// Waits this long for it to go, ends what is left, and gives what it logged.
+    /// Waits up to `grace` for the end of the program, then kills it and its descendants. Returns the log.
     fn finish(&mut self, grace: Duration) -> Log;
 }
 
-/// How an agent's process ended.
+/// The end of an agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
-    /// In a sentence: `exited with code 1`.
+    /// A description of the end, such as `exited with code 1`.
     pub sentence: String,
-    /// It was ended for what memory it took, or ran out of what it may take.
+    /// True if the process reached its memory limit.
     pub is_out_of_memory: bool,
-    /// The code with which it exited, if it did so by itself.
+    /// The exit code, if the process exited by itself.
     pub code: Option<i32>,
-    /// How many processes it left behind, which were ended with it.
+    /// The number of child processes that still ran after the end and had to be killed.
     pub left_behind: u32,
 }
 
-/// What an agent wrote to stderr: the beginning and the end of it.
+/// The log of an agent: the start and the end of its stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
-    /// The beginning.
+    /// The start of the stderr output.
     pub head: Vec<u8>,
-    /// How many bytes between the two weren't kept.
+    /// The number of discarded bytes between `head` and `tail`.
     pub left_out: u64,
-    /// The end of what came after the beginning.
+    /// The end of the stderr output. Empty if `head` contains all of it.
     pub tail: Vec<u8>,
 }

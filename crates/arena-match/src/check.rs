@@ -1,5 +1,5 @@
-//! Checks: an agent is started alone and spoken to as in a match, but to find out what it gets wrong, and to say it so that its author
-//! can mend it. Sessions, links, seats and messages are those of matches.
+//! The check of an agent. It starts the agent alone and sends it messages as in a match. The findings name
+//! the agent's errors and their remedies. A check uses the links, seats and messages of matches.
 
 mod finding;
 mod partner;
@@ -22,62 +22,62 @@ use crate::play::MatchError;
 
 pub use finding::{Finding, Severity};
 
-/// For how many states a game is played.
+/// The number of states in a trial of a game.
 const STEPS: u64 = 30;
 
-/// For how many states everything else is tried.
+/// The number of states in a trial of unusual messages or of the agent's dialect.
 const FEW_STEPS: u64 = 3;
 
-/// What is to be checked.
+/// The plan of a check.
 #[derive(Clone, Copy)]
 pub struct CheckPlan<'a> {
     /// The agent.
     pub agent: &'a Agent,
-    /// The games that it is tried in. One alone it has to play; of several, it has to play one.
+    /// The games to check. If there are several, the agent must play at least one of them.
     pub games: &'a [&'static GameType],
-    /// All that is random comes of this.
+    /// The random seed.
     pub seed: &'a Seed,
-    /// What holds its process in.
+    /// The sandbox of the agent's process.
     pub confinement: &'a Confinement,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Checked {
-    /// As the user named it.
+    /// The agent, as the user named it.
     pub agent: String,
-    /// What it calls itself.
+    /// The name that the agent sent, or else its default name.
     pub name: String,
-    /// Its version, if it has one.
+    /// The agent's version, if it has one.
     pub version: Option<String>,
-    /// Whether nothing is wrong that costs matches.
+    /// True if no finding costs matches.
     pub is_fine: bool,
-    /// What is wrong, and what could be better; the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
-    /// What was tried and is as it should be, a sentence each.
+    /// The descriptions of successful trials, one sentence each.
     pub fine: Vec<String>,
-    /// How it went in each game, by name.
+    /// The results in each game, by name.
     pub games: BTreeMap<&'static str, GameCheck>,
 }
 
-/// How an agent does in a game.
+/// The result of a check in one game.
 #[derive(Debug, Serialize)]
 pub struct GameCheck {
-    /// It answers as it should, and the game takes actions of it.
+    /// True if the agent answers correctly and the game accepts actions of it.
     pub plays: bool,
-    /// How many states it was sent.
+    /// The number of states sent.
     pub steps: u64,
-    /// How many of these it answered as it should.
+    /// The number of correct answers.
     pub answered: u64,
-    /// How many of its actions the game took.
+    /// The number of accepted actions.
     pub taken: u64,
-    /// How many it didn't.
+    /// The number of rejected actions.
     pub rejected: u64,
     /// The longest wait for an answer, in milliseconds.
     pub longest_step_ms: f64,
-    /// How long a step may take, in milliseconds.
+    /// The limit of a step, in milliseconds.
     pub step_limit_ms: u64,
-    /// What was found in this game.
+    /// The findings in this game.
     pub findings: Vec<Finding>,
 }
 
@@ -87,10 +87,10 @@ impl GameCheck {
     }
 }
 
-/// Checks an agent. This takes as long as its answers, and a few seconds where it gives none.
+/// Checks an agent. The duration depends on the agent; for a silent agent it is a few seconds.
 ///
 /// # Errors
-/// See [`MatchError`]. What the agent does is never an error.
+/// See [`MatchError`]. An agent's behavior is never an error.
 pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<Checked, MatchError> {
     let mut check = Check {
         plan,
@@ -119,11 +119,11 @@ struct Check<'a> {
     checked: Checked,
 }
 
-/// What one run in a game brought.
+/// The result of one run in a game.
 struct Run {
     tried: Tried,
     findings: Vec<Finding>,
-    /// How it ended, if well.
+    /// The description of the agent's end, if it ended correctly.
     end: Option<String>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Check<'a> {
             ends.insert(game.name, run.end);
             self.checked.games.insert(game.name, judge(game, run.tried, run.findings));
         }
-        // The game that it plays best is the one that its author had in mind.
+        // The agent was presumably written for the game that it plays best.
         let games = &self.checked.games;
         let Some(best) = (self.plan.games.iter().copied())
             .max_by_key(|game| games.get(game.name).map(|found| (!found.is_wrong(), found.taken, found.answered)))
@@ -148,14 +148,14 @@ impl<'a> Check<'a> {
         if has_answered {
             self.try_odd_messages(best)?;
         }
-        // Who answers nothing may look for the state where its manifest doesn't say.
+        // An agent without valid answers may expect the state under another key of the message.
         if has_answered || self.plan.agent.dialect != Dialect::Both {
             self.try_dialects(best)?;
         }
         Ok(())
     }
 
-    /// Tells what was found in the games, where it plays `best` better than the others.
+    /// Adds the findings in the games. `best` is the game that the agent plays best.
     fn tell_of(&mut self, best: &'static GameType, end: Option<String>) {
         let is_choice = self.plan.games.len() > 1;
         let Checked { findings, fine, games, .. } = &mut self.checked;
@@ -176,8 +176,8 @@ impl<'a> Check<'a> {
         fine.extend(end);
         if games.values().all(|found| found.taken == 0) && !games[best.name].is_wrong() {
             let what = match is_choice {
-                true => "answers as it should, but does nothing in any of the games".to_owned(),
-                false => format!("answers as it should, but does nothing in {} steps", games[best.name].steps),
+                true => "answers correctly, but does nothing in any of the games".to_owned(),
+                false => format!("answers correctly, but does nothing in {} steps", games[best.name].steps),
             };
             findings.push(Finding::advice(
                 what,
@@ -186,7 +186,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// States with a key that nobody knows, and with a ping; then the end of the input without a word.
+    /// Tries states with an unknown key and with a ping, then the end of the input without `stop`.
     fn try_odd_messages(&mut self, game: &'static GameType) -> Result<(), MatchError> {
         let trial = Trial { game, steps: FEW_STEPS, is_odd: true, is_patient: true };
         let Some(run) = self.run(trial, self.plan.agent.dialect, false, false)? else { return Ok(()) };
@@ -200,7 +200,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether it finds the state in each place where it may be.
+    /// Tests the agent with each dialect: the state under `world_state`, and at the top level.
     fn try_dialects(&mut self, game: &'static GameType) -> Result<(), MatchError> {
         let acts = self.checked.games[game.name].taken > 0;
         let mut understands = |dialect: Dialect| -> Result<bool, MatchError> {
@@ -218,8 +218,8 @@ impl<'a> Check<'a> {
         let better = if spec { "spec" } else { "flat" };
         let finding = match self.plan.agent.dialect {
             Dialect::Both => Finding::advice(
-                format!("is sent each state twice, and {place}"),
-                format!("{{\"dialect\": \"{better}\"}} in a manifest.json beside it halves its messages"),
+                format!("receives each state twice, and {place}"),
+                format!("{{\"dialect\": \"{better}\"}} in its manifest.json halves its messages"),
             ),
             Dialect::Spec if !spec => Finding::wrong(
                 format!("{place}, but its manifest asks for it under `world_state`"),
@@ -238,7 +238,8 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Starts the agent, and plays a trial with it. `None`: there is nothing more to try, and the findings say why.
+    /// Starts the agent and plays a trial with it. Returns `None` if no further trial is possible; the
+    /// findings contain the reason.
     fn run(
         &mut self,
         trial: Trial,
@@ -247,7 +248,7 @@ impl<'a> Check<'a> {
         is_told: bool,
     ) -> Result<Option<Run>, MatchError> {
         let mut board = Board::new(trial.game, self.plan.seed)?;
-        let mut session = match Session::start(self.start, board.ids[0].clone(), dialect, trial.game.limits) {
+        let mut session = match Session::start(self.start, board.play.agents()[0].clone(), dialect, trial.game.limits) {
             Ok(session) => session,
             Err(NotStarted::System(error)) => return Err(error),
             Err(NotStarted::Agent(finding)) => {
@@ -255,7 +256,7 @@ impl<'a> Check<'a> {
                 return Ok(None);
             }
         };
-        session.seat.meet(board.ids.iter().map(arena_model::AgentId::as_str));
+        session.seat.meet(board.play.agents().iter().map(arena_model::AgentId::as_str));
         let took = session.shake_hands(&board.config())?;
         let shaken = std::mem::take(&mut session.findings).finish(None);
         if is_first || took.is_none() {
@@ -273,7 +274,7 @@ impl<'a> Check<'a> {
         Ok(Some(Run { tried, findings, end }))
     }
 
-    /// Adds findings that weren't there before.
+    /// Adds findings that aren't known yet.
     fn add_new(&mut self, findings: Vec<Finding>) {
         for finding in findings {
             if !self.checked.findings.iter().any(|known| known.what == finding.what) {
@@ -283,7 +284,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// How a run of a game went, with what follows from its times and counts.
+/// Evaluates the times and counts of a run.
 fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> GameCheck {
     let (limit, longest) = (Duration::from_millis(game.limits.step_ms), tried.longest);
     let times = format!(
@@ -300,7 +301,7 @@ fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> G
         Some(Finding::wrong(format!("is too slow: {times}"), advice))
     } else if tried.overtime > 0 {
         let advice = format!("time beyond the limit is drawn from a bank of {bank_ms} ms for the whole match");
-        Some(Finding::advice(format!("takes too long now and then: {times}"), advice))
+        Some(Finding::advice(format!("sometimes takes too long: {times}"), advice))
     } else if longest * 2 > limit {
         Some(Finding::advice(format!("is close to the limit: {times}"), "a busy machine is slower than yours"))
     } else {

@@ -1,4 +1,5 @@
-//! Contests: a match from its plan to its result, with agents that are found, started and seated here.
+//! Matches from their plan to their result. This module starts the agents, runs the match loop and returns
+//! the result with the logs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,162 +7,132 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use arena_model::agent_ids;
-use arena_model::{AgentId, GameType, MatchResult, SeatResult, Seed, Setup, TimeLimits, Verdict};
+use arena_model::{AgentId, GameType, MatchResult, Seed, Setup, TimeLimits, Verdict};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Map, Value, json};
 
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
+use crate::conversation::Player;
 use crate::http;
 use crate::link::Link;
-use crate::play::{MatchError, Played, Player, Table, Watch};
+use crate::play::{MatchError, Table, Watch, in_ms};
 use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
-use crate::report::SeatedAgent;
-use crate::seat::{Fault, Seat};
+use crate::seat::Fault;
 use crate::spent::Spent;
 use crate::stderr::Stderr;
 
-/// How long an agent's stderr is read on after its end.
+/// The time limit for reading the rest of an agent's stderr after its end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// What is to be played, by whom, and how.
+/// The plan of a match.
 #[derive(Clone)]
-pub struct Plan<'a> {
+pub struct MatchPlan<'a> {
     /// The game.
     pub game: &'static GameType,
-    /// Keys of its config that shall differ from the usual.
+    /// The keys of the game's config that differ from the defaults.
     pub options: &'a Map<String, Value>,
-    /// All that is random comes of this.
+    /// The random seed.
     pub seed: Seed,
-    /// How long agents may take.
+    /// The time limits.
     pub limits: TimeLimits,
     /// The agents, in the order of their seats.
     pub agents: Vec<&'a Agent>,
-    /// What holds their processes in.
+    /// The sandbox of the agents' processes.
     pub confinement: &'a Confinement,
 }
 
-/// What holds the processes of agents in.
+/// The sandbox of agents' processes.
 #[derive(Debug, Clone)]
 pub struct Confinement {
-    /// The program that starts them.
+    /// The launcher that starts the processes.
     pub launcher: Launcher,
-    /// Sandbox mode.
+    /// The sandbox mode.
     pub mode: SandboxMode,
-    /// Resource limits of each process.
+    /// The resource limits of each process.
     pub limits: Limits,
-    /// Further paths that agents may read.
+    /// Additional paths that agents may read.
     pub expose: Vec<PathBuf>,
-    /// Places that are hidden from them, wherever else they may read: those of the arena, see [`crate::private`].
+    /// Paths of the arena that are hidden from all agents. See [`crate::private`].
     pub private: Vec<PathBuf>,
-    /// Whether agents that are servers are asked at public addresses only, so that nobody reaches into a private network by naming
-    /// them.
+    /// True if HTTP agents must have public addresses, so that users can't make the arena connect to a
+    /// private network.
     pub public_only: bool,
 }
 
-/// What a match leaves behind.
+/// An agent in a match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeatedAgent {
+    /// The agent's id in this match.
+    pub id: AgentId,
+    /// The name that the agent sent, or else the name of its file.
+    pub name: String,
+    /// The version, if the agent has one.
+    pub version: Option<String>,
+}
+
+/// The result of a match and the logs of its agents.
 #[derive(Debug)]
-pub struct Contest {
+pub struct PlayedMatch {
     /// The result.
     pub result: MatchResult<SeatedAgent>,
-    /// The limits that were in force for the agents' processes, as they reported them when they started.
+    /// The sandbox and limits in force, as reported by the launcher at the agents' start.
     pub sandbox: Value,
-    /// For the owner of each agent, by seat.
+    /// The logs for the agents' owners, by seat.
     pub logs: Vec<OwnerLog>,
 }
 
-/// What the owner of an agent should know of its match.
+/// The log of a match for the owner of an agent.
 #[derive(Debug)]
 pub struct OwnerLog {
-    /// What the agent wrote to stderr.
+    /// The agent's stderr.
     pub stderr: Log,
-    /// What it got wrong in the protocol, in order.
+    /// The agent's faults in the protocol, in order.
     pub faults: Vec<Fault>,
-    /// Why it was disqualified, if it was.
+    /// The verdict and its detail, if the agent was disqualified.
     pub verdict: Option<(Verdict, String)>,
 }
 
-/// Plays a match, on the calling thread. Whatever comes of it, no process of an agent is left when this returns.
+/// Plays a match on the calling thread. All processes of the agents have ended when this returns.
 ///
 /// # Errors
-/// See [`MatchError`]. What agents do is never an error.
-pub fn hold(
-    plan: &Plan<'_>,
+/// See [`MatchError`]. An agent's behavior is never an error.
+pub fn play_match(
+    plan: &MatchPlan<'_>,
     replay: Option<&mut (dyn Write + Send)>,
     watch: Option<&mut dyn Watch>,
     called_off: &AtomicBool,
-) -> Result<Contest, MatchError> {
+) -> Result<PlayedMatch, MatchError> {
     let began = Instant::now();
     let ids = agent_ids(&plan.seed, plan.agents.len());
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
     let table = Table::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
-    let played = table.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
-    Ok(Contest { result: result(plan, &played, began.elapsed()), sandbox, logs: owner_logs(played) })
+    let mut contest = table.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
+    contest.result.took_ms = in_ms(began.elapsed());
+    Ok(PlayedMatch { sandbox, ..contest })
 }
 
-fn result(plan: &Plan<'_>, played: &Played, took: Duration) -> MatchResult<SeatedAgent> {
-    let ms = |duration: Duration| (duration.as_secs_f64() * 1e6).round() / 1e3;
-    let seats = played.seats.iter().enumerate().map(|(number, seat)| SeatResult {
-        agent: SeatedAgent { id: seat.id.clone(), name: seat.name.clone(), version: seat.version.clone() },
-        rank: played.ranks[number],
-        score: played.scores[number],
-        challenge_score: played.challenge_scores.as_ref().and_then(|scores| scores[number]),
-        verdict: seat.out.as_ref().map(|out| out.verdict),
-        detail: seat.out.as_ref().map(|out| out.detail.clone()),
-        faults: seat.faults,
-        waited_ms: ms(seat.used),
-        longest_step_ms: ms(seat.longest),
-    });
-    MatchResult {
-        seats: seats.collect(),
-        outcome: played.outcome.clone(),
-        seed: plan.seed.clone(),
-        epochs: played.epochs,
-        moves: Some(played.moves.clone()),
-        took_ms: ms(took),
-    }
-}
-
-fn owner_logs(played: Played) -> Vec<OwnerLog> {
-    let Played { seats, logs, faults, .. } = played;
-    let log = |(seat, stderr): (Seat, Log)| OwnerLog {
-        stderr,
-        faults: faults.iter().filter(|fault| fault.seat == seat.number).cloned().collect(),
-        verdict: seat.out.map(|out| (out.verdict, out.detail)),
-    };
-    seats.into_iter().zip(logs).map(log).collect()
-}
-
-/// Starts all agents at once and seats them; tells what is in force. An agent that doesn't start is seated and out.
-fn seat_all(plan: &Plan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
+/// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified.
+/// Returns the players, and the sandbox and limits in force.
+fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
     let started: Vec<Result<Started, StartError>> =
         (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan))).collect();
     let mut sandbox = Value::Null;
     let mut players = Vec::new();
     for (number, (started, agent)) in started.into_iter().zip(&plan.agents).enumerate() {
-        let (name, version) = (agent.name.clone(), agent.version.clone());
-        let mut seat = Seat::new(number, ids[number].clone(), name, version, agent.dialect, plan.limits);
-        let body = started.and_then(|started| started.settle(&mut sandbox));
-        let (link, body): (Link, Box<dyn Body>) = match body {
-            Ok(parts) => parts,
-            Err(error) if error.is_of_the_agent() => {
-                seat.disqualify(Verdict::StartupFail, error.to_string());
-                absent()?
-            }
-            Err(error) => return Err(MatchError::Start(error)),
-        };
-        players.push(Player { seat, link, body });
+        let started = started.and_then(|started| started.settle(&mut sandbox));
+        players.push(Player::new(agent, number, ids[number].clone(), plan.limits, started)?);
     }
     Ok((players, sandbox))
 }
 
-/// Starts one agent, and waits until it runs.
+/// Starts one agent and waits until the agent runs.
 ///
 /// # Errors
-/// Why it doesn't; [`StartError::is_of_the_agent`] tells whose fault it is.
+/// The reason of the failure; see [`StartError::is_of_the_agent`].
 pub(crate) fn start_one(
     agent: &Agent,
     confinement: &Confinement,
@@ -170,14 +141,14 @@ pub(crate) fn start_one(
     start(agent, confinement, limits, Vec::new())?.settle(&mut Value::Null)
 }
 
-/// An agent that was told to start.
+/// An agent that is starting.
 enum Started {
     Process(Box<Process>),
     Server(Link, http::Server),
 }
 
-/// What belongs to the other agents of a match and not to this one as well.
-fn others(agent: &Agent, plan: &Plan<'_>) -> Vec<PathBuf> {
+/// Returns the folders of the other agents of a match that aren't this agent's too.
+fn others(agent: &Agent, plan: &MatchPlan<'_>) -> Vec<PathBuf> {
     let own = |agent: &Agent| match &agent.channel {
         Channel::Stdio(command) => command.own.clone(),
         Channel::Http(_) => Vec::new(),
@@ -199,7 +170,8 @@ fn start(
             process::start(&confinement.launcher, &spec).map(|process| Started::Process(Box::new(process)))
         }
         Channel::Http(url) => {
-            // The match's own deadlines are shorter; this one is for posts that nobody waits for any more.
+            // The deadlines of the match are shorter. This timeout ends requests for which the match no
+            // longer waits.
             let patience = Duration::from_millis(limits.step_ms + limits.bank_ms) + Duration::from_secs(10);
             let (link, server) = http::connect(url, patience, confinement.public_only)
                 .map_err(|error| StartError::Spec { reason: error.to_string() })?;
@@ -209,7 +181,7 @@ fn start(
 }
 
 impl Started {
-    /// Waits until the agent runs. Notes what is in force, unless another agent's has been noted.
+    /// Waits until the agent runs. Stores the limits in force in `sandbox` if `sandbox` is null.
     fn settle(self, sandbox: &mut Value) -> Result<(Link, Box<dyn Body>), StartError> {
         match self {
             Started::Process(process) => {
@@ -226,7 +198,7 @@ impl Started {
     }
 }
 
-/// An agent that is a process of ours.
+/// The body of an agent that is a child process.
 struct Bot {
     process: Option<Process>,
     stderr: Stderr,
@@ -249,21 +221,22 @@ impl Bot {
         };
         let (mut sentence, is_killed) = match ended.how {
             How::Exited(code) => (format!("exited with code {code}"), false),
-            How::Signalled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
-            How::Killed(KillReason::Memory) => ("took more memory than it may".to_owned(), true),
-            How::Killed(KillReason::Processes) => ("had more processes than it may".to_owned(), false),
+            How::Signaled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
+            How::Killed(KillReason::Memory) => ("exceeded the memory limit".to_owned(), true),
+            How::Killed(KillReason::Processes) => ("exceeded the process limit".to_owned(), false),
             How::Killed(KillReason::Asked) => ("was stopped".to_owned(), false),
             How::NotStarted => ("didn't start".to_owned(), false),
-            How::Unknown => ("ended, and nobody can tell how".to_owned(), false),
+            How::Unknown => ("ended for an unknown reason".to_owned(), false),
         };
-        // An agent that asks for more than it may gets none, and ends of that by itself: by a signal, or with a last word.
+        // If an allocation exceeds the limit, the agent usually ends by itself: by a signal, or with a
+        // message on stderr.
         let is_much = self.limits_memory.is_some_and(|limit| ended.max_rss_bytes >= limit / 10 * 8);
-        let is_crash = matches!(ended.how, How::Signalled(_));
+        let is_crash = matches!(ended.how, How::Signaled(_));
         let ran_out = !is_killed && code != Some(0) && (is_much && is_crash || self.stderr.tells_of_memory());
         if is_much && !is_killed {
             let mib = |bytes: u64| bytes >> 20;
             let limit = mib(self.limits_memory.unwrap_or(0));
-            sentence += &format!(", and had taken {} of {limit} MiB of memory", mib(ended.max_rss_bytes));
+            sentence += &format!(", after using {} of {limit} MiB of memory", mib(ended.max_rss_bytes));
         } else if ran_out {
             sentence += " when it ran out of memory";
         }
@@ -272,7 +245,7 @@ impl Bot {
     }
 }
 
-/// The signals by which programs usually end.
+/// Returns the name of a signal that usually ends programs.
 fn name_of(signal: i32) -> &'static str {
     match signal {
         4 => " (SIGILL)",
@@ -291,7 +264,7 @@ fn name_of(signal: i32) -> &'static str {
 impl Body for Bot {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         let ended = self.process.as_mut()?.ended(patience)?.clone();
-        // Its last words may still be on the way.
+        // The last bytes of stderr may arrive after the report of the agent's end.
         self.stderr.wait(LAST_WORDS);
         Some(self.end(&ended))
     }
@@ -318,12 +291,12 @@ impl Body for Bot {
     }
 }
 
-/// What stands for an agent that didn't start.
+/// Returns a link and a body for an agent that didn't start.
 pub(crate) fn absent() -> Result<(Link, Box<dyn Body>), MatchError> {
     Ok((Link::dead().map_err(MatchError::System)?, Box::new(Absent)))
 }
 
-/// Nobody: the body of an agent that didn't start.
+/// The body of an agent that didn't start.
 struct Absent;
 
 impl Body for Absent {
@@ -343,7 +316,7 @@ impl Body for Absent {
 }
 
 impl Link {
-    /// A link to nobody.
+    /// Creates a link whose pipes lead to no agent.
     fn dead() -> Result<Link, rustix::io::Errno> {
         let (_, input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (output, _) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -352,7 +325,7 @@ impl Link {
 }
 
 impl StartError {
-    /// Whether it is the agent that is wrong, rather than the system it should run on.
+    /// Returns true if the agent is at fault, rather than the system.
     pub(crate) fn is_of_the_agent(&self) -> bool {
         match self {
             StartError::NotFound { .. }

@@ -1,4 +1,4 @@
-//! Fingerprints: whether the files of an agent are those that they were.
+//! Fingerprints of an agent's files, which detect changes.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// Folders in which programs put what they can make again.
+/// Folders with generated files and version control data.
 const MADE: [&str; 2] = ["__pycache__", ".git"];
 
-/// The SHA-256 of files and folders, in hex: of their names, whether they can be run, and their content. Leaves out the folder
-/// `except`, and what is made by running or keeping an agent.
+/// Returns the SHA-256 of files and folders, in hex. It covers names, executable bits and content. The hash
+/// excludes the folder `except`, generated files and version control data.
 pub fn of(paths: &[PathBuf], except: &Path) -> Result<String, (PathBuf, io::Error)> {
     let except = except.canonicalize().ok();
     let mut hash = Sha256::new();
@@ -24,8 +24,9 @@ pub fn of(paths: &[PathBuf], except: &Path) -> Result<String, (PathBuf, io::Erro
     Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A number that is another one once files and folders have been written to, replaced or moved; it may be another one although their
-/// content is the same. Nothing is read but directories, so it can be asked for before and after each match.
+/// Returns a number that changes when files or folders are written, replaced or moved. It may also change
+/// without a change of their content. Only directories and metadata are read, so it can be called before and
+/// after each match.
 pub fn stamp(paths: &[PathBuf], except: &Path) -> Result<u64, (PathBuf, io::Error)> {
     let except = except.canonicalize().ok();
     let mut hash = DefaultHasher::new();
@@ -39,18 +40,18 @@ fn add_stamp(path: &Path, except: Option<&Path>, hash: &mut DefaultHasher) -> Re
     let data = fs::symlink_metadata(path).map_err(|error| (path.to_owned(), error))?;
     path.hash(hash);
     if data.is_dir() {
-        // Of the folder itself nothing counts: its time changes with everything that is left out.
+        // The folder itself doesn't count: its time also changes with the entries that are left out.
         for entry in entries(path, except)? {
             add_stamp(&entry, except, hash)?;
         }
     } else {
-        // The time of change moves with content and permissions, and nobody can set it back.
+        // The ctime changes with content and permissions, and no program can set it.
         (data.ino(), data.len(), data.ctime(), data.ctime_nsec()).hash(hash);
     }
     Ok(())
 }
 
-/// What is in a folder and counts, in order.
+/// Returns the relevant entries of a folder, in order.
 pub fn entries(folder: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, (PathBuf, io::Error)> {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| (folder.to_owned(), error))?;
@@ -63,10 +64,10 @@ pub fn entries(folder: &Path, except: Option<&Path>) -> Result<Vec<PathBuf>, (Pa
     Ok(entries)
 }
 
-/// Adds what is at `path`, under the name that it has for the agent.
+/// Adds the file or folder at `path`, under its name relative to the agent.
 fn add(path: &Path, name: &OsStr, except: Option<&Path>, hash: &mut Sha256) -> Result<(), (PathBuf, io::Error)> {
     let wrong = |error: io::Error| (path.to_owned(), error);
-    // A text of any length can't be taken for what follows it.
+    // Each text is preceded by its length, so that different lists of texts have different hashes.
     let text = |hash: &mut Sha256, kind: &str, text: &[u8]| {
         hash.update(kind);
         hash.update((text.len() as u64).to_be_bytes());
@@ -97,7 +98,7 @@ fn add(path: &Path, name: &OsStr, except: Option<&Path>, hash: &mut Sha256) -> R
     Ok(())
 }
 
-/// A hash that can be written to.
+/// A writer into a hash.
 struct Writer<'a>(&'a mut Sha256);
 
 impl io::Write for Writer<'_> {
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(stamp(), first_stamp);
         put("agent.py", "one");
         assert_eq!(told(), first);
-        assert_ne!(stamp(), first_stamp, "written to, though with the same");
+        assert_ne!(stamp(), first_stamp, "a write of the same content");
         let mut others = vec![(first, first_stamp)];
         let mut differs = |what: &str| {
             let now = (told(), stamp());
@@ -145,13 +146,13 @@ mod tests {
         put("agent.py", "two");
         differs("content");
         put("lib/b", "");
-        differs("another file");
+        differs("a new file");
         fs::rename(agent.join("lib/b"), agent.join("b")).unwrap();
-        differs("another place");
+        differs("a moved file");
         fs::set_permissions(agent.join("b"), fs::Permissions::from_mode(0o755)).unwrap();
-        differs("can be run");
+        differs("an executable bit");
         std::os::unix::fs::symlink("nowhere", agent.join("c")).unwrap();
-        differs("a link");
+        differs("a new link");
         let (path, error) = of(&[agent.join("absent")], &agent).unwrap_err();
         assert_eq!((path, error.kind()), (agent.join("absent"), io::ErrorKind::NotFound));
     }

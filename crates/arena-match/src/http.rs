@@ -1,5 +1,6 @@
-//! Agents behind HTTP: a thread takes each message from a pipe, posts it, and puts the answer on another pipe as one line. So the
-//! match loop knows pipes only, and its deadlines hold for servers too.
+//! Agents on HTTP servers. For each server, a thread reads messages from a pipe, posts them, and writes each
+//! answer to another pipe as one line. So the match loop handles only pipes, and its deadlines apply to
+//! servers too.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,20 +18,21 @@ use crate::address::is_public;
 use crate::body::{Body, End, Log};
 use crate::link::{Link, MAX_LINE};
 
-/// How much is looked at of an answer that says that there is none, in bytes.
+/// The maximum number of bytes read from the body of an HTTP error.
 const MAX_EXCUSE: u64 = 4096;
 
-/// An agent that is somebody's server.
+/// An agent on an HTTP server.
 pub struct Server {
     thread: Option<JoinHandle<()>>,
     end: Arc<OnceLock<String>>,
 }
 
-/// Makes a link to the server at `url`. Nothing is sent yet. A post that takes longer than `patience` is given up; the match's own
-/// deadlines are shorter. With `public_only`, a server at any other address can't be reached.
+/// Creates a link to the server at `url` without sending a request. A request that takes longer than
+/// `patience` is aborted; the match's own deadlines are shorter. With `public_only`, the server must have a
+/// public address.
 ///
 /// # Errors
-/// When the system gives no pipes or no thread.
+/// If the pipes or the thread can't be created.
 pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(Link, Server)> {
     let (messages, input) = pipe_with(PipeFlags::CLOEXEC)?;
     let (output, answers) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -53,14 +55,15 @@ pub fn connect(url: &str, patience: Duration, public_only: bool) -> io::Result<(
             if let Err(sentence) = carry(&agent, &url, File::from(messages), &mut answers) {
                 let _ = end.set(sentence);
             }
-            // However it has ended, both pipes are closed now, and the match sees it.
+            // Both pipes are closed at this point, so the match notices the end.
         }
     };
     let thread = thread::Builder::new().name("http agent".to_owned()).spawn(carry)?;
     Ok((Link::new(input, output), Server { thread: Some(thread), end }))
 }
 
-/// Looks up where a server is. What counts is the address that is connected to: a name may lead elsewhere each time it is asked for.
+/// A resolver that filters the addresses of a server. It checks the address of the actual connection, since a
+/// name may resolve to different addresses each time.
 #[derive(Debug)]
 struct Addresses {
     public_only: bool,
@@ -83,7 +86,7 @@ impl Resolver for Addresses {
             allowed.push(*address);
         }
         if allowed.is_empty() {
-            // Which one it is would tell strangers about a private network.
+            // The message doesn't contain the address, which would reveal facts about a private network.
             let refusal = io::Error::new(io::ErrorKind::PermissionDenied, "its address isn't a public one");
             return Err(ureq::Error::Io(refusal));
         }
@@ -91,14 +94,15 @@ impl Resolver for Addresses {
     }
 }
 
-/// Carries messages and answers to and fro, until the match closes its pipe or the server can't be reached; then says why.
+/// Transfers messages and answers until the match closes its pipe. Returns an error if the server can't be
+/// reached.
 fn carry(agent: &ureq::Agent, url: &str, messages: File, answers: &mut File) -> Result<(), String> {
     let mut is_reused = false;
     for message in BufReader::new(messages).lines() {
         let Ok(message) = message else { return Ok(()) };
         let post = || agent.post(url).header("content-type", "application/json").send(&message);
         let mut response = post();
-        // Servers close connections that they kept open, and it shows only when the next message is sent.
+        // A server may have closed an idle connection. The client notices this only at the next request.
         if is_reused && response.as_ref().is_err_and(is_closed) {
             response = post();
         }
@@ -106,15 +110,15 @@ fn carry(agent: &ureq::Agent, url: &str, messages: File, answers: &mut File) -> 
         let mut response = response.map_err(|error| explain(&error))?;
         let status = response.status();
         let mut line = match status.is_success() {
-            // One byte more than a line may have, so that the match sees that it is too long.
+            // One byte more than the limit of a line, so that the match detects a line that is too long.
             true => {
                 let body = response.body_mut().with_config().limit(MAX_LINE as u64 + 2).read_to_vec();
                 body.unwrap_or_else(|error| match error {
                     ureq::Error::BodyExceedsLimit(_) => vec![b' '; MAX_LINE + 2],
-                    error => format!("the answer broke off: {}", cause(&error)).into_bytes(),
+                    error => format!("the answer is incomplete: {}", cause(&error)).into_bytes(),
                 })
             }
-            // What servers say of their failures helps their authors.
+            // The body of an error helps the author of the server.
             false => {
                 let body = response.body_mut().with_config().limit(MAX_EXCUSE).read_to_vec().unwrap_or_default();
                 let body = String::from_utf8_lossy(body.trim_ascii()).into_owned();
@@ -123,7 +127,7 @@ fn carry(agent: &ureq::Agent, url: &str, messages: File, answers: &mut File) -> 
             }
         };
         for byte in &mut line {
-            // Within JSON, line ends are but blanks.
+            // In JSON, line ends are equivalent to spaces.
             if matches!(byte, b'\n' | b'\r') {
                 *byte = b' ';
             }
@@ -139,24 +143,24 @@ fn carry(agent: &ureq::Agent, url: &str, messages: File, answers: &mut File) -> 
     Ok(())
 }
 
-/// Whether the connection was closed before an answer began.
+/// Returns true if the connection was closed before the answer.
 fn is_closed(error: &ureq::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ureq::Error::Io(io) = error else { return false };
     matches!(io.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-/// Why nothing came back, in a sentence that goes on from the agent's name.
+/// Describes the error of a request, in words that follow the agent's name.
 fn explain(error: &ureq::Error) -> String {
     match error {
         _ if is_closed(error) => "closed the connection without an answer".to_owned(),
-        ureq::Error::Timeout(_) => "gave no answer for a long time".to_owned(),
+        ureq::Error::Timeout(_) => "didn't answer in time".to_owned(),
         ureq::Error::Protocol(_) => format!("doesn't speak HTTP ({})", cause(error)),
         _ => format!("can't be reached: {}", cause(error)),
     }
 }
 
-/// The words of the system, without those of layers above it.
+/// Returns the message of the I/O or protocol error inside of `error`, or else its own message.
 fn cause(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(io) => io.to_string(),
@@ -179,21 +183,21 @@ impl Body for Server {
     fn kill(&mut self) {}
 
     fn finish(&mut self, grace: Duration) -> Log {
-        // A post under way ends in its own time; nobody waits for what it brings.
+        // A pending request ends by itself; its answer is ignored.
         self.join(grace);
         Log::default()
     }
 }
 
 impl Server {
-    /// Waits this long for the thread to end.
+    /// Waits up to `patience` for the thread to end.
     fn join(&mut self, patience: Duration) {
         let by = Instant::now() + patience;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
             thread::sleep(Duration::from_millis(1));
         }
         if let Some(thread) = self.thread.take_if(|thread| thread.is_finished()) {
-            // A panic there has been reported by the thread itself.
+            // If the thread panicked, it has reported the panic itself.
             let _ = thread.join();
         }
     }

@@ -1,12 +1,16 @@
-//! The launcher: the processes that stand between a match and an agent.
+//! The launcher: the processes between the runner and an agent.
 //!
-//! With namespaces there are two of them. The launcher leaves the runner's namespaces, starts the init and waits. The
-//! init is process 1 of the agent's world: it builds the file system, gives up every right, starts the agent, watches
-//! it, and when it exits, the kernel ends all that is left in that world. Without namespaces the launcher watches the
-//! agent itself, as the process to which orphans fall; a second stage confines itself and becomes the agent.
+//! With namespaces there are two processes. The launcher leaves the runner's namespaces, starts the init
+//! process and waits. The init process has process id 1 in the agent's namespaces: it builds the file system,
+//! gives up its rights, then starts and watches the agent. When it exits, the kernel ends every process left
+//! in the namespaces.
 //!
-//! In both cases the socket to the runner decides over life and death: when the runner closes it or is killed, the
-//! agent and all its processes are ended. The agent never holds that socket.
+//! Without namespaces the launcher adopts orphaned processes and watches the agent itself. A second stage
+//! sets up the sandbox and then executes the agent's program in its place.
+//!
+//! In both cases the process that watches the agent holds a socket to the runner. When the runner closes its
+//! end or is killed, the watching process ends the agent and all its processes. The agent never has this
+//! socket.
 
 mod confine;
 mod descendants;
@@ -38,49 +42,49 @@ use exposure::Exposure;
 pub(crate) use exposure::{View, is_system, is_wide};
 use watch::Members;
 
-/// User and group as whom agents run when the arena runs as root: `nobody`, who owns no files.
+/// The user and group id of agents if the arena runs as root. It is that of `nobody`, which owns no files.
 const UNPRIVILEGED_ID: u32 = 65534;
 
-/// The stage that is process 1 of a world of its own.
+/// The stage that runs as process 1 of the agent's namespaces.
 const INIT: &str = "init";
 
-/// The stage that becomes the agent where there are no namespaces.
+/// The stage that becomes the agent if there are no namespaces.
 const INNER: &str = "inner";
 
-/// What the launcher decided, for the stage that carries it out. The agent's pipes go with it.
+/// The launcher's decisions for the next stage. The same packet transfers the agent's pipes.
 #[derive(Debug, Serialize, Deserialize)]
-struct Plan {
+struct LaunchPlan {
     program: PathBuf,
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     folder: PathBuf,
     exposures: Vec<Exposure>,
-    /// Places in the exposures at which the agent finds nothing.
+    /// Paths inside the exposures that are hidden from the agent.
     hidden: Vec<PathBuf>,
     limits: Limits,
     confined: bool,
     scratch: PathBuf,
-    /// The user and group to become, if we are root.
+    /// The id of the user and group that the agent runs as, if the launcher runs as root.
     drop_to: Option<u32>,
-    /// Whether the stage is in a user namespace in which our own user is root.
+    /// True if the stage is in a user namespace that maps the launcher's user to root.
     mapped_to_root: bool,
     user_id: u32,
     group_id: u32,
-    /// What is known to be in force so far.
+    /// The parts of the sandbox in force so far.
     in_force: InForce,
 }
 
-/// Runs a stage of the launcher; `args` are those after the ones that a [`crate::process::Launcher`] has.
+/// Runs a stage of the launcher. `args` are the arguments after those of [`crate::process::Launcher`].
 ///
-/// The caller must not have started threads or opened files, and its own arguments must end with `args`: the later
-/// stages are started with the same leading ones.
+/// The calling program must not have started threads or opened files. `args` must be the last of its
+/// arguments, because the launcher repeats the arguments before them when it starts a stage.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<_> = args.into_iter().collect();
     close_stray_files();
-    // A thread that holds signals back hands that down as well, even to the agent.
+    // Child processes, the agent included, inherit a thread's mask of blocked signals.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     let stage = args.first().and_then(|stage| stage.to_str()).unwrap_or("");
-    // The name that lists of processes show; the program was found by a link whose name says nothing.
+    // Process lists show this name. Otherwise they would show `exe`, the last part of `/proc/self/exe`.
     let _ = rustix::thread::set_name(if stage == INIT { c"arena-init" } else { c"arena-launch" });
     let done = match stage {
         "" => launch(),
@@ -91,20 +95,22 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Closes all that is open beyond stdin, stdout and stderr: what whoever started the runner forgot to keep from its
-/// children must not reach an agent.
+/// Closes every file descriptor above stderr. An agent must not inherit files that the runner's parent left
+/// open.
 fn close_stray_files() {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<i32> = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for fd in open {
         if fd > 2 {
-            // The one that belonged to the listing is closed already, which is the only possible error.
+            // The only possible error is that of the directory listing's own descriptor, which is closed
+            // already.
             let _ = nix::unistd::close(fd);
         }
     }
 }
 
-/// The first stage: decides, leaves the namespaces, starts the second and stays until all is over.
+/// Runs the first stage: chooses the sandbox, leaves the runner's namespaces, starts the next stage, and
+/// returns after the agent's end.
 fn launch() -> Result<(), StartError> {
     let control = take_stdin()?;
     let Ok(Some((order, pipes))) = wire::receive::<Order>(&control) else { return Err(StartError::Vanished) };
@@ -114,14 +120,14 @@ fn launch() -> Result<(), StartError> {
     }
 }
 
-/// Tells the runner why the agent doesn't start.
+/// Reports a failed start to the runner. Returns the same error.
 fn fail(control: impl AsFd, error: StartError) -> StartError {
-    // A runner that is gone needs no report.
+    // The send fails only if the runner is gone.
     let _ = wire::send(control, &Report::Failed(error.clone()), &[]);
     error
 }
 
-/// Moves the socket out of stdin's place, which becomes empty.
+/// Moves the socket from stdin to another descriptor and replaces stdin with `/dev/null`.
 fn take_stdin() -> Result<OwnedFd, StartError> {
     let socket = stdin().try_clone_to_owned().setup("taking over the socket")?;
     let null = File::open("/dev/null").setup("opening /dev/null")?;
@@ -129,7 +135,7 @@ fn take_stdin() -> Result<OwnedFd, StartError> {
     Ok(socket)
 }
 
-fn prepare(order: &Order) -> Result<Plan, StartError> {
+fn prepare(order: &Order) -> Result<LaunchPlan, StartError> {
     let found = program::find(&order.program, &order.search_path)?;
     let confined = order.sandbox != SandboxMode::Off;
     let mut in_force = InForce { limits: order.limits, user_id: geteuid().as_raw(), ..InForce::default() };
@@ -148,7 +154,7 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
     if let Some(id) = drop_to {
         in_force.user_id = id;
     }
-    Ok(Plan {
+    Ok(LaunchPlan {
         program: found,
         args: order.args.clone(),
         env,
@@ -166,7 +172,7 @@ fn prepare(order: &Order) -> Result<Plan, StartError> {
     })
 }
 
-/// Whether we can become another user. Root of a container may be the only user in it, and is none outside then.
+/// Returns true if the process can change to this user. In a container, root may be the only mapped user.
 fn can_become(id: u32) -> bool {
     let holds = |line: &str| {
         let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().unwrap_or(0));
@@ -177,7 +183,7 @@ fn can_become(id: u32) -> bool {
     geteuid().is_root() && mapped("/proc/self/uid_map") && mapped("/proc/self/gid_map")
 }
 
-fn carry_out(order: &Order, mut plan: Plan, pipes: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
+fn carry_out(order: &Order, mut plan: LaunchPlan, pipes: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
     if matches!(order.sandbox, SandboxMode::On | SandboxMode::Required) {
         match leave_namespaces(plan.drop_to.is_some()) {
             Ok(()) => {
@@ -185,26 +191,26 @@ fn carry_out(order: &Order, mut plan: Plan, pipes: Vec<OwnedFd>, control: OwnedF
                 return with_namespaces(&plan, pipes, control);
             }
             Err(reason) if order.sandbox == SandboxMode::Required => {
-                let lacks = format!("it allows agents no namespaces of their own ({reason})");
+                let lacks = format!("it doesn't allow namespaces for agents ({reason})");
                 return Err(fail(&control, StartError::NoSandbox { lacks }));
             }
             Err(reason) => plan.in_force.missing.push(format!(
-                "The system allows no namespaces of their own to agents ({reason}), so they share its processes, \
-                 network interfaces and file system, and are kept from them by rules."
+                "The system doesn't allow namespaces for agents ({reason}). Agents share its processes, network \
+                 interfaces and file system, and only Landlock and seccomp rules restrict their access."
             )),
         }
     }
     if plan.confined {
         plan.in_force.missing.push(
-            "Without namespaces the scratch folder has no limit of its own size, and whether a file of a known name \
-             exists can be found out."
+            "Without namespaces the size of the scratch folder isn't limited, and an agent can find out if a file \
+             with a known name exists."
                 .to_owned(),
         );
     }
     without_namespaces(order, plan, pipes, &control).map_err(|error| fail(&control, error))
 }
 
-/// Leaves all namespaces that make a world of its own. In them we are root, over nothing but what they hold.
+/// Moves this process to new namespaces. In them the process is root, with rights over their contents only.
 fn leave_namespaces(is_root: bool) -> Result<(), String> {
     let all = CloneFlags::CLONE_NEWPID
         | CloneFlags::CLONE_NEWNS
@@ -213,25 +219,25 @@ fn leave_namespaces(is_root: bool) -> Result<(), String> {
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWCGROUP;
     if is_root {
-        // Root needs no user namespace to set up the rest, and the agent gets one later. Without one, folders of
-        // root's that are closed to others can still be shown to an agent.
+        // Root needs no user namespace for the setup; the agent gets one later. In a user namespace, the
+        // launcher couldn't show an agent those folders that only root may read.
         return unshare(all).map_err(|error| error.desc().to_lowercase());
     }
-    // Some systems let anybody make a user namespace, but without the rights in it that are its point.
+    // With this setting, AppArmor allows unprivileged user namespaces but withholds their capabilities.
     let restricted = fs::read_to_string("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
     if restricted.is_ok_and(|value| value.trim() == "1") {
         return Err("kernel.apparmor_restrict_unprivileged_userns is set".to_owned());
     }
     let (uid, gid) = (geteuid(), getegid());
-    // By itself at first: if it turns out to be without rights, nothing else is changed yet.
+    // This is a separate call so that nothing else has changed if the new user namespace has no rights.
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|error| format!("user namespaces: {}", error.desc().to_lowercase()))?;
     let proc_self = File::open("/proc/self").map_err(|error| error.to_string())?;
     map_ids(&proc_self, (0, uid.as_raw()), (0, gid.as_raw())).map_err(|error| format!("user mapping: {error}"))?;
     unshare(all).map_err(|error| error.desc().to_lowercase())
 }
 
-/// Maps one user and one group, inner to outer, into the user namespace this process just made.
-/// `proc_self` is this process's folder in a `/proc`.
+/// Maps one user and one group into the new user namespace of this process. Each pair is the id inside and
+/// the id outside. `proc_self` is this process's folder in a `/proc`.
 fn map_ids(proc_self: impl AsFd, user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
     let write = |name: &str, text: String| -> io::Result<()> {
         let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
@@ -239,19 +245,21 @@ fn map_ids(proc_self: impl AsFd, user: (u32, u32), group: (u32, u32)) -> io::Res
         rustix::io::write(&file, text.as_bytes())?;
         Ok(())
     };
-    // Whoever could drop groups could get at files that are closed to a group, so the kernel wants this first.
+    // The kernel requires this before `gid_map`: a process that could drop groups could read files that are
+    // closed to a group.
     write("setgroups", "deny".to_owned())?;
     write("uid_map", format!("{} {} 1", user.0, user.1))?;
     write("gid_map", format!("{} {} 1", group.0, group.1))
 }
 
-/// Starts another stage of this program, and tells it the plan. The files go with it.
-fn start_stage(stage: &str, plan: &Plan, files: &[OwnedFd]) -> Result<(Child, OwnedFd), StartError> {
+/// Starts another stage of this program and sends it the plan and the open files.
+fn start_stage(stage: &str, plan: &LaunchPlan, files: &[OwnedFd]) -> Result<(Child, OwnedFd), StartError> {
     let own: Vec<_> = env::args_os().skip(1).collect();
     let (ours, theirs) = wire::pair().setup("making a socket")?;
     let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();
-    wire::send(&ours, plan, &fds).setup("telling the plan")?;
-    // By this path it is the same program even if its file has been replaced. Lists of processes show the usual name.
+    wire::send(&ours, plan, &fds).setup("sending the plan")?;
+    // This path leads to the running program even if its file has been replaced. `arg0` keeps the program's
+    // name in process lists.
     let mut command = Command::new("/proc/self/exe");
     command.args(own);
     if let Some(name) = env::args_os().next() {
@@ -269,31 +277,39 @@ fn start_stage(stage: &str, plan: &Plan, files: &[OwnedFd]) -> Result<(Child, Ow
     Ok((child, ours))
 }
 
-/// Hands everything to the init. It speaks to the runner itself from here on.
-fn with_namespaces(plan: &Plan, mut files: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
+/// Starts the init process and waits for its end. The init process reports to the runner itself.
+fn with_namespaces(plan: &LaunchPlan, mut files: Vec<OwnedFd>, control: OwnedFd) -> Result<(), StartError> {
     files.push(control);
     let started = start_stage(INIT, plan, &files);
     let (mut init, socket) = match started {
         Ok(started) => started,
         Err(error) => return Err(files.last().map_or(error.clone(), |control| fail(control, error))),
     };
-    // Our copies must not keep the pipes and the socket to the runner open when the init is gone.
+    // Copies left in this process would keep the pipes and the runner's socket open after the init process
+    // ends.
     drop(files);
-    // The kernel lets go of a process 1 only when the last of its world is gone.
+    // This also waits for all other processes in the namespace, because the kernel reports the end of process
+    // 1 last.
     let _ = init.wait();
     drop(socket);
     Ok(())
 }
 
-/// Starts the agent through a stage that confines itself, and watches its descendants.
-fn without_namespaces(order: &Order, mut plan: Plan, files: Vec<OwnedFd>, control: &OwnedFd) -> Result<(), StartError> {
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).setup("becoming the reaper of orphans")?;
+/// Starts the agent through the inner stage, and watches its descendants.
+fn without_namespaces(
+    order: &Order,
+    mut plan: LaunchPlan,
+    files: Vec<OwnedFd>,
+    control: &OwnedFd,
+) -> Result<(), StartError> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).setup("becoming the subreaper")?;
     let scratch = scratch::Scratch::make_in(&order.scratch_in, plan.drop_to).setup("making the scratch folder")?;
     plan.scratch = scratch.path().to_owned();
     let (mut child, socket) = start_stage(INNER, &plan, &files)?;
     drop(files);
     let mut in_force = plan.in_force;
-    // It tells what it put in force, and then its end of the socket closes as the agent's program takes over.
+    // The inner stage reports the sandbox that it set up. Its end of the socket closes when the agent's
+    // program starts.
     loop {
         match wire::receive::<Report>(&socket) {
             Ok(Some((Report::Started(told), _))) => in_force = told,
@@ -316,13 +332,13 @@ fn without_namespaces(order: &Order, mut plan: Plan, files: Vec<OwnedFd>, contro
     Ok(())
 }
 
-/// Puts the places of stdin, stdout and stderr in the hands of these pipes.
+/// Replaces stdin, stdout and stderr with these pipes.
 fn take_pipes(pipes: &[OwnedFd]) -> Result<(), StartError> {
     let [stdin, stdout, stderr] = pipes else { return Err(StartError::Vanished) };
     dup2_stdin(stdin).and_then(|()| dup2_stdout(stdout)).and_then(|()| dup2_stderr(stderr)).setup("taking the pipes")
 }
 
-/// Names the step at which the set-up failed.
+/// The conversion of errors into a [`StartError`] that names the failed step of the setup.
 trait Setup<T> {
     fn setup(self, step: &str) -> Result<T, StartError>;
 }

@@ -1,6 +1,7 @@
-//! Bots at run time: their processes, sandbox and clocks, the loop that plays a match, and its replay.
+//! Agents at run time: their processes, sandbox and clocks, the match loop, and the replay.
 //!
-//! The rules of the games are `arena-games`', what a game is, is `arena-model`'s. Nothing here knows of sessions or of HTTP servers.
+//! `arena-games` contains the rules of the games, `arena-model` the interface of games. This crate is
+//! independent of sessions and HTTP servers.
 
 mod address;
 mod agent;
@@ -8,6 +9,7 @@ pub mod archive;
 mod body;
 mod check;
 mod contest;
+mod conversation;
 pub mod fingerprint;
 mod http;
 pub mod launcher;
@@ -22,7 +24,6 @@ mod play;
 pub mod process;
 mod replay;
 mod reply;
-mod report;
 mod seat;
 mod solo;
 mod spent;
@@ -30,10 +31,10 @@ mod stderr;
 
 pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command, which};
-pub use arena_model::{Dialect, Limits, SandboxMode, agent_ids};
+pub use arena_model::{Dialect, Disqualified, Limits, SandboxMode, agent_ids};
 pub use body::Log;
 pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
-pub use contest::{Confinement, Contest, OwnerLog, Plan, hold};
+pub use contest::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, play_match};
 pub use launcher::main as launch;
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
@@ -44,6 +45,5 @@ pub use replay::{
     Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
     Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
-pub use report::{Disqualified, SeatedAgent};
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

@@ -1,7 +1,8 @@
-//! Links: the two pipes to an agent, read and written without ever blocking, and the wait for answers over all of a match.
+//! Links: the two pipes to an agent, with non-blocking reads and writes, and the wait for the answers of all
+//! agents of a match.
 //!
-//! Whatever an agent does with its ends, memory is bounded here: a line by [`MAX_LINE`], what it writes unasked by
-//! [`MAX_UNASKED`]. What an answer means is the referee's affair.
+//! Memory is bounded for any output of an agent: a line by [`MAX_LINE`], unrequested output by
+//! [`MAX_UNASKED`]. The conversation, not the link, validates the answers.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,41 +13,42 @@ use rustix::io::Errno;
 
 use crate::spent::Spent;
 
-/// The longest line that an agent may send, in bytes without its end.
+/// The maximum length of a line from an agent, in bytes, without the line end.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// As much as an agent may write beside its answers, at once and over the match, in bytes.
+/// The maximum size of unrequested output, in bytes: at once, and over the whole match.
 const MAX_UNASKED: (usize, usize) = (1 << 20, 64 << 20);
 
-/// How much is read at once.
+/// The size of a read, in bytes.
 const CHUNK: usize = 64 << 10;
 
-/// From then on it is looked whether an agent that hasn't answered has had a core at all. Sooner it would cost those who are quick.
+/// The delay of the first CPU measurement of an agent that hasn't answered. Measuring earlier would cost time
+/// with quick agents.
 const EARLY: Duration = Duration::from_millis(10);
 
-/// As many times its patience an agent is given back at most, for having been kept from running.
+/// The maximum time given back to an agent that was kept from running, as a multiple of its deadline.
 pub(crate) const RELIEF: u32 = 3;
 
-/// How long a line is waited for, after one that may not have been the answer.
+/// The time to wait for another line after a line that may be the answer to an earlier message.
 const AFTERTHOUGHT: Duration = Duration::from_millis(500);
 
-/// How often a long wait looks whether the match has been called off.
+/// The interval at which a long wait checks for the end of the match.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What came of asking an agent.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// A line, which [`Link::line`] gives until the agent is asked again.
+    /// A line, which [`Link::line`] returns until the next request.
     Line,
-    /// Nothing but a line of which `is_answer` wasn't sure, and which must have been the answer then.
+    /// Only a line that `is_answer` rejected. In the absence of a better line, it counts as the answer.
     SetAside,
-    /// Nothing until the deadline.
+    /// No answer before the deadline.
     Late,
-    /// The agent closed its output, or it ended.
+    /// The agent closed its output or ended.
     Closed,
-    /// A line longer than [`MAX_LINE`], or too much unasked.
+    /// A line longer than [`MAX_LINE`], or too much unrequested output.
     Flood,
-    /// The match was called off.
+    /// The match was canceled.
     Interrupted,
 }
 
@@ -55,52 +57,55 @@ pub enum Answer {
 pub struct Link {
     input: Option<OwnedFd>,
     output: OwnedFd,
-    /// What was read and not yet used: `buffer[start..end]`.
+    /// The buffered input. The bytes in `buffer[start..end]` haven't been consumed yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Up to where no line end was found.
+    /// The offset in `buffer` up to which the search has found no line end.
     searched: usize,
     line: (usize, usize),
-    /// Whether the agent has been asked anything.
+    /// True after the first request.
     is_asked: bool,
-    /// The rest of a line that began before the agent was asked belongs to no answer.
+    /// True if the rest of a line that began before the request is to be discarded.
     is_skipping: bool,
     dropped: usize,
     has_ended: bool,
     is_closed: bool,
 }
 
-/// A question to an agent, and what comes of it.
+/// A request to an agent, with its outcome.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// Whom.
+    /// The agent's link.
     pub link: &'a mut Link,
-    /// Which seat; for the caller only.
+    /// The seat, for the caller only.
     pub seat: usize,
-    /// What: one or several lines.
+    /// The message: one or several lines.
     pub message: &'a [u8],
-    /// How long the agent has, from when the message was written.
+    /// The time limit for the answer, from the write of the message.
     pub patience: Duration,
-    /// What came of it.
+    /// The outcome.
     pub answer: Option<Answer>,
-    /// From when the message was written until the answer was seen, less the time for which the agent stood ready and had no core.
+    /// The time from the write of the message to the answer, less the time for which the agent waited for a
+    /// core.
     pub used: Duration,
     written: usize,
     asked: Instant,
     is_ready: bool,
-    /// What the agent had spent when that was first looked at, and when that was.
+    /// The agent's CPU accounting at its first measurement, and the time of that measurement.
     spent_before: Option<(Instant, Spent)>,
-    /// How late that was: nobody knows whether the agent could run while its referee couldn't.
+    /// The delay of the first CPU measurement, if the runner was late. The agent gets this time back, because
+    /// its CPU time before the measurement is unknown.
     late: Duration,
-    /// For how long it has been kept from running since; at most [`RELIEF`] times the patience.
+    /// The time given back to the agent because it was kept from running; at most [`RELIEF`] times
+    /// `patience`.
     kept: Duration,
-    /// When a line came that may or may not be the answer, and the time that was used then.
+    /// The time used until a line arrived that may be the answer to an earlier message.
     set_aside: Option<Duration>,
 }
 
 impl<'a> Request<'a> {
-    /// A question that hasn't been asked yet.
+    /// Creates a request that hasn't been sent yet.
     pub fn new(link: &'a mut Link, seat: usize, message: &'a [u8], patience: Duration, now: Instant) -> Request<'a> {
         Request {
             link,
@@ -123,7 +128,7 @@ impl<'a> Request<'a> {
         self.answer.is_none()
     }
 
-    /// When to look at it, if it doesn't answer before.
+    /// Returns the time at which the request must be checked next, unless an answer arrives before.
     fn next_look(&self) -> Instant {
         match self.spent_before {
             None => self.asked + self.patience.min(EARLY),
@@ -135,11 +140,12 @@ impl<'a> Request<'a> {
         self.asked + self.patience + self.kept
     }
 
-    /// Takes in what the agent has spent in all. Given back is what it stood ready without a core, but no more than others can have had:
-    /// not what its own processes computed meanwhile.
+    /// Updates the time given back from a CPU measurement. The time given back is the time for which the
+    /// agent's processes waited for a core. It is at most the time for which the agent's own processes didn't
+    /// run.
     fn note_spent(&mut self, now: Instant, spent: Spent) {
         if self.spent_before.is_none() {
-            // Timers are always a little late.
+            // Timers usually fire a little late.
             let late = now.saturating_duration_since(self.next_look());
             self.late = if late > EARLY { late } else { Duration::ZERO };
         }
@@ -158,7 +164,7 @@ impl<'a> Request<'a> {
         self.answer = Some(answer);
     }
 
-    /// Notes a line that may be the answer, if nothing better follows within [`AFTERTHOUGHT`].
+    /// Records that a line arrived that is the answer unless a better one follows within [`AFTERTHOUGHT`].
     fn set_aside(&mut self, now: Instant) {
         if self.set_aside.is_none() {
             let used = self.used(now);
@@ -167,7 +173,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Writes what the pipe takes. An agent that has closed its input isn't asked further; what it says decides.
+    /// Writes as much as the pipe accepts. If the agent has closed its input, nothing more is written, and
+    /// only its output determines the answer.
     fn write(&mut self) {
         while self.written < self.message.len() {
             let Some(input) = &self.link.input else { return };
@@ -180,7 +187,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Reads what is there, and settles the request if that is an answer, or the time is over.
+    /// Reads the available output. Settles the request if it contains the answer or the time is over.
     fn look(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
         let mut passed_over = 0;
         while let Some(answer) = self.link.read() {
@@ -188,7 +195,8 @@ impl<'a> Request<'a> {
                 return self.settle(answer, now);
             }
             self.set_aside(now);
-            // Lines may come as fast as they are read, and others wait for their turn, and for the deadline.
+            // An agent could write lines as fast as they are read; the bound lets other agents and the
+            // deadline have their turn.
             passed_over += self.link.line().len() + 1;
             if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
                 return self.settle(Answer::Flood, now);
@@ -207,7 +215,7 @@ impl<'a> Request<'a> {
 }
 
 impl Link {
-    /// The link over the agent's standard input and output. Both must be non-blocking on this side.
+    /// Creates a link over the agent's stdin and stdout. Both must be non-blocking on this side.
     pub fn new(input: OwnedFd, output: OwnedFd) -> Link {
         Link {
             input: Some(input),
@@ -225,26 +233,26 @@ impl Link {
         }
     }
 
-    /// The line of the last answer, without its end.
+    /// Returns the line of the last answer, without its line end.
     pub fn line(&self) -> &[u8] {
         &self.buffer[self.line.0..self.line.1]
     }
 
-    /// Writes a last message, as far as the pipe takes it, and closes the agent's input.
+    /// Writes as much of a last message as the pipe accepts, and closes the agent's input.
     pub fn close(&mut self, message: &[u8]) {
         self.is_closed = true;
         if let Some(input) = self.input.take() {
-            // Whether it is read is the agent's affair.
+            // An agent may ignore the last message.
             let _ = rustix::io::write(&input, message);
         }
     }
 
-    /// Whether the agent was told that it is over.
+    /// Returns true if the link was closed.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// What the agent has written since its last answer. It stays there until the agent is asked again, and is dropped then.
+    /// Reads the agent's output since its last answer. The next request discards it.
     pub fn unasked(&mut self) -> &[u8] {
         loop {
             if self.end == self.buffer.len() {
@@ -267,21 +275,22 @@ impl Link {
         &self.buffer[self.start..self.end]
     }
 
-    /// Whether the agent writes something, or closes its output, within this time.
+    /// Waits up to `within` for output of the agent. Returns true if output is available or the output is
+    /// closed.
     pub fn stirs(&self, within: Duration) -> bool {
         self.end > self.start || crate::process::wait_readable(&self.output, within)
     }
 
-    /// Counts the line as written beside the answers. `false`: it is too much.
+    /// Counts the current line as unrequested output. Returns false if the total exceeds the limit.
     fn drop_line(&mut self) -> bool {
         self.dropped += self.line.1 + 1 - self.line.0;
         self.dropped <= MAX_UNASKED.1
     }
 
-    /// Throws away what the agent wrote before it was asked. `false`: it is too much.
+    /// Discards output that the agent wrote before the request. Returns false if it exceeds a limit.
     ///
-    /// Before the first question that would be a matter of luck: agents start while others do, so what an agent says at once may be
-    /// there before or after. Its first line answers the first question in any case.
+    /// Output before the first request is kept. Agents start at the same time, so a greeting could arrive
+    /// before or after the request; the first line answers it in both cases.
     fn drop_unasked(&mut self) -> bool {
         if !std::mem::replace(&mut self.is_asked, true) {
             return true;
@@ -315,7 +324,7 @@ impl Link {
         self.dropped <= MAX_UNASKED.1
     }
 
-    /// Reads what is there. `None`: no whole line yet.
+    /// Reads the available output. Returns `None` without a complete line.
     fn read(&mut self) -> Option<Answer> {
         if self.searched < self.end
             && let Some(answer) = self.take_line()
@@ -344,14 +353,14 @@ impl Link {
             if let Some(answer) = self.take_line() {
                 return Some(answer);
             }
-            // A pipe that gave less than there was room for is empty now; the next look would cost a call.
+            // A read that doesn't fill the buffer has emptied the pipe, so another call would be wasted.
             if self.end < self.buffer.len() {
                 return None;
             }
         }
     }
 
-    /// The next line of what was read, past lines that hold nothing.
+    /// Takes the next nonblank line from the buffer.
     fn take_line(&mut self) -> Option<Answer> {
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..self.end]) {
             let line = (self.start, self.searched + at);
@@ -379,7 +388,8 @@ impl Link {
     }
 }
 
-/// Whether a line is begun after these bytes, given whether one was before. Blanks begin none: some write them after the line end.
+/// Returns true if these bytes end within a line. `was` is true if the bytes before them do so. Blanks don't
+/// begin a line, because some agents write them after the line end.
 fn breaks_off(was: bool, bytes: &[u8]) -> bool {
     match memchr::memrchr(b'\n', bytes) {
         Some(at) => !bytes[at + 1..].trim_ascii().is_empty(),
@@ -387,15 +397,15 @@ fn breaks_off(was: bool, bytes: &[u8]) -> bool {
     }
 }
 
-/// Asks all at once, and waits until each has answered or its time is over. Clocks run beside each other; each starts when the
-/// messages were written, as far as the pipes take them.
+/// Sends all requests and waits until each request is answered or its deadline has passed. The agents' clocks
+/// run in parallel. Each clock starts when the message has been written, as far as the pipe accepts it.
 ///
-/// What an agent wrote since it answered the last question is thrown away: it answers nothing. So is a line of which `is_answer` says,
-/// given the seat, that it answers something else. An answer that is there when the deadline is looked at counts, since it was our own
-/// turn to look that came late.
+/// Output since the previous answer is discarded, and so is a line for which `is_answer`, given the seat,
+/// returns false. An answer that has arrived before the deadline's check counts, because a late check is the
+/// runner's fault.
 ///
 /// # Errors
-/// When the system refuses to wait.
+/// If the system can't wait for the pipes.
 #[cfg(test)]
 pub fn ask(
     requests: &mut [Request<'_>],
@@ -405,11 +415,11 @@ pub fn ask(
     ask_fairly(requests, called_off, is_answer, |_| Spent::default())
 }
 
-/// Asks as [`ask`] does, and gives an agent back the time for which others kept it from running. `spent` tells, given the seat,
-/// what it has had of the processor since it started, and for how long it stood ready without.
+/// Sends requests like `ask`, and gives agents back the time for which others kept them from running. `spent`
+/// returns the CPU accounting of a seat's agent since its start.
 ///
 /// # Errors
-/// When the system refuses to wait.
+/// If the system can't wait for the pipes.
 pub fn ask_fairly(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,
@@ -448,7 +458,7 @@ pub fn ask_fairly(
             if is_due || (request.is_ready && is_known) {
                 request.note_spent(now, spent(request.seat));
             }
-            // Not at the first look, which may itself have come late: what there is to give back shows at the second.
+            // The first measurement may be late; only the second one shows the time to give back.
             let is_over = is_known && now >= request.deadline();
             if request.is_ready || is_over {
                 request.look(now, is_over, &mut is_answer);
@@ -457,7 +467,7 @@ pub fn ask_fairly(
     }
 }
 
-/// Waits until one of the open requests can go on, and notes which have something to read.
+/// Waits until an unanswered request can proceed, and records the agents with output.
 fn poll_open(requests: &mut [Request<'_>], patience: Duration) -> Result<(), Errno> {
     let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(requests.len() * 2);
     for request in requests.iter().filter(|request| request.is_open()) {
@@ -492,7 +502,7 @@ mod tests {
 
     use super::*;
 
-    /// A link, and the agent's ends of its pipes: what it reads, and where it writes.
+    /// Returns a link and the agent's ends of its pipes, for input and output.
     fn link() -> (Link, OwnedFd, OwnedFd) {
         let (their_input, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let (output, their_output) = pipe_with(PipeFlags::CLOEXEC).unwrap();
@@ -502,7 +512,7 @@ mod tests {
         (Link::new(input, output), their_input, their_output)
     }
 
-    /// Asks once, with `patience_ms`, after `write` had its turn with the agent's output: answer and line.
+    /// Sends one request with `patience_ms`. Returns the answer and its line.
     fn once(link: &mut Link, patience_ms: u64, is_answer: impl FnMut(usize, &[u8]) -> bool) -> (Answer, String) {
         let patience = Duration::from_millis(patience_ms);
         let mut requests = [Request::new(link, 0, b"?\n", patience, Instant::now())];
@@ -513,12 +523,13 @@ mod tests {
         (answer, line)
     }
 
-    /// Answers the next question with these pieces, a write each. Gives the ends back, or else they'd be closed.
+    /// Answers the next request with these pieces, one per write. Returns the pipe ends, which keeps them
+    /// open.
     fn answering(input: OwnedFd, output: OwnedFd, pieces: Vec<Vec<u8>>) -> thread::JoinHandle<(OwnedFd, OwnedFd)> {
         thread::spawn(move || {
             rustix::io::read(&input, &mut [0; 8][..]).unwrap();
             for piece in pieces {
-                // The link may have seen enough and be gone.
+                // The link may already be closed.
                 let _ = rustix::io::write(&output, &piece);
                 thread::yield_now();
             }
@@ -534,7 +545,7 @@ mod tests {
         agent.join().unwrap();
     }
 
-    /// A link whose agent has answered a first question.
+    /// Returns a link whose agent has answered a first request.
     fn asked_link() -> (Link, OwnedFd, OwnedFd) {
         let (mut link, input, output) = link();
         let agent = answering(input, output, vec![b"first\n".to_vec()]);
@@ -655,7 +666,7 @@ mod tests {
         };
         assert!(wait(&|_| Spent::default()) >= 40);
         assert!(wait(&|time| Spent { running: Duration::ZERO, waiting: time * 100 }) >= 160);
-        // Who waits for a core that its own processes have isn't kept from running.
+        // An agent that waits for a core used by its own processes isn't kept from running.
         let begun = Instant::now();
         let waited = wait(&|time| Spent { running: time, waiting: time * 100 });
         assert!(waited < 160 || begun.elapsed() > patience * 3, "{waited}");

@@ -1,15 +1,15 @@
-//! Logs for the owners of agents, next to the replay: what an agent got wrong, and what it wrote to stderr.
+//! Logs for the owners of agents, next to the replay: the agent's faults and its stderr.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::contest::{Contest, OwnerLog};
+use crate::contest::{OwnerLog, PlayedMatch};
 
 /// Writes a log for each agent: `game.jsonl` has `game.seat0.log` and so on.
 ///
 /// # Errors
-/// When one can't be written; names the first such. The others are written all the same.
-pub fn write(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error)> {
+/// If a log can't be written; names the first one. The others are still written.
+pub fn write(replay: &Path, contest: &PlayedMatch) -> Result<(), (PathBuf, io::Error)> {
     let mut all = Ok(());
     for (seat, log) in contest.logs.iter().enumerate() {
         let path = path(replay, seat);
@@ -20,15 +20,15 @@ pub fn write(replay: &Path, contest: &Contest) -> Result<(), (PathBuf, io::Error
     all
 }
 
-/// The log of the agent on `seat`, next to a replay.
+/// Returns the path of the log of the agent on `seat`, next to a replay.
 pub fn path(replay: &Path, seat: usize) -> PathBuf {
     replay.with_extension(format!("seat{seat}.log"))
 }
 
-/// Writes one log: what the agent got wrong, then what it wrote.
+/// Writes one log: the agent's faults, then its stderr.
 ///
 /// # Errors
-/// When it can't be written.
+/// If it can't be written.
 pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
     if let Some((verdict, detail)) = &log.verdict {
         writeln!(to, "arena: disqualified, {verdict}: {detail}")?;

@@ -1,24 +1,26 @@
-//! Messages to agents: a JSON object on one line each.
+//! Messages to agents. Each message is a JSON object on one line.
 
 use arena_model::{AgentId, Dialect};
 use serde_json::{Map, Value, json};
 
-/// The first message.
+/// Returns the `ping`, the first message to an agent.
 pub fn ping() -> Vec<u8> {
     line(&json!({"ping": "ping"}))
 }
 
-/// Who the agent is, and the constants of the game.
+/// Returns the message `set_agent_id`, with the agent's id and the game's constants.
 pub fn set_agent_id(id: &AgentId, config: &Map<String, Value>) -> Vec<u8> {
     line(&json!({"set_agent_id": id, "config": config}))
 }
 
-/// The end, for an agent whose verdict was cheating or not.
+/// Returns `stop`, the last message to an agent. `is_cheating` is true if the agent was disqualified for
+/// cheating.
 pub fn stop(is_cheating: bool) -> Vec<u8> {
     line(&json!({"stop": {"reason": if is_cheating { "cheating_detected" } else { "end_of_game" }}}))
 }
 
-/// Appends a state. `members` is the text of the state's members, without braces.
+/// Appends the message with a state to `out`. `members` is the JSON text of the state's members, without
+/// braces.
 pub fn state(dialect: Dialect, members: &[u8], remaining_overage_ms: u64, out: &mut Vec<u8>) {
     let mut digits = itoa::Buffer::new();
     let overage = digits.format(remaining_overage_ms).as_bytes();
@@ -59,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys that the protocol uses, and those that every state has; no game may.
+    /// The keys of the protocol and of every state. A game's own keys must differ from them.
     const RESERVED: [&str; 8] =
         ["ping", "set_agent_id", "config", "world_state", "stop", "epoch", "agent_ids", "remaining_overage_ms"];
 

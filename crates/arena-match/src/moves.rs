@@ -1,60 +1,61 @@
-//! The fingerprint of a match's moves, by which games that repeat each other are found.
+//! The fingerprint of a match's moves, which detects repeated games.
 //!
-//! It is made of the game, its options, the states that the agents saw in the first epoch, the actions that were taken in each epoch,
-//! disqualifications and scores, all in the order of the sides. Ids and names that come from the seed are replaced by the places of
-//! their seats. So two games of chess with the same moves have the same fingerprint, and two games of snake only where they have the
-//! same food, too.
+//! The fingerprint covers the game, its options, the states of the first epoch, the accepted actions of each
+//! epoch, disqualifications and scores, all in the order of the sides. Ids and names depend on the seed, so
+//! each of them is replaced by the number of its side. Two games of chess with the same moves therefore have
+//! the same fingerprint. Two games of snake have the same one only if their food was the same too.
 
 use std::borrow::Cow;
 
-use arena_model::{AnyGame, Moves, Seat};
+use arena_model::{Disqualified, Match, Moves, first_seat};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::report::Disqualified;
-
-/// A fingerprint while its match is played.
+/// The fingerprint of a match in progress. Its methods add the parts of the match in order.
 #[derive(Debug)]
 pub(crate) struct MovesHash {
     hash: Sha256,
     first: usize,
     seats: usize,
-    /// The ids as the list that each state has: it is by seat, and says nothing that isn't known.
+    /// The JSON list of the agents' ids. Every state contains it, and the fingerprint leaves it out.
     ids_json: String,
-    /// Texts that come from the seed, by seat, several to a seat.
+    /// Ids and names that depend on the seed, each with its seat.
     aliases: Vec<(String, usize)>,
     has_state: bool,
 }
 
 impl MovesHash {
-    /// Before the first epoch, with the agents' ids by seat.
-    pub fn new<'a>(game: &dyn AnyGame, options: &Map<String, Value>, ids: impl Iterator<Item = &'a str>) -> MovesHash {
-        let aliases: Vec<(String, usize)> = ids.enumerate().map(|(seat, id)| (id.to_owned(), seat)).collect();
-        let seats = aliases.len();
-        let ids: Vec<&str> = aliases.iter().map(|(id, _)| id.as_str()).collect();
-        let ids_json = serde_json::to_string(&ids).expect("ids are texts");
-        let first = (0..seats).find(|seat| game.side(Seat(*seat)) == Some("WHITE")).unwrap_or(0);
-        let mut moves = MovesHash { hash: Sha256::new(), first, seats, ids_json, aliases, has_state: false };
+    /// Starts the fingerprint of a match that has played no epoch yet.
+    pub fn new(play: &Match, options: &Map<String, Value>) -> MovesHash {
+        let (game, ids) = (play.game(), play.agents());
+        let mut moves = MovesHash {
+            hash: Sha256::new(),
+            first: first_seat(game, ids.len()),
+            seats: ids.len(),
+            ids_json: json!(ids).to_string(),
+            aliases: ids.iter().enumerate().map(|(seat, id)| (id.to_string(), seat)).collect(),
+            has_state: false,
+        };
         moves.add(game.game_type().name);
         moves.add(&Value::Object(options.clone()).to_string());
         moves
     }
 
-    /// True until states were seen.
+    /// Returns true if the fingerprint contains no states yet.
     pub fn wants_states(&self) -> bool {
         !self.has_state
     }
 
-    /// Takes up the states of an epoch, as the text that a replay has: an object, or a list of objects by seat.
+    /// Adds the states of an epoch, in the form of a replay: an object, or a list of objects by seat.
     pub fn see(&mut self, states: &str) {
         self.has_state = true;
         self.find_names(states);
         self.add_by_place(&states.replace(&self.ids_json, "[]"));
     }
 
-    /// Takes up the actions of an epoch that were taken, a list by seat, and its disqualifications.
+    /// Adds the accepted actions of an epoch, a list by seat, and its disqualifications.
     pub fn play<'a>(&mut self, taken: Option<&str>, out: impl Iterator<Item = &'a Disqualified>) {
         self.add_by_place(taken.unwrap_or_default());
         for Disqualified { seat, verdict, .. } in out {
@@ -62,7 +63,7 @@ impl MovesHash {
         }
     }
 
-    /// The fingerprint, at the end of a match with these scores by seat.
+    /// Adds the final scores, by seat, and returns the fingerprint.
     pub fn finish(mut self, scores: &[f64]) -> Moves {
         for place in 0..scores.len() {
             self.hash.update(scores[(place + self.first) % scores.len()].to_be_bytes());
@@ -71,12 +72,12 @@ impl MovesHash {
         Moves { first: self.first, sha256 }
     }
 
-    /// The place of a seat, counted from the first.
+    /// Returns the number of a seat's side, counted from 0.
     fn place(&self, seat: usize) -> usize {
         (seat + self.seats - self.first) % self.seats.max(1)
     }
 
-    /// In challenges, players have names that come from the seed.
+    /// Finds the names that a challenge gives its players. They depend on the seed.
     fn find_names(&mut self, states: &str) {
         #[derive(Deserialize)]
         struct Players {
@@ -91,7 +92,7 @@ impl MovesHash {
         self.aliases.extend(names.filter(|(name, _)| !name.is_empty()));
     }
 
-    /// Adds a text; one that is a list by seat in the order of the places.
+    /// Adds a text. If the text is a JSON list with an entry per seat, reorders the list by side first.
     fn add_by_place(&mut self, text: &str) {
         if self.first == 0 {
             return self.add(text);
@@ -106,7 +107,7 @@ impl MovesHash {
         }
     }
 
-    /// Adds a text, so that no two lists of texts are alike.
+    /// Adds a text with its length, so that different lists of texts differ.
     fn add(&mut self, text: &str) {
         let mut text = Cow::Borrowed(text);
         for (alias, seat) in &self.aliases {
@@ -121,32 +122,31 @@ impl MovesHash {
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{Events, Seed, Setup, agent_ids};
+    use arena_model::{Seat, Seed, Setup, agent_ids};
 
     use super::*;
-    use crate::play::write_state;
 
-    /// The moves of a game of chess with this seed, in which White and Black play these.
+    /// Returns the fingerprint of a game of chess with these moves of White and Black.
     fn chess(seed: u64, steps: [&str; 2]) -> Moves {
         let seed = Seed::from_number(seed);
         let ids = agent_ids(&seed, 2);
-        let ids_json = serde_json::to_vec(&ids).unwrap();
         let chess = arena_games::game("chess").unwrap();
-        let mut game = chess.start(&Map::new(), Setup { seed, agents: ids.clone() }).unwrap();
-        let mut moves = MovesHash::new(&*game, &Map::new(), ids.iter().map(|id| id.as_str()));
+        let game = chess.start(&Map::new(), Setup { seed, agents: ids.clone() }).unwrap();
+        let mut play = Match::new(game, ids);
+        let mut moves = MovesHash::new(&play, &Map::new());
         let white = moves.first;
         for (ply, step) in steps.iter().enumerate() {
             let mover = (white + ply) % 2;
             if moves.wants_states() {
                 let mut state = Vec::new();
-                write_state(&*game, mover, 1, &ids_json, &mut state);
+                play.write_state(Seat(mover), &mut state);
                 moves.see(&format!("{{{}}}", String::from_utf8(state).unwrap()));
             }
             let action = format!("[{{\"action\":\"move\",\"move\":\"{step}\"}}]");
             let mut replies = [None, None];
             replies[mover] = Some(action.as_str());
-            let (mut taken, mut events) = (Vec::new(), Events::default());
-            game.play(&replies, &mut taken, &mut events);
+            let mut taken = Vec::new();
+            play.play(|game, events| game.play(&replies, &mut taken, events));
             moves.play(Some(str::from_utf8(&taken).unwrap()), [].iter());
         }
         moves.finish(&[0.5, 0.5])

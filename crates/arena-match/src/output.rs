@@ -1,8 +1,8 @@
-//! Files that users name for output: replays, logs, exports, reports.
+//! Files at paths that the user chooses: replays, logs, exports and reports.
 //!
-//! A regular file is there as a whole or not at all. Until [`OutputFile::keep`] its bytes have no name, so neither an agent nor
-//! another program can open them. Everything else (a device, a pipe, an open descriptor) is written to directly and is never
-//! replaced.
+//! A regular file appears complete or not at all. Before [`OutputFile::keep`] the data is in an unnamed file,
+//! so neither an agent nor another program can open it. Other outputs, such as a device, a pipe or an open
+//! descriptor, are written to directly and never replaced.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Seek, Write};
@@ -12,40 +12,42 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, linkat};
 
-/// Longest chain of symbolic links that is followed to a file that doesn't exist yet.
+/// Maximum number of symbolic links to follow to a file that doesn't exist yet.
 const MAX_LINKS: usize = 40;
 
-/// Tries at a free name beside the file.
+/// Maximum number of temporary names to try before giving up.
 const MAX_NAMES: u32 = 100;
 
-/// An output that is being written. Dropped before it was [kept](OutputFile::keep), it leaves no file and changes none.
+/// An output file that is being written. Dropping the value without a call of [`OutputFile::keep`] discards
+/// the data and leaves an older file unchanged.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
-    /// The place of a regular file; `None` for an output that is written to directly.
+    /// The destination of a regular file; `None` for an output that is written to directly.
     place: Option<Place>,
 }
 
 #[derive(Debug)]
 struct Place {
-    /// Without links at its end.
+    /// The path with the links at its end resolved.
     path: PathBuf,
     folder: PathBuf,
     mode: u32,
-    /// User and group of the file that is replaced.
+    /// User and group of the file that the output replaces.
     owner: Option<(u32, u32)>,
 }
 
 impl OutputFile {
-    /// Begins an output at `path`. A new file gets the mode that the umask gives; a file that is replaced keeps its own.
+    /// Begins an output file at `path`. A new file gets its mode from the umask; a replacement keeps the mode
+    /// of the older file.
     ///
     /// # Errors
-    /// When `path` can't be written to.
+    /// If `path` can't be written to.
     pub fn create(path: &Path) -> io::Result<OutputFile> {
         OutputFile::with_mode(path, None)
     }
 
-    /// Begins an output that only its owner may read.
+    /// Begins an output file that only its owner may read.
     ///
     /// # Errors
     /// As [`OutputFile::create`].
@@ -59,7 +61,7 @@ impl OutputFile {
         }
         let (path, found, owner) = match metadata(path)? {
             Some(old) => {
-                // A file that may not be written to may not be replaced either.
+                // The user must have write permission for the file that the output replaces.
                 OpenOptions::new().write(true).open(path)?;
                 (path.canonicalize()?, old.permissions().mode() & 0o777, Some((old.uid(), old.gid())))
             }
@@ -71,25 +73,25 @@ impl OutputFile {
             _ => PathBuf::from("."),
         };
         let file = tempfile::tempfile_in(&folder)?;
-        // A private output belongs to its writer, not to the owner of the file that it replaces.
+        // A private output file belongs to its writer, not to the owner of the older file.
         let owner = owner.filter(|_| mode.is_none());
         Ok(OutputFile { file, place: Some(Place { path, folder, mode: mode.unwrap_or(found), owner }) })
     }
 
-    /// True if the output is a regular file, so that other files can stand beside it.
+    /// Returns true if the output is a regular file. Only then can logs be written next to it.
     pub fn is_regular(&self) -> bool {
         self.place.is_some()
     }
 
-    /// Puts the whole output into its place, durably. Returns true if that is a regular file.
+    /// Gives the complete file its path and syncs it to disk. Returns true for a regular file.
     ///
     /// # Errors
-    /// When that fails; an older file is then what it was.
+    /// If writing or renaming fails; an older file is then unchanged.
     pub fn keep(mut self) -> io::Result<bool> {
         self.file.flush()?;
         let Some(place) = self.place.take() else { return Ok(false) };
         if let Some((user, group)) = place.owner {
-            // Only root may give files away. A file of the writer's own is what others get instead.
+            // Only root may change a file's owner, so a failure is ignored.
             let _ = fchown(&self.file, Some(user), Some(group));
         }
         self.file.set_permissions(Permissions::from_mode(place.mode))?;
@@ -97,7 +99,8 @@ impl OutputFile {
         if !link(&self.file, &place)? {
             copy(&mut self.file, &place)?;
         }
-        // File systems that can't sync a folder keep its entries by themselves.
+        // The error is ignored: file systems that can't sync a folder write its entries to disk by
+        // themselves.
         let _ = File::open(&place.folder).and_then(|folder| folder.sync_all());
         Ok(true)
     }
@@ -113,21 +116,21 @@ impl Write for OutputFile {
     }
 }
 
-/// Writes a whole file, see [`OutputFile::create`].
+/// Writes a whole file. See [`OutputFile::create`] for its mode and owner.
 ///
 /// # Errors
-/// When it can't be written; an older file is then what it was.
+/// If the file can't be written; an older file is then unchanged.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut out = OutputFile::create(path)?;
     out.write_all(bytes)?;
     out.keep().map(|_| ())
 }
 
-/// Opens a device, a pipe or a descriptor as it is: nothing is created, cut off or replaced. `None` for a regular file and for a
-/// path at which nothing is.
+/// Opens a device, a pipe or a descriptor without creating, truncating or replacing it. Returns `None` for a
+/// regular file and for a path that doesn't exist.
 ///
 /// # Errors
-/// When it can't be opened.
+/// If the device, pipe or descriptor can't be opened.
 pub fn open_direct(path: &Path) -> io::Result<Option<File>> {
     if let Some(stream) = standard_stream(path) {
         return stream.map(Some);
@@ -136,8 +139,8 @@ pub fn open_direct(path: &Path) -> io::Result<Option<File>> {
     is_special.then(|| OpenOptions::new().append(true).open(path)).transpose()
 }
 
-/// This process' stdout or stderr, if the path leads there. They are shared and not opened anew, since another opening of a regular
-/// file would have a place in it of its own.
+/// Returns a duplicate of this process's stdout or stderr if the path leads to one of them. Opening the path
+/// again would give a regular file a second write position.
 fn standard_stream(path: &Path) -> Option<io::Result<File>> {
     let path = fs::read_link(path).ok().filter(|to| to.starts_with("/proc")).unwrap_or_else(|| path.to_owned());
     let folder = path.parent()?.canonicalize().ok()?;
@@ -160,7 +163,7 @@ fn metadata(path: &Path) -> io::Result<Option<fs::Metadata>> {
     }
 }
 
-/// True if the path leads to a descriptor of some process: `/dev/stdout`, `/dev/fd/3`.
+/// Returns true if the path leads to a descriptor of some process, such as `/dev/stdout` or `/dev/fd/3`.
 fn is_descriptor(path: &Path) -> bool {
     let folder = match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -170,7 +173,7 @@ fn is_descriptor(path: &Path) -> bool {
         || fs::read_link(path).is_ok_and(|to| to.starts_with("/proc"))
 }
 
-/// The path at the end of links to a file that doesn't exist yet.
+/// Resolves the symbolic links at the end of a path. The file at the end may not exist yet.
 pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -180,7 +183,7 @@ pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from(io::ErrorKind::InvalidInput))
 }
 
-/// Gives the file its name. False if the file system can't do that with a file that has none.
+/// Links an unnamed file to its path. Returns false if the file system doesn't support this.
 fn link(file: &File, place: &Place) -> io::Result<bool> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let to = |path: &Path| linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
@@ -206,7 +209,7 @@ fn link(file: &File, place: &Place) -> io::Result<bool> {
     Err(io::Error::from(io::ErrorKind::AlreadyExists))
 }
 
-/// Copies the bytes to a file with a name, and puts that into place.
+/// Copies the data to a named temporary file and renames it.
 fn copy(file: &mut File, place: &Place) -> io::Result<()> {
     let mut named = tempfile::Builder::new().prefix(".arena-").suffix(".partial").tempfile_in(&place.folder)?;
     file.rewind()?;
@@ -218,20 +221,20 @@ fn copy(file: &mut File, place: &Place) -> io::Result<()> {
     named.as_file().sync_all()?;
     let named = named.into_temp_path();
     replace(&named, &place.path)?;
-    // It has another name now, and none that could be removed.
+    // `replace` has renamed the file, so its temporary name needs no removal.
     let _ = named.keep();
     Ok(())
 }
 
-/// Renames a file to a place where nothing or a regular file is.
+/// Renames a file. The target must be a regular file or not exist.
 fn replace(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
-        Ok(there) if !there.is_file() => Err(io::Error::other("it isn't a regular file any more")),
+        Ok(there) if !there.is_file() => Err(io::Error::other("it is no longer a regular file")),
         _ => fs::rename(from, to),
     }
 }
 
-/// The mode bits that new files of this process don't get. The system call for it would also set them, for all threads.
+/// Returns the umask from `/proc`. The system call `umask` would change it for all threads.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -260,7 +263,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("export.jsonl");
         fs::write(&path, "old").unwrap();
-        // Only root can give the file away; for others it is their own already.
+        // Only root can change a file's owner. Other users own the file already.
         let is_root = rustix::process::geteuid().is_root();
         assert_eq!(std::os::unix::fs::chown(&path, Some(12345), Some(12345)).is_ok(), is_root);
         let mut out = OutputFile::create_private(&path).unwrap();
@@ -308,7 +311,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("game.jsonl");
         for text in ["one", "two"] {
-            // A file that had a name can't get another one.
+            // A file whose name was removed can't be linked to a new name.
             let (mut file, named) = tempfile::NamedTempFile::new_in(folder.path()).unwrap().into_parts();
             named.close().unwrap();
             file.write_all(text.as_bytes()).unwrap();
@@ -326,7 +329,7 @@ mod tests {
             (folder.path().join("game.jsonl"), folder.path().join("latest"), folder.path().join("chain"));
         symlink("game.jsonl", &link).unwrap();
         symlink("latest", &chain).unwrap();
-        // The target of the first one doesn't exist yet.
+        // The link's target doesn't exist before the first write.
         for text in ["new", "newer"] {
             write(&chain, text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
@@ -355,7 +358,7 @@ mod tests {
         });
         assert_eq!(text, "through");
         assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
-        // A descriptor of a regular file: what is in it stays.
+        // Opening a descriptor of a regular file doesn't truncate the file.
         let path = folder.path().join("log");
         fs::write(&path, "before ").unwrap();
         let open = OpenOptions::new().append(true).open(&path).unwrap();
@@ -366,7 +369,8 @@ mod tests {
         assert_eq!(names(folder.path()), ["log", "pipe"]);
     }
 
-    /// Root could replace the machine's own devices, so root gets one in a folder of the test's.
+    /// As root, a failing test could replace the machine's devices. The test therefore creates a device in
+    /// its own folder if it runs as root.
     #[test]
     fn a_device_and_a_link_to_one_stay_devices() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Placement: which core a match and its agents share, and how many matches are played beside each other.
+//! The placement of matches on processor cores.
 //!
-//! A wake-up across cores costs many times one on the same core, so a match keeps its agents with it; matches are spread over cores, also
-//! those of programs that run beside each other and know nothing of each other.
+//! Waking a process on another core takes many times as long as on the same core. A match and its agents
+//! therefore share one core. Parallel matches get different cores, even if independent programs run them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,28 +10,30 @@ use std::thread;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-/// The cores that this process may use, in order. Empty where the system doesn't tell.
+/// Returns the numbers of the cores that this process may use, in ascending order. The list is empty if the
+/// system doesn't report them.
 pub fn cores() -> Vec<usize> {
     let allowed = sched_getaffinity(None).unwrap_or_default();
     (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect()
 }
 
-/// Keeps the calling thread, and the processes that it starts from now on, on one core. Where that is refused it runs anywhere,
-/// only slower.
+/// Pins the calling thread, and the processes that it starts later, to one core. If the system refuses,
+/// matches are only slower.
 pub fn stay_on(core: usize) {
     let mut only = CpuSet::new();
     only.set(core);
     let _ = sched_setaffinity(None, &only);
 }
 
-/// Keeps the calling thread, and the processes that it starts from now on, on the core that it is on: a thread that was just started is on one
-/// that has least to do, as the system sees it, which also knows of other programs.
+/// Pins the calling thread, and the processes that it starts later, to the core on which the thread runs now.
+/// The kernel places a new thread on one of the least busy cores, with other programs taken into account.
 pub fn stay_here() {
     stay_on(sched_getcpu());
 }
 
-/// Does jobs `0..count` on `workers` threads beside each other, each thread on a core of `cores` (anywhere, if that is empty), from a
-/// random one on, and hands each result over as it comes. `done` says whether to go on; jobs under way are finished in any case.
+/// Runs the jobs `0..count` on `workers` parallel threads. Each thread is pinned to the next core of `cores`,
+/// beginning with a random one. If `cores` is empty, the threads aren't pinned. Passes each result to `done`
+/// as soon as its job finishes. After `done` returns false, no more jobs start, and the running ones finish.
 pub fn spread<T: Send>(
     count: usize,
     workers: usize,
@@ -66,10 +68,10 @@ pub fn spread<T: Send>(
     });
 }
 
-/// A number that differs from program to program. The process id wouldn't do: programs that start as many processes each often have ids
-/// that are all even.
+/// Returns a random number, which differs between programs. The process id isn't random enough: if each
+/// program starts the same number of processes, their ids may all be even.
 fn random() -> usize {
-    // No result depends on it, only how fast it comes.
+    // Only the speed of matches depends on this number, not their results.
     RandomState::new().hash_one(std::process::id()) as usize
 }
 
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn no_job_is_begun_after_the_end_was_called() {
         let begun = AtomicUsize::new(0);
-        // More than could ever be done.
+        // The test ends only if `spread` stops early, because nothing could run all these jobs.
         let jobs = 1 << 40;
         spread(jobs, 2, &[], |_| begun.fetch_add(1, Ordering::Relaxed), |_, _| false);
         assert!(begun.into_inner() < jobs);

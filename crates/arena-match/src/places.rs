@@ -1,7 +1,8 @@
-//! Places where the arena writes, and files of its that lie in folders of agents: agents find nothing there.
+//! The paths that the sandbox must hide from agents: the files and folders that the arena will write, and
+//! earlier output of the arena in the agents' folders.
 //!
-//! A replay or a journal holds seeds and the opponents' actions. With a sandbox these places are hidden in the agent's view of the
-//! file system; places that can't be hidden are refused before anything is played.
+//! Replays and journals contain seeds and the opponents' actions, so an agent that could read them could
+//! cheat. If a path can't be hidden, the arena reports an error before the first match.
 
 use std::env;
 use std::fs::{self, File};
@@ -12,16 +13,18 @@ use crate::agent::{Agent, Channel, Command};
 use crate::launcher::{View, is_system, is_wide};
 use crate::process::{Limits, SandboxMode, order};
 
-/// Most entries of one agent's folder that are searched for files of the arena. A million take some seconds.
+/// Maximum number of entries in an agent's folder that are searched for output of the arena. A search of a
+/// million entries takes some seconds.
 const MAX_ENTRIES: usize = 1_000_000;
 
-/// Number of files of the arena in a folder that holds nothing else, from which on the folder is hidden rather than its files.
+/// Minimum number of arena files for hiding a whole folder instead of each file. The folder must contain no
+/// other files.
 const MANY: usize = 64;
 
 /// The name of a tournament's journal in its folder.
 pub const JOURNAL: &str = "tournament.jsonl";
 
-/// The beginnings of replays, of journals, and of transcripts of language models' play, with those of earlier versions.
+/// First bytes of replays, journals and transcripts of language models, including earlier versions.
 const HEADS: [&[u8]; 5] = [
     b"{\"arena_replay\"",
     b"{\"arena_tournament\"",
@@ -30,10 +33,12 @@ const HEADS: [&[u8]; 5] = [
     b"{\"api\":\"anthropic\",\"api_base\"",
 ];
 
-/// The name of a store, in whose folder are its keys and leagues. Files beside it have something behind that name.
+/// The name of a store's database. SQLite's companion files add a suffix to this name. The store's folder
+/// also contains keys and leagues.
 const STORE: &str = "arena.sqlite3";
 
-/// The beginnings of SQLite's files: the database, its log in either byte order, the index of the log, and the journal.
+/// First bytes of SQLite's files: the database, its write-ahead log in either byte order, the index of that
+/// log, and the rollback journal.
 const SQLITE: [&[u8]; 5] = [
     b"SQLite format 3\0",
     b"\x37\x7f\x06\x82",
@@ -42,25 +47,25 @@ const SQLITE: [&[u8]; 5] = [
     b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
 ];
 
-/// A place in which the arena is going to write.
+/// An output path of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place<'a> {
-    /// A file, which is written when the agents that could read it are gone.
+    /// A file that the arena writes after the agents that could read it have ended.
     File(&'a Path),
-    /// A folder with files that are written while agents play.
+    /// A folder into which the arena writes while agents play.
     Folder(&'a Path),
 }
 
-/// A place that can't be kept from an agent. The sentence says which one and what to do.
+/// The error for an output path that can't be hidden from an agent, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenPlace(String);
 
-/// Places to hide from these agents, besides their opponents: those in which the arena is going to write, and its files in the folders
-/// of the agents.
+/// Returns the paths to hide from these agents, besides their opponents' files: the arena's output paths, and
+/// its earlier output in the agents' folders.
 ///
 /// # Errors
-/// When one of the places can't be hidden from one of the agents.
+/// If a path can't be hidden from an agent that plays.
 pub fn private(
     agents: &[Agent],
     expose: &[PathBuf],
@@ -111,7 +116,7 @@ pub fn private(
         let spec = command.spec(expose, Vec::new(), mode, Limits::default());
         let Some(view) = order(&spec).ok().and_then(|order| View::of(&order)) else { continue };
         let in_place = to_come.iter().find_map(|path| Some((path, view.needed_in(path).next()?)));
-        // A file that the user names is meant to be read.
+        // An agent may read arena output that the user passes to it as an argument or exposes.
         let in_found =
             || found.iter().find_map(|path| Some((path, view.needed_in(path).find(|needed| *needed != path)?)));
         if let Some((path, needed)) = in_place.or_else(in_found) {
@@ -126,10 +131,10 @@ pub fn private(
     Ok(hidden)
 }
 
-/// Refuses places that are the folder, or a file, of an agent, wherever the agent is going to be played with.
+/// Checks that no output path is an agent's folder or one of its files. All executors use this check.
 ///
 /// # Errors
-/// When one of the places is.
+/// If an output path belongs to an agent.
 pub fn own_apart(agents: &[Agent], places: &[Place<'_>]) -> Result<(), OpenPlace> {
     let home = env::home_dir();
     for place in places {
@@ -150,13 +155,14 @@ pub fn own_apart(agents: &[Agent], places: &[Place<'_>]) -> Result<(), OpenPlace
     Ok(())
 }
 
-/// The files that our own standard output and error go to: results stand there, with their seeds.
+/// Returns the files that this process's stdout and stderr are redirected to. Such a file contains results
+/// with their seeds.
 fn own_output() -> impl Iterator<Item = PathBuf> {
     let paths = [1, 2].into_iter().filter_map(|number| fs::read_link(format!("/proc/self/fd/{number}")).ok());
     paths.filter(|path| path.is_file())
 }
 
-/// Refuses a place that every agent sees.
+/// Checks that an output path isn't one that every agent sees.
 fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -> Result<(), OpenPlace> {
     if let Some(exposed) = expose.iter().find(|exposed| real(exposed) == real_path) {
         return Err(OpenPlace(format!(
@@ -165,7 +171,7 @@ fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -
             path.display()
         )));
     }
-    // A device isn't kept.
+    // Agents can't read back output to a device.
     let is_kept = fs::metadata(path).map_or(true, |data| data.is_file() || data.is_dir());
     if mode != SandboxMode::Off && is_kept && is_system(real_path) {
         return Err(OpenPlace(format!(
@@ -176,7 +182,7 @@ fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -
     Ok(())
 }
 
-/// The path without links. What isn't there yet is in a folder that may be.
+/// Resolves the symbolic links in a path. If the path doesn't exist, resolves those in its parent.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let path = crate::output::end_of_links(&path).unwrap_or(path);
@@ -186,7 +192,7 @@ fn real(path: &Path) -> PathBuf {
     })
 }
 
-/// Files of the arena in a folder: replays and their logs, tournaments, stores, transcripts.
+/// Finds earlier output of the arena in a folder: replays, logs, tournament journals, stores and transcripts.
 fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
     let (mut found, mut folders, mut left) = (Vec::new(), vec![root.to_owned()], most);
     while let Some(folder) = folders.pop() {
@@ -215,7 +221,7 @@ fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
                 found.push(path);
             }
         }
-        // Thousands of paths are more than the start of an agent takes.
+        // Hiding thousands of paths one by one would slow down the start of an agent.
         if folder != root && all >= MANY && found.len() - before == all {
             found.truncate(before);
             found.push(folder);
@@ -224,14 +230,14 @@ fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
     Ok(found)
 }
 
-/// True for `game.seat0.log`, the log of an agent.
+/// Returns true for the log of an agent, such as `game.seat0.log`.
 fn is_log(name: &str) -> bool {
     let seat = name.strip_suffix(".log").and_then(|name| name.rsplit_once(".seat"));
     seat.is_some_and(|(_, seat)| !seat.is_empty() && seat.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// True for a replay, the journal of a tournament, the transcript of a language model's play, and a file of a store. The name says
-/// what a file may be, and its first bytes say what it is, since an agent's own data may have any name.
+/// Returns true for a replay, a tournament's journal, a language model's transcript, or a file of a store.
+/// Both the file name and the first bytes must match, because an agent's own data may have any name.
 fn is_record(name: &str, path: &Path) -> bool {
     let is_store = name.starts_with(STORE);
     let is_ours = is_store || name.starts_with(JOURNAL) || name.starts_with("play-") && name.ends_with(".jsonl");
@@ -239,7 +245,7 @@ fn is_record(name: &str, path: &Path) -> bool {
         return false;
     }
     match start(path) {
-        // The arena may be about to write it.
+        // An empty file with one of the arena's names may be output that the arena is about to write.
         Ok(start) if start.is_empty() => is_ours,
         Ok(start) if is_store => is_sqlite(&start) || is_sqlite(&start_or_none(&path.with_file_name(STORE))),
         Ok(start) => HEADS.iter().any(|head| start.starts_with(head)),
@@ -255,7 +261,7 @@ fn start_or_none(path: &Path) -> Vec<u8> {
     start(path).unwrap_or_default()
 }
 
-/// The first bytes of a file, enough to tell what it is.
+/// Reads the first bytes of a file, which show its kind.
 fn start(path: &Path) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     File::open(path)?.take(64).read_to_end(&mut start)?;
@@ -287,7 +293,7 @@ mod tests {
             ("mine/play-empty.jsonl", ""),
             ("mine/empty.jsonl", ""),
             ("mine/arena.sqlite3-wal", "\x37\x7f\x06\x02"),
-            // Data of the agent itself.
+            // The agent's own data.
             ("mine/play-book.jsonl", "{\"opening\":\"e4\"}\n"),
             ("mine/lib/tournament.jsonl", "{\"won\":3}\n"),
             ("mine/lib/tournament.jsonl.old", "won 3\n"),
@@ -363,7 +369,8 @@ mod tests {
         .assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
     }
 
-    /// Plays with an interpreter at this path in the agent's folder, a link or a file, and writes to these places.
+    /// Checks the hidden paths for an agent whose interpreter, a link or a file, is at this path, with this
+    /// output folder.
     #[track_caller]
     fn with_interpreter(at: &str, is_link: bool, folder: &str, expected: Expect) {
         let (_kit, root) = kit();
@@ -391,7 +398,7 @@ mod tests {
                     "ROOT/mine/new can't be hidden from the agent agent, which needs ROOT/mine/new/venv/bin/python in it; choose another place, or move what the agent needs"
                 ],
             );
-            // The interpreter's folder is the place itself.
+            // The output folder is the interpreter's own folder.
             with_interpreter(
                 "new/bin/python",
                 is_link,
@@ -409,7 +416,7 @@ mod tests {
                     "ROOT/mine/cup can't be hidden from the agent agent, which needs ROOT/mine/cup/venv/bin/python in it; choose another place, or move what the agent needs"
                 ],
             );
-            // The interpreter's folder is shown, and nothing around it.
+            // The agent sees the interpreter's folder and nothing around it.
             with_interpreter("new/venv/bin/python", is_link, "new", expect![""]);
             with_interpreter("mine/venv/bin/python", is_link, "mine/new", expect![""]);
         }
@@ -485,7 +492,7 @@ mod tests {
                 "ROOT/mine/new is in the folder of the agent agent, which can read it without a sandbox; choose a place outside of that folder"
             ],
         );
-        // A file gets its name when the agents are gone.
+        // An output file gets its name after the agents have ended.
         refused(|root| root.join("mine/new"), false, off, expect![""]);
         refused(|root| root.join("new"), true, off, expect![""]);
         refused(|_| "/dev/null".into(), false, on, expect![""]);

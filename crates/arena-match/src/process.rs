@@ -1,7 +1,7 @@
-//! The runner's side of an agent's process: starting it through the launcher, its pipes, its end.
+//! The runner's side of an agent's process: its start through the launcher, its pipes, and its end.
 //!
-//! What the launcher does between [`start`] and the agent's first instruction is in [`crate::launcher`]. Everything here
-//! blocks or is polled from a plain thread; nothing here is shared between agents.
+//! [`crate::launcher`] contains the steps between [`start`] and the agent's first instruction. The functions
+//! here block the calling thread or return at once; none is async. Agents share no state.
 
 mod report;
 pub(crate) mod wire;
@@ -29,57 +29,61 @@ use wire::{Order, Report};
 
 use crate::launcher::scratch;
 
-/// Longest time from [`start`] until the agent's program runs. It takes some milliseconds; a machine under load more.
+/// Time limit from [`start`] to the start of the agent's program. It usually takes some milliseconds.
 const START_WITHIN: Duration = Duration::from_secs(10);
 
-/// Longest time for all processes of an agent to be gone once that was asked for.
+/// Time limit for the end of all processes of an agent after the runner's request.
 const GONE_WITHIN: Duration = Duration::from_secs(6);
 
-/// The environment of the launcher's stages. The allocator that the program may have would otherwise commit a GiB before it is asked
-/// for any, and a process with more than the limit of memory can start none that is held to that limit.
+/// The environment of the launcher's stages. Without this setting, the mimalloc allocator commits 1 GiB at
+/// its start. A process that uses more memory than the agent's limit can't start a child with that limit.
 pub(crate) const LAUNCHER_ENV: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMIT", "0")];
 
-/// How to call the launcher: a program whose `main` hands the arguments after these to [`crate::launcher::main`].
+/// The command of the launcher. The program's `main` passes all arguments after `args` to
+/// [`crate::launcher::main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launcher {
-    /// The program, usually the one that is running.
+    /// The launcher's program, usually the running one.
     pub program: PathBuf,
-    /// The arguments that make it the launcher.
+    /// The arguments that make the program act as the launcher.
     pub args: Vec<OsString>,
 }
 
-/// An agent to be started.
+/// The specification of an agent's process.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// What to run: a path, or a bare name that is looked up in `PATH`.
+    /// The agent's program: a path, or a name that the launcher looks up in `PATH`.
     pub program: PathBuf,
-    /// Its arguments. Paths among them must be absolute, because the agent starts in its scratch folder.
+    /// The program's arguments. Paths among them must be absolute, because the agent starts in its scratch
+    /// folder.
     pub args: Vec<OsString>,
     /// The agent's own folder, which it can read.
     pub folder: PathBuf,
-    /// Environment of the agent, besides `PATH`, `HOME`, `TMPDIR` and `LANG`. A `PATH` in here replaces the runner's.
+    /// Environment variables of the agent, besides `PATH`, `HOME`, `TMPDIR` and `LANG`. A `PATH` in this list
+    /// replaces the runner's.
     pub env: Vec<(OsString, OsString)>,
     /// Further files and folders that the agent may read.
     pub expose: Vec<PathBuf>,
-    /// Files and folders that the agent can't read although they lie in what it may: its opponents', where they share a
-    /// folder. What the agent itself is started from can't be hidden from it.
+    /// Files and folders that the agent can't read although they lie in readable folders, such as an
+    /// opponent's files in a shared folder. The files that start the agent can't be hidden.
     pub hidden: Vec<PathBuf>,
-    /// Whether it is confined.
+    /// The sandbox mode.
     pub sandbox: SandboxMode,
-    /// What it may use.
+    /// The resource limits.
     pub limits: Limits,
 }
 
-/// An agent that was started, with our ends of its pipes: they don't block, and no other process inherits them.
+/// A started agent, with the runner's ends of its pipes. They are non-blocking, and no other process inherits
+/// them.
 ///
-/// Dropping it ends the agent and all its processes at once, and waits for that.
+/// Dropping the value ends the agent and all its processes, and waits for their end.
 #[derive(Debug)]
 pub struct Process {
-    /// Where the agent reads; dropping it tells the agent that nothing more comes.
+    /// The pipe to the agent's stdin. Dropping it closes the agent's stdin.
     pub stdin: Option<OwnedFd>,
-    /// What the agent writes.
+    /// The pipe from the agent's stdout.
     pub stdout: OwnedFd,
-    /// What it writes besides.
+    /// The pipe from the agent's stderr.
     pub stderr: OwnedFd,
     control: OwnedFd,
     launcher: Child,
@@ -91,13 +95,13 @@ pub struct Process {
     reaped: bool,
 }
 
-/// Begins to start an agent. Several may start at the same time: this returns before the sandbox is up, and
-/// [`Process::in_force`] waits for it. The agent inherits the processor affinity and the priority of the thread that
-/// calls this.
+/// Begins to start an agent. The function returns before the sandbox is set up, so several agents can start
+/// in parallel; [`Process::in_force`] waits for the start. The agent inherits the CPU affinity and the
+/// priority of the calling thread.
 ///
 /// # Errors
-/// If the launcher can't be started or the description of the agent can't be told to it. What is wrong with the agent's
-/// program is known later, by [`Process::in_force`].
+/// If the launcher can't be started or the order can't be sent to it. Errors in the agent's program are
+/// reported by [`Process::in_force`].
 pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     let order = order(spec).map_err(|error| StartError::Spec { reason: error.to_string() })?;
     let failed = |error: io::Error| StartError::Launcher {
@@ -107,15 +111,15 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     let ((stdin, agents_stdin), (stdout, agents_stdout), (stderr, agents_stderr)) =
         (|| Ok((pipe()?.swapped(), pipe()?.plain(), pipe()?.plain())))().map_err(failed)?;
     let (control, launchers_control) = wire::pair().map_err(failed)?;
-    // The order waits in the socket for the launcher. Its files travel the same way, so no other process that is
-    // started at this moment can inherit them.
+    // The order waits in the socket for the launcher. The files are sent through the socket too, so no other
+    // process started at this moment can inherit them.
     wire::send(&control, &order, &[agents_stdin.as_fd(), agents_stdout.as_fd(), agents_stderr.as_fd()])
         .map_err(|error| StartError::Spec { reason: error.to_string() })?;
     for fd in [&stdin, &stdout, &stderr] {
         fcntl_getfl(fd).and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK)).map_err(|e| failed(e.into()))?;
     }
-    // No death signal ties the launcher to us: that would follow the thread that called, not the process. The end of
-    // the control socket does it.
+    // The launcher gets no parent death signal, because the kernel would send it at the end of the calling
+    // thread, not of the process. Instead, the launcher ends when this side of the control socket is closed.
     let child = Command::new(&launcher.program)
         .args(&launcher.args)
         .env_clear()
@@ -142,11 +146,11 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     })
 }
 
-/// What this system confines agents by, in the mode that takes nothing less than namespaces: found out by starting a program that does
-/// nothing.
+/// Tests the sandbox: starts a program that does nothing in the mode [`SandboxMode::Required`], and returns
+/// the sandbox that was in force.
 ///
 /// # Errors
-/// If it can't confine them so; says why.
+/// The reason that the system doesn't support that mode.
 pub fn try_sandbox(launcher: &Launcher) -> Result<InForce, StartError> {
     let spec = Spec {
         program: PathBuf::from("true"),
@@ -168,12 +172,12 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Our end first, for what we write.
+    /// Returns both ends with the runner's end first, for a pipe to the agent.
     fn swapped(self) -> (OwnedFd, OwnedFd) {
         (self.writer, self.reader)
     }
 
-    /// Our end first, for what we read.
+    /// Returns both ends with the runner's end first, for a pipe from the agent.
     fn plain(self) -> (OwnedFd, OwnedFd) {
         (self.reader, self.writer)
     }
@@ -184,7 +188,7 @@ fn pipe() -> io::Result<Pipe> {
     Ok(Pipe { reader, writer })
 }
 
-/// The order that starts an agent.
+/// Returns the launcher's order for an agent with this specification.
 pub(crate) fn order(spec: &Spec) -> io::Result<Order> {
     let is_bare = !spec.program.as_os_str().as_encoded_bytes().contains(&b'/');
     let given = spec.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
@@ -204,10 +208,10 @@ pub(crate) fn order(spec: &Spec) -> io::Result<Order> {
 }
 
 impl Process {
-    /// What confines the agent, once its program runs. Waits for that, but not for ever.
+    /// Waits for a limited time until the agent's program runs, and returns the sandbox in force.
     ///
     /// # Errors
-    /// Why the agent didn't start. The same answer comes each time.
+    /// The reason that the agent didn't start. Later calls return the same error.
     pub fn in_force(&mut self) -> Result<&InForce, StartError> {
         while self.start.is_none() {
             let left = self.deadline.saturating_duration_since(Instant::now());
@@ -224,7 +228,7 @@ impl Process {
         }
     }
 
-    /// Whether the agent still runs, or is about to.
+    /// Returns true if the agent runs or is starting.
     pub fn is_running(&mut self) -> bool {
         while self.hear(Duration::ZERO) {}
         if self.ended.is_some() || self.hung_up || matches!(self.start, Some(Err(_))) {
@@ -233,34 +237,38 @@ impl Process {
         self.pidfd.as_ref().is_none_or(|pidfd| !wait_readable(pidfd, Duration::ZERO))
     }
 
-    /// The agent's process id as seen from here, once it has started: for `/proc/PID/schedstat` and the like.
+    /// Returns the agent's process id in the runner's namespace, for files such as `/proc/PID/schedstat`.
+    /// Returns `None` before the agent's start, after its end, and on kernels without pidfds.
     pub fn agent_pid(&self) -> Option<u32> {
         let pidfd = self.pidfd.as_ref()?;
         let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse::<i64>().ok()?;
-        // A process that is gone has -1 here.
+        // The kernel reports -1 for a process that has ended.
         u32::try_from(pid).ok().filter(|&pid| pid > 0)
     }
 
-    /// How the agent ended, if it does so within this time.
+    /// Waits up to `within` for the agent's end. Returns `None` if the agent still runs.
     pub fn ended(&mut self, within: Duration) -> Option<&Ended> {
         let until = Instant::now() + within;
         while self.ended.is_none() && self.hear(until.saturating_duration_since(Instant::now())) {}
         self.ended.as_ref()
     }
 
-    /// The launcher's process id: the agent's processes are below it.
+    /// Returns the launcher's process id. The agent's processes are its descendants.
     pub fn launcher_pid(&self) -> u32 {
         self.launcher.id()
     }
 
-    /// Has the agent and all its processes ended. Returns at once; [`Process::wait`] waits for it.
+    /// Requests the end of the agent and all its processes. Returns at once; [`Process::wait`] waits for the
+    /// end.
     pub fn kill(&mut self) {
-        // The end of our side is the order to end: it arrives as well when we are killed.
+        // The launcher ends the agent when this side of the socket is closed, which also happens if the
+        // runner is killed.
         let _ = shutdown(&self.control, Shutdown::Write);
     }
 
-    /// Waits until the agent has ended, for `grace` at most, then has it ended. Returns when all its processes are gone.
+    /// Waits up to `grace` for the agent's end, then ends the agent. Returns after the end of all its
+    /// processes.
     pub fn wait(mut self, grace: Duration) -> Ended {
         self.finish(grace);
         match (self.ended.take(), &self.start) {
@@ -286,7 +294,8 @@ impl Process {
         let until = Instant::now() + GONE_WITHIN;
         while !self.hung_up {
             if !self.hear(until.saturating_duration_since(Instant::now())) {
-                // Last resort. What the launcher started dies with it, by its death signal.
+                // The launcher doesn't react, so kill it. Its children then end through their parent death
+                // signal.
                 if let Some(group) = i32::try_from(self.launcher.id()).ok().and_then(Pid::from_raw) {
                     let _ = kill_process_group(group, Signal::KILL);
                 }
@@ -295,13 +304,13 @@ impl Process {
         }
         let status = self.launcher.wait();
         self.reaped = true;
-        // A launcher that was killed couldn't clean up.
+        // A launcher that was killed has not removed its scratch folder.
         if status.is_ok_and(|status| status.code().is_none()) {
             scratch::remove_left_by(self.launcher.id(), &env::temp_dir());
         }
     }
 
-    /// Takes in one report, waiting for it at most so long. False if none came.
+    /// Waits up to `within` for one report from the launcher. Returns false if none arrived.
     fn hear(&mut self, within: Duration) -> bool {
         if self.hung_up || !wait_readable(&self.control, within) {
             return false;
@@ -328,7 +337,7 @@ impl Drop for Process {
     }
 }
 
-/// Whether something can be read within this time; the end of the other side counts.
+/// Waits up to `within` for input. Returns true if input is available or the other side is closed.
 pub(crate) fn wait_readable(fd: &impl AsFd, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {

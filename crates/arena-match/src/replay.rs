@@ -1,8 +1,9 @@
-//! Replays: the record of a match as JSON lines, from which it can be played again.
+//! Replays: records of matches as JSON lines, from which a match can be played again.
 //!
-//! The first line is the header with the seed; then comes a line for each epoch, with the state as the agents saw it and the actions
-//! that were taken; the last line holds the result and the final state. Nothing in it depends on the clock or the machine, so equal
-//! seeds and equal replies give equal bytes. (Time shows only as far as the rules do: in the banks, and in forfeits on time.)
+//! The first line is the header with the seed. Then follows a line for each epoch, with the state that the
+//! agents saw and the accepted actions. The last line contains the result and the final state. Nothing
+//! depends on the clock or the machine, so equal seeds and equal replies give equal bytes, except for the
+//! time banks and for disqualifications on time.
 
 mod export;
 mod index;
@@ -18,13 +19,13 @@ pub use index::{DisqualifiedIn, ENTRY, Summary, index};
 pub use pgn::export_pgn;
 pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine};
 pub use verify::{Account, Verified, account, verify, verify_by};
-pub use write::{EpochRecord, Header, Recorder, ResultRecord, SeatRecord, States};
+pub use write::{EpochRecord, Header, Recorder, SeatRecord, States};
 
-/// The version of the format, which a header names.
+/// The version of the format, stored in the header.
 pub const VERSION: u32 = 1;
 
-/// More rejections than these, of one agent in one epoch, are only counted.
+/// The maximum number of recorded rejections of one agent in one epoch; more are only counted.
 const MAX_REJECTED: usize = 16;
 
-/// A line has at most this many bytes. Far more than any game shows: it is there for files that have no lines.
+/// The maximum size of a line, in bytes. No game comes near it; it bounds the reading of other files.
 const MAX_LINE: u64 = 64 << 20;

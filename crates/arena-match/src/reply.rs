@@ -1,9 +1,9 @@
-//! Replies: what an agent's line means, and what may be wrong with it. Parsing only; what follows from a fault is the referee's.
+//! Replies: the parser for the lines of agents. `seat.rs` decides the consequences of errors.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A line of an agent that is a JSON object.
+/// A parsed line of an agent: a JSON object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reply<'a> {
@@ -21,57 +21,57 @@ pub struct Reply<'a> {
     agent_version: Option<&'a RawValue>,
 }
 
-/// What is wrong with a line, apart from whose it says to be.
+/// The reason that a line isn't a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// Bytes that aren't text.
+    /// The bytes aren't UTF-8.
     #[error("the line isn't UTF-8")]
     NotUtf8,
-    /// JSON, but no object.
+    /// The line is JSON, but not an object.
     #[error("the line isn't a JSON object")]
     NotObject,
-    /// No JSON, or an object with a key twice; with the parser's words.
+    /// The line isn't JSON, or the object has a key twice. Contains the parser's message.
     #[error("the line isn't JSON: {0}")]
     NotJson(String),
 }
 
-/// Whose a line says to be.
+/// The agent that a line names in `agent_id`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
-    /// The agent's that sent it.
+    /// The sender's own id.
     Own,
-    /// Nobody's.
+    /// No id: the key is missing.
     Missing,
-    /// Not even a text.
+    /// A value that isn't a string.
     Invalid,
-    /// Another player's, or one that no player has.
+    /// Another id, which may be a player's or unknown.
     Other(String),
 }
 
 impl<'a> Reply<'a> {
-    /// Reads a line without its end.
+    /// Parses a line without its line end.
     ///
     /// # Errors
-    /// When it isn't a JSON object.
+    /// If the line isn't a JSON object.
     pub fn read(line: &'a [u8]) -> Result<Reply<'a>, Unreadable> {
         let text = std::str::from_utf8(line).map_err(|_| Unreadable::NotUtf8)?.trim_ascii();
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|error| Unreadable::NotJson(error.to_string()));
         }
-        // An object could also be read from a list of its values; that isn't the protocol.
+        // The check is needed because serde would also accept a list of the values.
         match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Err(Unreadable::NotObject),
             Err(error) => Err(Unreadable::NotJson(error.to_string())),
         }
     }
 
-    /// Whose it says to be. `own_id` is the agent's id as JSON text.
+    /// Compares the `agent_id` with the sender's. `own_id` is the sender's id as JSON text.
     pub fn claim(&self, own_id: &str) -> Claim {
         let Some(raw) = self.agent_id else { return Claim::Missing };
         if raw.get() == own_id {
             return Claim::Own;
         }
-        // The same text can be spelled with escapes.
+        // JSON allows several spellings of a string, because of escapes.
         let own = serde_json::from_str::<String>(own_id);
         match serde_json::from_str::<String>(raw.get()) {
             Ok(text) if own.is_ok_and(|own| own == text) => Claim::Own,
@@ -80,17 +80,18 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Whether it answers a ping: `pong` with any value but null.
+    /// Returns true if the reply has a `pong` that isn't null.
     pub fn has_pong(&self) -> bool {
         self.pong.is_some()
     }
 
-    /// Whether it says what to do, be it nothing.
+    /// Returns true if the reply has `actions` or `move`.
     pub fn has_actions(&self) -> bool {
         self.actions.is_some() || self.r#move.is_some()
     }
 
-    /// The text of its list of actions. A `move` alone, as snake and chess agents send it, reads as one action. Neither is no action.
+    /// Returns the text of the list of actions. A `move` without `actions`, as snake and chess agents send
+    /// it, is one action. A reply with neither key has no actions.
     pub fn actions(&self) -> std::borrow::Cow<'a, str> {
         match (self.actions, self.r#move) {
             (Some(actions), _) => actions.get().into(),
@@ -99,18 +100,18 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The agent's name, cut to 64 characters; control characters are left out.
+    /// Returns the agent's name, cut to 64 characters and without control characters.
     pub fn agent_name(&self) -> Option<String> {
         label(self.agent_name)
     }
 
-    /// The agent's version, likewise.
+    /// Returns the agent's version, cut to 64 characters and without control characters.
     pub fn agent_version(&self) -> Option<String> {
         label(self.agent_version)
     }
 }
 
-/// A text, or a number, as agents give their versions.
+/// Parses a label: a string, or a number, because some agents send their version as a number.
 fn label(raw: Option<&RawValue>) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(raw?.get()).ok()?;
     let text = match value {
@@ -121,7 +122,7 @@ fn label(raw: Option<&RawValue>) -> Option<String> {
     short_label(&text)
 }
 
-/// A name or a version, cut to 64 characters, without control characters. `None` if nothing is left of it.
+/// Returns a name or version, cut to 64 characters and without control characters, or `None` if it is empty.
 pub fn short_label(text: &str) -> Option<String> {
     let text: String = text.chars().filter(|char| !char.is_control()).take(64).collect();
     (!text.trim().is_empty()).then_some(text)

@@ -1,74 +1,70 @@
-//! Seats: what the referee knows of each agent of a match, and the judgement of what it says. No I/O.
+//! Seats: the state of each agent in a match, and the validation of its lines. No I/O.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use arena_model::Dialect;
-use arena_model::{AgentId, TimeLimits, Verdict};
+use arena_model::{AgentId, Dialect, Disqualified, Owner, TimeLimits, Verdict};
 
 use crate::reply::{Claim, Reply, Unreadable};
-use crate::report::Disqualified;
 
-/// With this many faults an agent is out.
+/// The number of faults at which an agent is disqualified.
 const TOO_MANY: u32 = 11;
 
-/// The fault of an `agent_id` of another type.
+/// The fault text for an `agent_id` that isn't a string.
 const NO_TEXT: &str = "`agent_id` isn't a text";
 
-/// How much of a line is quoted to the agent's owner, in bytes.
+/// The maximum length of a quoted line in a fault, in bytes.
 const QUOTED: usize = 200;
-
-/// Characters of a verdict's detail.
-const DETAIL: usize = 500;
 
 /// An agent's seat in a match.
 #[derive(Debug)]
 pub struct Seat {
-    /// Which, from 0.
+    /// The seat's number, from 0.
     pub number: usize,
     /// The agent's id.
     pub id: AgentId,
-    /// Its id as JSON text.
+    /// The agent's id as JSON text.
     pub id_json: String,
-    /// The ids of the other players of the match, as far as they are known.
-    others: Vec<String>,
-    /// Where it looks for the state.
+    /// The known ids of the players in the match.
+    players: Vec<String>,
+    /// The keys under which the agent receives the state.
     pub dialect: Dialect,
-    /// What it is called.
+    /// The agent's name.
     pub name: String,
-    /// Its version, if it has one.
+    /// The agent's version, if it has one.
     pub version: Option<String>,
-    /// Why it was disqualified, if it was.
+    /// The disqualification, if the agent is out.
     pub out: Option<Disqualified>,
-    /// What it got wrong so far.
+    /// The number of faults so far.
     pub faults: u32,
-    /// How long it was waited for, in all and at most.
+    /// The total time charged to the agent.
     pub used: Duration,
-    /// The longest wait for it.
+    /// The longest time charged for one step.
     pub longest: Duration,
-    /// What it may still take beyond the limits of its steps.
+    /// The time left in the time bank, for steps that exceed the step limit.
     pub bank: Duration,
-    /// How many of its faults were replies without an id.
+    /// The number of faults for replies without an id.
     missing_ids: u32,
-    /// It didn't answer `set_agent_id` in time, which it need not; if it still does, that answers no state.
+    /// True if the agent hasn't answered `set_agent_id`. A late answer to that message must not count as the
+    /// answer to a state.
     owes_consent: bool,
-    /// Faults, a sentence each, since they were last taken away.
+    /// The faults since the last call of [`Seat::take_faults`].
     fresh_faults: Vec<Fault>,
 }
 
-/// Something wrong in what an agent sent.
+/// A line of an agent that violates the protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Whose.
+    /// The agent's seat.
     pub seat: usize,
-    /// What was wrong.
+    /// The violation, in a sentence.
     pub what: String,
-    /// The beginning of the line, for the agent's owner.
+    /// The start of the line, for the agent's owner.
     pub line: String,
 }
 
 impl Seat {
-    /// A seat before the handshake.
+    /// Creates the seat of an agent that hasn't received a message yet.
     pub fn new(
         number: usize,
         id: AgentId,
@@ -82,7 +78,7 @@ impl Seat {
             number,
             id,
             id_json,
-            others: Vec::new(),
+            players: Vec::new(),
             dialect,
             name,
             version,
@@ -97,30 +93,23 @@ impl Seat {
         }
     }
 
-    /// Takes the ids of all players of the match; the agent's own may be among them.
+    /// Sets the ids of all players of the match. The agent's own id may be among them.
     pub fn meet<'id>(&mut self, ids: impl IntoIterator<Item = &'id str>) {
-        let own = self.id.as_str();
-        self.others.clear();
-        self.others.extend(ids.into_iter().filter(|id| *id != own).map(str::to_owned));
+        self.players.clear();
+        self.players.extend(ids.into_iter().map(str::to_owned));
     }
 
-    /// Whether the agent is still in the match.
+    /// Returns true if the agent isn't disqualified.
     pub fn is_in(&self) -> bool {
         self.out.is_none()
     }
 
-    /// Disqualifies the agent; the first reason counts.
+    /// Disqualifies the agent. The first disqualification counts.
     pub fn disqualify(&mut self, verdict: Verdict, detail: impl Into<String>) {
-        let (seat, mut detail) = (self.number, detail.into());
-        // It may quote a word of the agent's.
-        if let Some((end, _)) = detail.char_indices().nth(DETAIL) {
-            detail.truncate(end);
-            detail.push('…');
-        }
-        self.out.get_or_insert(Disqualified { seat, verdict, detail });
+        self.out.get_or_insert_with(|| Disqualified::new(self.number, verdict, detail));
     }
 
-    /// Takes the answer to the first ping.
+    /// Validates the answer to the first ping.
     pub fn hear_pong(&mut self, line: &[u8]) {
         match Reply::read(line) {
             Ok(reply) if reply.has_pong() => {}
@@ -131,7 +120,7 @@ impl Seat {
         }
     }
 
-    /// Takes the answer to `set_agent_id`.
+    /// Validates the answer to `set_agent_id`.
     pub fn hear_consent(&mut self, line: &[u8]) {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
@@ -147,13 +136,13 @@ impl Seat {
         }
     }
 
-    /// Notes that the agent didn't answer `set_agent_id` in time.
+    /// Records that the agent didn't answer `set_agent_id` in time, which is allowed.
     pub fn note_silence(&mut self) {
         self.owes_consent = true;
     }
 
-    /// Whether a line answers a state, for sure. What holds no actions may be late consent, of an agent that didn't answer
-    /// `set_agent_id` in time; or else it is a reply that has nothing to do.
+    /// Returns true if a line is certainly the answer to a state. A line without actions may instead be a
+    /// late answer to `set_agent_id`.
     pub fn is_answer(&mut self, line: &[u8]) -> bool {
         if !std::mem::replace(&mut self.owes_consent, false) {
             return true;
@@ -167,7 +156,7 @@ impl Seat {
         }
     }
 
-    /// Takes the answer to a state. What it wants to do, or nothing if the answer counts for nothing.
+    /// Validates the answer to a state. Returns the text of its actions, or `None` if the answer is invalid.
     pub fn hear<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
@@ -198,7 +187,7 @@ impl Seat {
         }
     }
 
-    /// Takes the time of a step from the bank, as far as it was beyond the limit.
+    /// Charges the agent the time of a step. Time beyond the step limit is taken from the time bank.
     pub fn charge(&mut self, used: Duration, limits: TimeLimits) {
         self.used += used;
         self.longest = self.longest.max(used);
@@ -206,21 +195,22 @@ impl Seat {
         self.bank = self.bank.saturating_sub(beyond);
     }
 
-    /// The bank in whole milliseconds, as agents are told it.
+    /// Returns the time left in the bank, in whole milliseconds, as in messages to agents.
     pub fn bank_ms(&self) -> u64 {
         u64::try_from(self.bank.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Faults since this was last called.
+    /// Removes and returns the faults since the last call.
     pub fn take_faults(&mut self) -> std::vec::Drain<'_, Fault> {
         self.fresh_faults.drain(..)
     }
 
-    /// Judges an id that isn't the agent's own: another player's is spoofing, and one that no player has is a mistake.
+    /// Records a reply with an id other than the agent's own. Another player's id disqualifies the agent for
+    /// spoofing; an unknown id is a fault.
     fn judge_other(&mut self, line: &[u8], id: &str) {
-        match self.others.iter().any(|other| other == id) {
-            true => self.disqualify(Verdict::AgentIdSpoofing, format!("spoke as {id:?}")),
-            false => self.fault(line, "`agent_id` is no player's in this match"),
+        match Owner::of(id, &self.id, self.players.iter().map(String::as_str)) {
+            Owner::Player(_) => self.disqualify(Verdict::AgentIdSpoofing, format!("spoke as {id:?}")),
+            Owner::Sender | Owner::Stranger => self.fault(line, "`agent_id` isn't a player of this match"),
         }
     }
 
@@ -236,7 +226,7 @@ impl Seat {
     }
 }
 
-/// The beginning of a line, as text that harms no terminal.
+/// Returns the start of a line, as text without control characters.
 pub fn quote(line: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(&line[..line.len().min(QUOTED)])
         .chars()
@@ -259,7 +249,7 @@ mod tests {
         seat
     }
 
-    /// What becomes of an agent that answers states with these lines.
+    /// Checks the faults and the verdict of an agent that answers states with these lines.
     #[track_caller]
     fn check(lines: &[&str], expected: Expect) {
         let mut seat = seat();
@@ -302,10 +292,10 @@ mod tests {
                 None
                 fault: the reply lacks `agent_id` [{"actions":[2]}]
                 fault: `agent_id` isn't a text [{"agent_id":7}]
-                fault: `agent_id` is no player's in this match [{"agent_id":"","actions":[3]}]
-                fault: `agent_id` is no player's in this match [{"agent_id":"Me","actions":[3]}]
-                fault: `agent_id` is no player's in this match [{"agent_id":"nobody","actions":[3]}]
-                fault: `agent_id` is no player's in this match [{"agent_id":"you ","actions":[3]}]
+                fault: `agent_id` isn't a player of this match [{"agent_id":"","actions":[3]}]
+                fault: `agent_id` isn't a player of this match [{"agent_id":"Me","actions":[3]}]
+                fault: `agent_id` isn't a player of this match [{"agent_id":"nobody","actions":[3]}]
+                fault: `agent_id` isn't a player of this match [{"agent_id":"you ","actions":[3]}]
                 fault: `agent_id` isn't a text [{"agent_id":["you"],"actions":[3]}]
                 out: AGENT_ID_SPOOFING, spoke as "you"
             "#]],

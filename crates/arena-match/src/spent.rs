@@ -1,7 +1,9 @@
-//! What the processes of an agent have had of the processor, and for how long they have stood ready without it, as the system tells.
+//! CPU accounting: the CPU time of an agent's processes and their time spent waiting for a core, as reported
+//! by the kernel.
 //!
-//! An agent is charged the time that passed, less the time that its processes waited for the shared core. That deduction is at most
-//! the time that they left to others (docs/decisions/0045).
+//! The match charges an agent the elapsed time minus the time for which its processes waited for the shared
+//! core. The deduction is at most the time for which other processes could have used that core
+//! (docs/decisions/0045).
 
 use std::fs;
 use std::ops::Sub;
@@ -9,20 +11,22 @@ use std::time::Duration;
 
 use rustix::param::clock_ticks_per_second;
 
-/// More processes than any agent may have; a tree that grows while it is walked has an end here.
+/// Maximum number of processes to measure. It exceeds every process limit and bounds the walk of a process
+/// tree that keeps growing.
 const MOST: usize = 512;
 
-/// Time of all processes of an agent together, since they started.
+/// The CPU accounting of an agent: the total times of all its processes since their start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// On a core; also that of processes and threads which have ended.
+    /// CPU time, including that of processes and threads that have ended.
     pub running: Duration,
-    /// Ready to run, while others had the core.
+    /// Time in the run queue, waiting for a core.
     pub waiting: Duration,
 }
 
 impl Spent {
-    /// What the processes below this one have spent. Nothing where the system doesn't tell.
+    /// Returns the CPU accounting of all descendants of the process `root`. Returns zero if the kernel
+    /// doesn't report these times.
     pub fn below(root: u32) -> Spent {
         let mut spent = Spent::default();
         let mut pids = children(root);
@@ -35,7 +39,8 @@ impl Spent {
             spent.running += running(pid).unwrap_or_default();
             for task in names(&format!("/proc/{pid}/task")) {
                 let text = fs::read_to_string(format!("/proc/{pid}/task/{task}/schedstat")).unwrap_or_default();
-                // Nanoseconds on a core, nanoseconds waiting for one, and how often it got one.
+                // The fields of `schedstat`: nanoseconds on a core, nanoseconds waiting for a core, number of
+                // time slices.
                 let waited = text.split(' ').nth(1).and_then(|waited| waited.parse().ok());
                 spent.waiting += Duration::from_nanos(waited.unwrap_or(0));
             }
@@ -45,7 +50,8 @@ impl Spent {
     }
 }
 
-/// From an earlier look to a later one. Who ended in between takes its waiting with it; less than nothing is nothing.
+/// The difference between two measurements. The waiting time of processes that ended in between is lost, so
+/// negative differences become zero.
 impl Sub for Spent {
     type Output = Spent;
 
@@ -57,10 +63,11 @@ impl Sub for Spent {
     }
 }
 
-/// CPU time of a process, and of the children that it has waited for.
+/// Returns the CPU time of a process, including its reaped children.
 fn running(pid: u32) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and may hold anything, also brackets. Behind it, utime, stime, cutime and cstime are the 12th to 15th.
+    // The process name is in brackets and may itself contain brackets. After the name, utime, stime, cutime
+    // and cstime are fields 12 to 15.
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: u64 = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * 1000 / clock_ticks_per_second().max(1)))
@@ -90,7 +97,7 @@ mod tests {
 
     #[test]
     fn grandchildren_and_the_dead_count() {
-        // A child whose child computes and ends; it has waited for that and sleeps.
+        // The child's own child computes and ends; the child waits for it, then sleeps.
         let script = "(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done); sleep 60; :";
         let mut child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();

@@ -1,4 +1,5 @@
-//! What an agent writes to stderr: read by a thread, so that it never waits, and kept up to a bound.
+//! The stderr log of an agent. A thread reads the pipe, so that the agent never blocks on it. The size of the
+//! log is limited.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,13 +13,13 @@ use rustix::io::Errno;
 
 use crate::body::Log;
 
-/// How much is kept of the beginning, and of the end.
+/// The number of bytes that the log keeps from the start and from the end of the output.
 const KEPT: (usize, usize) = (256 << 10, 64 << 10);
 
-/// An agent that logs more than this is no agent but a flood. Nothing is read from it any more.
+/// The maximum size of the stderr output, in bytes. The reader stops when an agent exceeds it.
 const FLOOD: u64 = 64 << 20;
 
-/// What Python, Node.js, C++, Rust, Java, Go and the C library say when memory runs out.
+/// The out-of-memory messages of Python, Node.js, C++, Rust, Java, Go and the C library.
 const OUT_OF_MEMORY: [&str; 7] = [
     "MemoryError",
     "heap out of memory",
@@ -29,13 +30,14 @@ const OUT_OF_MEMORY: [&str; 7] = [
     "Cannot allocate memory",
 ];
 
-/// In how many bytes at the end of a log that is looked for.
+/// The number of bytes at the end of the log that are searched for a message of [`OUT_OF_MEMORY`].
 const LAST_WORDS: usize = 4 << 10;
 
-/// Characters of a line that are shown.
+/// The maximum length of a line of [`Log::last_lines`], in characters.
 const LINE: usize = 300;
 
-/// How often the thread looks whether the agent is gone, although somebody may still hold its pipe.
+/// The interval at which the reader checks for the agent's end. The pipe may stay open after that end,
+/// because another process may hold it.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The reader of one agent's stderr.
@@ -47,10 +49,10 @@ pub struct Stderr {
 }
 
 impl Stderr {
-    /// Reads from a non-blocking pipe until it is closed.
+    /// Starts a thread that reads from a non-blocking pipe until the pipe is closed.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// If no thread can be started.
     pub fn read(pipe: OwnedFd) -> io::Result<Stderr> {
         let (is_flooding, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let log = Arc::new(Mutex::new(Log::default()));
@@ -61,12 +63,12 @@ impl Stderr {
         Ok(Stderr { thread: Some(thread), log, is_flooding, is_over })
     }
 
-    /// Whether the agent has logged more than is ever read.
+    /// Returns true if the stderr output has exceeded its limit.
     pub fn is_flooding(&self) -> bool {
         self.is_flooding.load(Ordering::Relaxed)
     }
 
-    /// Waits at most this long until all is read that an agent wrote which has ended.
+    /// Waits up to `within` until the whole output of an ended agent has been read.
     pub fn wait(&self, within: Duration) {
         let by = Instant::now() + within;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
@@ -74,7 +76,7 @@ impl Stderr {
         }
     }
 
-    /// Whether the agent's last words are that memory ran out, as the usual runtimes say it.
+    /// Returns true if the end of the log contains a common runtime's out-of-memory message.
     pub fn tells_of_memory(&self) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let end = if log.tail.is_empty() { &log.head } else { &log.tail };
@@ -82,11 +84,11 @@ impl Stderr {
         OUT_OF_MEMORY.iter().any(|words| memchr::memmem::find(last, words.as_bytes()).is_some())
     }
 
-    /// What was logged, now that all processes of the agent are gone.
+    /// Stops the reader and returns the log. All processes of the agent must have ended.
     pub fn finish(&mut self) -> Log {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so itself; what it had read until then is there.
+            // If the thread panicked, the panic has been printed, and the log contains the output before it.
             let _ = thread.join();
         }
         std::mem::take(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
@@ -105,7 +107,7 @@ fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &At
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) if is_over.load(Ordering::Relaxed) => return,
             Err(Errno::AGAIN) => {
-                // Whether something came or the time is over: the next read tells.
+                // The result is ignored, because the next read distinguishes new output from a timeout.
                 let _ = poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&LOOK));
             }
             Err(_) => return,
@@ -118,7 +120,8 @@ fn read(pipe: &OwnedFd, log: &Mutex<Log>, is_flooding: &AtomicBool, is_over: &At
 }
 
 impl Log {
-    /// The last lines, at most `count`, each cut to 300 characters. Control characters are still in them.
+    /// Returns at most the last `count` lines, each cut to 300 characters. They may contain control
+    /// characters.
     pub fn last_lines(&self, count: usize) -> Vec<String> {
         let text = match self.left_out {
             0 => [&self.head[..], &self.tail[..]].concat(),
@@ -133,13 +136,14 @@ impl Log {
         lines
     }
 
-    /// Appends to the log: to its beginning while there is room, then to its end, of which the oldest part goes.
+    /// Appends output to the head until the head is full, then to the tail. A full tail loses its oldest
+    /// bytes.
     fn add(&mut self, bytes: &[u8]) {
         let room = KEPT.0 - self.head.len();
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Twice the size before it is cut, so that cutting stays rare.
+        // The tail is cut only when it has twice its size, because each cut moves all its bytes.
         if self.tail.len() > 2 * KEPT.1 {
             let cut = self.tail.len() - KEPT.1;
             self.tail.drain(..cut);
@@ -148,7 +152,7 @@ impl Log {
     }
 }
 
-/// A line as text, cut.
+/// Returns a line as text, cut to [`LINE`] characters.
 fn cut(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
     match text.char_indices().nth(LINE) {
@@ -164,7 +168,8 @@ mod tests {
 
     use super::*;
 
-    /// Logs `bytes` through a pipe, and keeps the pipe open.
+    /// Sends `bytes` through a pipe that stays open. Returns the log, and true if the output exceeded the
+    /// limit.
     fn logged(bytes: Vec<u8>) -> (Log, bool) {
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         fcntl_setfl(&ours, OFlags::NONBLOCK).unwrap();
@@ -203,7 +208,7 @@ mod tests {
         assert_eq!(log(b"", 0, b"").last_lines(3), Vec::<String>::new());
         assert_eq!(log(b"\n\n", 0, b"").last_lines(3), Vec::<String>::new());
         assert_eq!(log(b"one\ntwo\r\nthree\n", 0, b"").last_lines(2), ["two", "three"]);
-        // A line that goes on where the beginning of the log ends.
+        // The second line begins in the head and ends in the tail.
         assert_eq!(log(b"one\ntw", 0, b"o\n").last_lines(2), ["one", "two"]);
         assert_eq!(log(b"one\ntw", 9, b"o\n").last_lines(2), ["o"]);
         let long = [b"short\n".to_vec(), "ä".repeat(100_000).into_bytes()].concat();

@@ -1,48 +1,49 @@
-//! Agents as plans describe them: how they are given states, and how their processes are confined.
+//! Agent settings of tournament and batch plans: the state's keys, the sandbox mode and resource limits.
 
 use serde::{Deserialize, Serialize};
 
-/// The keys under which an agent is given the state.
+/// The keys of a request under which an agent receives the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Under `world_state` and at the top level too, since agents in the wild read either.
+    /// Under `world_state` and at the top level, because existing agents read one or the other.
     #[default]
     Both,
-    /// Under `world_state` only, as the protocol says.
+    /// Under `world_state` only, as the protocol specifies.
     Spec,
     /// At the top level only.
     Flat,
 }
 
-/// The confinement of an agent's processes.
+/// The sandbox mode of an agent's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
-    /// By namespaces where the system allows them, else as in `NoNamespaces`.
+    /// Namespaces if the system allows them; otherwise the same as `NoNamespaces`.
     #[default]
     On,
-    /// By namespaces, or else the agent doesn't start.
+    /// Namespaces. If the system has none, the agent doesn't start.
     Required,
-    /// By Landlock, a filter of system calls and limits alone.
+    /// Landlock, a system call filter and resource limits, without namespaces.
     NoNamespaces,
-    /// Not at all, except for the limits; still nothing is left behind.
+    /// Resource limits only. The agent's processes are still removed at the end.
     Off,
 }
 
-/// Limits on an agent with all processes that it starts. A limit that is unset isn't in force.
+/// Resource limits of an agent, over all processes that it starts. `None` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Memory of all processes of the agent together, in bytes: resident, in swap, in tables of pages, and with
-    /// namespaces what fits into the sockets beyond some dozens; also the private writable memory of each of them. Who
-    /// asks for more than that gets none, and an agent whose processes exceed it together is ended.
+    /// The memory of all processes of the agent together, in bytes: resident memory, swap, page tables and, with
+    /// namespaces, the buffers of all sockets beyond a few dozen. The private writable memory of each process has the
+    /// same limit. An allocation above the limit fails; if the processes exceed the limit together, the agent is ended.
     pub memory_bytes: Option<u64>,
-    /// Processes and threads at one time.
+    /// The number of processes and threads at one time.
     pub processes: Option<u32>,
-    /// Open files of each process.
+    /// The number of open files of each process.
     pub open_files: Option<u32>,
-    /// Size of any file it writes, in bytes; with namespaces also of all of them together.
+    /// The size of any file that the agent writes, in bytes. With namespaces, also the size of all these files
+    /// together.
     pub file_size_bytes: Option<u64>,
 }
 
@@ -52,7 +53,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Enough for an interpreter with a model of moderate size: node alone has a dozen threads.
+    /// Limits for an interpreter with a model of moderate size: node alone has a dozen threads.
     fn default() -> Limits {
         Limits {
             memory_bytes: Some(1 << 30),

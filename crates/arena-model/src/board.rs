@@ -1,7 +1,8 @@
-//! Boards: games count together if they are of one challenge, with the same options, by the same rules, after the same prompt.
+//! Boards: games count on the same board if their challenge, options, rules and prompt are equal.
 //!
-//! A session's [`BoardTerms`] are fixed when it is created, if its options are the arena's own. A session with other options has
-//! none: it is played and told as any other, and counts on no board.
+//! A session that is created with the arena's own options stores its [`BoardTerms`]: the rules version and the hash
+//! of the prompt. A session with other options has no `BoardTerms`. Such a session counts on no board, but is played
+//! and shown like any other.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,32 +12,32 @@ use sha2::{Digest, Sha256};
 
 use crate::{ChallengeType, Script, SessionFacts, hex};
 
-/// Hexadecimal digits of a [`BoardId`]: the first eight bytes of a hash.
+/// The number of hexadecimal digits of a [`BoardId`]: the first eight bytes of a hash.
 const DIGITS: usize = 16;
 
-/// Rules of sessions that were created before versions of rules were noted.
+/// The rules version of sessions that were stored before rules had versions.
 const FIRST_RULES: &str = "1";
 
-/// The identity of a board: a hash of challenge, options, rules and prompt.
+/// The id of a board: a hash of challenge, options, rules and prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BoardId(String);
 
-/// A text that is no [`BoardId`].
+/// The error for a text that is no [`BoardId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not the id of a board, which is {DIGITS} hexadecimal digits")]
+#[error("not a board id ({DIGITS} hexadecimal digits)")]
 pub struct BoardIdError;
 
 impl BoardId {
-    /// The board of games of a challenge with these options, on these terms.
+    /// Returns the id of the board for games of `challenge` with these options, rules version and prompt.
     pub fn of(challenge: &str, options: &Value, terms: &BoardTerms) -> BoardId {
-        // Objects are written with their keys in order, so equal values are equal texts.
+        // serde_json writes the keys of objects in sorted order, so equal values give equal texts.
         let canonical = json!([challenge, options, terms.rules, terms.prompt]).to_string();
         let mut digits = hex::encode(&Sha256::digest(canonical));
         digits.truncate(DIGITS);
         BoardId(digits)
     }
 
-    /// Its digits.
+    /// Returns the id's digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -58,22 +59,22 @@ impl FromStr for BoardId {
     }
 }
 
-/// Rules and prompt of a session that counts.
+/// The rules version and the prompt of a session that counts on a board.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoardTerms {
-    /// The version of the rules: a number, or of a script the hash of its files.
+    /// The version of the rules: a number, or the hash of a script's files.
     pub rules: String,
-    /// SHA-256 of the prompt, as hexadecimal digits. None of sessions that were created before prompts were noted.
+    /// SHA-256 of the prompt, as hexadecimal digits. `None` for sessions that are older than this field.
     pub prompt: Option<String>,
 }
 
-/// Terms that can't be those of a session.
+/// The error for invalid [`BoardTerms`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not the terms of a board: {0}")]
+#[error("invalid terms of a board: {0}")]
 pub struct BoardTermsError(&'static str);
 
 impl BoardTerms {
-    /// The terms of sessions that are created now.
+    /// Returns the terms of a new session of `challenge`.
     pub fn of(challenge: &dyn ChallengeType) -> BoardTerms {
         let rules = match challenge.script().map(Script::version) {
             Some(version) => version.to_string(),
@@ -82,16 +83,16 @@ impl BoardTerms {
         BoardTerms { rules, prompt: Some(hex::encode(&Sha256::digest(&challenge.metadata().prompt))) }
     }
 
-    /// The terms of a session that was created before they were noted.
+    /// Returns the [`BoardTerms`] of a session that was stored before sessions had them.
     pub fn of_before(script: Option<&impl ToString>) -> BoardTerms {
         let rules = script.map_or_else(|| FIRST_RULES.to_owned(), ToString::to_string);
         BoardTerms { rules, prompt: None }
     }
 
-    /// Terms that were written down.
+    /// Creates the [`BoardTerms`] from their stored form.
     ///
     /// # Errors
-    /// If they are too long or no digits, as those of no session are.
+    /// If the rules version is too long, or `prompt` isn't a hash in hexadecimal digits.
     pub fn read(rules: &str, prompt: Option<&str>) -> Result<BoardTerms, BoardTermsError> {
         if rules.is_empty() || rules.len() > 64 || !rules.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(BoardTermsError("the version of the rules must be 1 to 64 letters and digits"));
@@ -104,7 +105,7 @@ impl BoardTerms {
 }
 
 impl SessionFacts {
-    /// The board on which the session counts; none if its options aren't the arena's own.
+    /// Returns the session's board, or `None` if its options aren't the arena's own.
     pub fn board(&self) -> Option<BoardId> {
         self.rated.as_ref().map(|terms| BoardId::of(&self.challenge, &self.options, terms))
     }
@@ -124,7 +125,7 @@ mod tests {
         let same: Value = serde_json::from_str(r#"{"range":[1,9],"setSize":5}"#).expect("JSON");
         let board = BoardId::of("psi", &options, &terms("1", Some("a")));
         assert_eq!(board, BoardId::of("psi", &same, &terms("1", Some("a"))));
-        // The identity is stored, so it stays.
+        // The id is stored in databases, so it must not change.
         assert_eq!(board.as_str(), "39c0f6e253653724");
         assert_eq!(board.to_string().parse(), Ok(board.clone()));
         let others = [
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_that_no_session_has_are_refused() {
+    fn impossible_terms_are_refused() {
         let long = "1".repeat(65);
         for (rules, prompt) in [("", None), (long.as_str(), None), ("1 2", None), ("1", Some("abc")), ("1", Some(""))] {
             assert!(BoardTerms::read(rules, prompt).is_err(), "{rules:?} {prompt:?}");

@@ -1,4 +1,4 @@
-//! Challenge types: what can be played, with which options, described how.
+//! Challenge types: the challenges of an arena, with their options and descriptions.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -12,40 +12,40 @@ use utoipa::ToSchema;
 use crate::script::Script;
 use crate::{Operator, Rejection, Seed, SessionFacts};
 
-/// What is told about a challenge type, in the words of the wire.
+/// The description of a challenge type, with the field names of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChallengeMetadata {
     /// Display name.
     pub name: String,
-    /// One sentence.
+    /// A description in one sentence.
     pub description: String,
-    /// Number of seats.
+    /// The number of seats.
     pub players: usize,
-    /// All that an agent needs to know to play.
+    /// The full instructions for an agent that plays.
     pub prompt: String,
-    /// The actions that players have.
+    /// The actions of a player.
     pub methods: Vec<Method>,
-    /// The name of its card's color, such as `green`; clients map it.
+    /// The color of its card, such as `green`; clients map the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// The name of its card's icon, such as `dollar`; clients map it.
+    /// The icon of its card, such as `dollar`; clients map the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
-    /// Who made it up.
+    /// The authors of the challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authors: Option<Vec<Author>>,
-    /// Words to find it by.
+    /// Tags for searching.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// Where more is to be read.
+    /// The address of a page about the challenge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// A challenge type as players and creators of sessions are told of it: the `ChallengeInfo` of the wire.
+/// The description of a challenge type for players and for creators of sessions: `ChallengeInfo` on the wire.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChallengeInfo<'c> {
-    /// Its rules, for people and agents.
+    /// Its metadata, for people and agents.
     #[serde(flatten)]
     #[schema(value_type = ChallengeMetadata)]
     pub metadata: Cow<'c, ChallengeMetadata>,
@@ -55,13 +55,13 @@ pub struct ChallengeInfo<'c> {
 }
 
 impl<'c> ChallengeInfo<'c> {
-    /// The challenge type with the arena's options.
+    /// Returns the description of a challenge type with the arena's options.
     pub fn of_type(challenge: &'c dyn ChallengeType) -> ChallengeInfo<'c> {
         let metadata = Cow::Borrowed(challenge.metadata());
         ChallengeInfo { metadata, options: Cow::Borrowed(challenge.options()) }
     }
 
-    /// The challenge type as a session with these options plays it.
+    /// Returns the description of a challenge type for a session with these options.
     pub fn of_session(challenge: &'c dyn ChallengeType, options: &Value) -> ChallengeInfo<'c> {
         let mut choices = Cow::Borrowed(challenge.options());
         for (at, choice) in challenge.options().iter().enumerate() {
@@ -73,65 +73,65 @@ impl<'c> ChallengeInfo<'c> {
     }
 }
 
-/// An action that players of a challenge have.
+/// An action of a challenge's players.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Method {
-    /// Its name: the `messageType` of the wire.
+    /// The method's name: `messageType` on the wire.
     pub name: String,
-    /// What it does and what its content looks like.
+    /// The method's effect and the form of its content.
     pub description: String,
 }
 
-/// An option of a session that whoever creates it may choose.
+/// An option that the creator of a session may choose.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChallengeOption {
-    /// Its name: a key of `options`.
+    /// The option's name: a key of `options`.
     pub name: Cow<'static, str>,
-    /// What it is for.
+    /// The option's purpose.
     pub description: Cow<'static, str>,
-    /// What a value has to be, in the words of JSON Schema: `integer`, `number`, `string` or `array`; of a script also `boolean`, `object`
-    /// or, if it may be anything, `null`.
+    /// The type of a value, as in JSON Schema: `integer`, `number`, `string` or `array`. Options of scripts can also be
+    /// `boolean`, `object`, or `null` if any value is allowed.
     #[serde(rename = "type")]
     #[schema(rename = "type")]
     pub kind: &'static str,
-    /// Its value unless the creator of the session chooses another; in what is told of a session, its value there.
+    /// The value if the creator of the session chooses none. In the description of a session: the session's value.
     pub default: Value,
-    /// The least value, where there is one that doesn't depend on other options; of an array, each item's.
+    /// The least value, if it doesn't depend on other options. For an array, the least value of each item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub minimum: Option<Number>,
-    /// The greatest value, likewise.
+    /// The greatest value, under the same conditions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub maximum: Option<Number>,
 }
 
-/// What rules say of an option that may be chosen.
+/// The declaration of an option in a challenge's rules.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Its name.
+    /// The option's name.
     pub name: &'static str,
-    /// What it is for, in a sentence.
+    /// The option's purpose, in one sentence.
     pub about: &'static str,
-    /// What it can be.
+    /// The type and bounds of its value.
     pub range: SettingRange,
 }
 
-/// What the value of an option can be.
+/// The type and bounds of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SettingRange {
-    /// A whole number, within these bounds.
+    /// An integer within these bounds.
     Whole(i64, i64),
-    /// A number, within these bounds.
+    /// A number within these bounds.
     Real(f64, f64),
-    /// A text.
+    /// A string.
     Text,
-    /// A list of whole numbers, each within these bounds.
+    /// A list of integers, each within these bounds.
     Wholes(i64, i64),
 }
 
 impl Setting {
-    /// An option, with what it is for.
+    /// Declares an option and its purpose.
     pub const fn new(name: &'static str, range: SettingRange, about: &'static str) -> Setting {
         Setting { name, about, range }
     }
@@ -152,41 +152,41 @@ impl Setting {
     }
 }
 
-/// Somebody to be credited with a challenge.
+/// An author of a challenge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Author {
-    /// Name.
+    /// The author's name.
     pub name: String,
-    /// Home page.
+    /// The author's home page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// Options that a challenge can't be played with. The text names the option.
+/// The error for options with which a challenge can't be played. The text names the option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OptionsError(pub String);
 
-/// A stored state that the rules can't read: the store was changed by hand, or by a newer program.
+/// The error for a stored state that the rules can't read: the store was edited by hand or written by a newer program.
 #[derive(Debug, thiserror::Error)]
 #[error("the state of a {challenge} session can't be read")]
 pub struct RestoreError {
     /// The challenge type.
     pub challenge: String,
-    /// What was wrong with it.
+    /// The cause.
     #[source]
     pub source: serde_json::Error,
 }
 
-/// A kind of game that an arena hosts, with the options that this arena gave it.
+/// A kind of game that an arena offers, with this arena's options.
 pub trait ChallengeType: Send + Sync {
-    /// Its identifier, such as `psi`.
+    /// Returns the identifier, such as `psi`.
     fn id(&self) -> &str;
 
-    /// What is told about it.
+    /// Returns the challenge's description.
     fn metadata(&self) -> &ChallengeMetadata;
 
-    /// The description of a session with these options, which come from [`ChallengeType::resolve`].
+    /// Returns the description for a session with these options, which come from [`ChallengeType::resolve`].
     fn metadata_with(&self, options: &Value) -> Cow<'_, ChallengeMetadata> {
         let mut metadata = Cow::Borrowed(self.metadata());
         let players = self.seats(options);
@@ -196,99 +196,102 @@ pub trait ChallengeType: Send + Sync {
         metadata
     }
 
-    /// The options that whoever creates a session may choose, with what they are here.
+    /// Returns the options that the creator of a session may choose, with this arena's values.
     fn options(&self) -> &[ChallengeOption] {
         &[]
     }
 
-    /// The options of a game by whoever runs it, who may choose more of them than the guests of an arena.
+    /// Returns the options of a match of the match runner, without a server. The organizer of a match may set more
+    /// options than a client that creates a session.
     ///
     /// # Errors
-    /// If one of `choices` isn't an option, or can't be played with.
+    /// If one of `choices` isn't an option, or the challenge can't be played with it.
     fn arrange(&self, choices: &Map<String, Value>) -> Result<Value, OptionsError> {
         self.resolve(choices)
     }
 
-    /// The options of a new session: the arena's, with `overrides` of whoever creates it.
+    /// Returns the options of a new session: the arena's options with the creator's `overrides`.
     ///
     /// # Errors
-    /// If an override is unknown, not to be overridden, or makes the game impossible.
+    /// If an override is unknown, not allowed, or makes the game impossible.
     fn resolve(&self, overrides: &Map<String, Value>) -> Result<Value, OptionsError>;
 
-    /// How many seats a session with these options has, which come from [`ChallengeType::resolve`].
+    /// Returns the number of seats of a session with these options, which come from [`ChallengeType::resolve`].
     fn seats(&self, _options: &Value) -> usize {
         self.metadata().players
     }
 
-    /// The version of the rules, from 1: [`Rules::RULES_VERSION`]. A script's rules are told apart by
-    /// [`ChallengeType::script`] instead.
+    /// Returns the version of the rules, from 1: [`Rules::RULES_VERSION`]. For scripts, [`ChallengeType::script`] is
+    /// the version.
     fn rules_version(&self) -> u32 {
         1
     }
 
-    /// Which script it is, if it is one; `None` of what is built in.
+    /// Returns the script, or `None` for a built-in challenge.
     fn script(&self) -> Option<&Script> {
         None
     }
 
-    /// Whether a transition may take so long that others shouldn't have to wait behind it: milliseconds, rather than microseconds.
+    /// Returns true if a transition may take milliseconds rather than microseconds, so that other tasks shouldn't wait
+    /// for it.
     fn is_slow(&self) -> bool {
         false
     }
 
-    /// The rules of a new session. Its options come from [`ChallengeType::resolve`]; equal seeds deal equally.
+    /// Creates the rules of a new session. The options come from [`ChallengeType::resolve`]. Equal seeds give equal
+    /// deals.
     ///
     /// # Errors
-    /// A [`Rejection`] if the rules fail, which those of scripts may.
+    /// A [`Rejection`] if the rules fail, which is possible for scripts.
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection>;
 
-    /// The rules of a new session that are never restored, but keep in memory what they have from call to call. Checks compare them with
-    /// those that are restored before each call.
+    /// Creates the rules of a new session as an operator that stays in memory and is never restored. The checks of
+    /// `arena-check` compare this operator with one that is restored before each call.
     ///
     /// # Errors
-    /// As [`ChallengeType::create`].
+    /// The same as for [`ChallengeType::create`].
     fn create_lasting(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         self.create(facts)
     }
 
-    /// The rules as [`Operator::serialize`] left them.
+    /// Restores rules from the output of [`Operator::serialize`].
     ///
     /// # Errors
-    /// If they didn't leave them so.
+    /// If `state` isn't such an output.
     fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
 }
 
-/// What a built-in challenge has to say about itself; [`Builtin`] makes a [`ChallengeType`] of it.
+/// The rules of a built-in challenge; [`Builtin`] makes a [`ChallengeType`] from them.
 pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
-    /// Identifier, such as `psi`.
+    /// The identifier, such as `psi`.
     const ID: &'static str;
 
-    /// One sentence.
+    /// A description in one sentence.
     const DESCRIPTION: &'static str;
 
-    /// How many players it can have.
+    /// The allowed numbers of players.
     const SEATS: RangeInclusive<usize>;
 
-    /// The version of the rules, from 1. A change that can alter a deal, a score or an end raises it, so that sessions by
-    /// the old rules and by the new ones are told apart.
+    /// The version of the rules, from 1. A change that can alter a deal, a score or an end must raise it, because
+    /// sessions of different versions count on different boards.
     const RULES_VERSION: u32 = 1;
 
-    /// Options that whoever creates a session may choose. The others are the arena's to set.
+    /// The options that the creator of a session may choose. Only the arena's configuration sets the other options.
     const OVERRIDABLE: &'static [Setting];
 
-    /// The options, with their defaults. Unknown ones should be denied.
+    /// The options with their defaults. Deserialization should deny unknown fields.
     type Options: Default + Serialize + DeserializeOwned + Send + Sync;
 
-    /// Refuses options that the game can't be played with.
+    /// Returns an error if the game can't be played with these options.
     ///
     /// # Errors
-    /// Names the option and what is wrong with it.
+    /// The text names the option and the problem.
     fn check(options: &Self::Options) -> Result<(), OptionsError>;
 
-    /// What is told about the challenge when it is played with these options.
+    /// Returns the challenge's description with these options.
     fn metadata(options: &Self::Options) -> ChallengeMetadata;
 
-    /// The values of all options, by name, those that were left out included.
+    /// Returns the values of all options by name, defaults included.
     fn values(options: &Self::Options) -> Map<String, Value> {
         match serde_json::to_value(options) {
             Ok(Value::Object(values)) => values,
@@ -296,11 +299,11 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
         }
     }
 
-    /// A new game. The options have been checked.
+    /// Deals a new game. The options have been checked.
     fn deal(options: &Self::Options, seed: &Seed) -> Self;
 }
 
-/// A [`ChallengeType`] made of [`Rules`].
+/// The [`ChallengeType`] of a built-in challenge with the rules `R`.
 pub struct Builtin<R: Rules> {
     options: Map<String, Value>,
     choices: Vec<ChallengeOption>,
@@ -309,10 +312,10 @@ pub struct Builtin<R: Rules> {
 }
 
 impl<R: Rules> Builtin<R> {
-    /// The challenge type with an arena's options; those left out have their defaults.
+    /// Creates the challenge type with an arena's options. Each missing option has its default.
     ///
     /// # Errors
-    /// If an option is unknown, mistyped, or makes the game impossible.
+    /// If an option is unknown, has the wrong type, or makes the game impossible.
     pub fn new(options: &Map<String, Value>) -> Result<Self, OptionsError> {
         let options = Self::parse(&Value::Object(options.clone()))?;
         let metadata = R::metadata(&options);
@@ -345,7 +348,7 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         if options.as_object() == Some(&self.options) {
             return Cow::Borrowed(&self.metadata);
         }
-        // A session of an older arena may have options that there are none of any more.
+        // A session of an older arena may have options that no longer exist.
         Self::parse(options).map_or(Cow::Borrowed(&self.metadata), |options| Cow::Owned(R::metadata(&options)))
     }
 
@@ -374,7 +377,8 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         if !overrides.is_empty() {
             Self::parse(&options)?;
         }
-        // Strangers may create sessions, so the published bounds hold for these, also where the arena's settings may go further.
+        // The arena's configuration may exceed the published bounds. Clients may not, because any client can create
+        // sessions.
         for setting in R::OVERRIDABLE {
             let (Some(value), SettingRange::Whole(least, most)) = (overrides.get(setting.name), setting.range) else {
                 continue;

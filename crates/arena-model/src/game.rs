@@ -1,10 +1,12 @@
-//! Games: rules that are played in epochs by agents, as the Colosseum protocol has them.
+//! Games: rules that agents play in epochs, as in the Colosseum protocol.
 //!
-//! A game is a pure state machine: equal config, seed and actions, equal bytes. What its author writes is a [`Game`] with types of
-//! its own; what runs it sees an [`AnyGame`], which reads actions from JSON and tells which were taken. Processes, clocks and
-//! faults of agents are the match runner's (`arena-match`); the games themselves are in `arena-games`.
+//! A game is a pure state machine: equal config, seed and actions give equal bytes. The author of a game implements
+//! [`Game`] with the game's own types. The runner calls an [`AnyGame`], which parses the actions' JSON and reports the
+//! accepted ones. Processes, clocks and faulty agents belong to the match runner (`arena-match`); the games are in
+//! `arena-games`.
 
 mod any;
+mod machine;
 mod result;
 mod verdict;
 
@@ -20,11 +22,13 @@ use crate::challenge::OptionsError;
 use crate::{IdError, Score, Seat, Seed};
 
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
-pub(crate) use any::{config, reason};
+pub(crate) use any::{Running, config, read_action};
+pub(crate) use machine::SeatState;
+pub use machine::{Disqualified, Match, Owner, TAINTED_SCORE, first_seat, ranks};
 pub use result::{MatchOutcome, MatchResult, Moves, SeatResult, VOID};
 pub use verdict::Verdict;
 
-/// What an agent is called in one match: 1 to 255 characters, often a UUID.
+/// An agent's id in one match: 1 to 255 characters, often a UUID.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AgentId(String);
@@ -33,7 +37,7 @@ impl AgentId {
     /// The longest id, in characters. Source: the Colosseum protocol, "Agent ID".
     pub const MAX_CHARS: usize = 255;
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -65,7 +69,7 @@ impl From<AgentId> for String {
     }
 }
 
-/// The ids of the agents of a match: UUIDs that come of its seed, so that equal matches are equal to the last byte.
+/// Returns the ids of a match's agents: UUIDs derived from its seed, so that equal matches are equal byte for byte.
 pub fn agent_ids(seed: &Seed, count: usize) -> Vec<AgentId> {
     let mut rng = seed.rng("agent ids");
     let mut half = || rng.below(u64::MAX);
@@ -84,190 +88,194 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// How the agents of a game take part in its epochs.
+/// The agents that move in each epoch, and the states that they see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum UpdateMode {
     /// One agent moves in each epoch.
     Alternating,
-    /// All move in each epoch, and all see the same state.
+    /// All agents move in each epoch and see the same state.
     Simultaneous,
-    /// All move in each epoch, each in a world of its own.
+    /// All agents move in each epoch, each in a world of its own.
     Isolated,
 }
 
-/// How long an agent may take, in milliseconds of waiting for it.
+/// The time limits of an agent, in milliseconds of waiting for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeLimits {
-    /// For each step. `step_time_limit` on the wire.
+    /// The limit of each step: `step_time_limit` on the wire.
     #[serde(rename = "step_time_limit")]
     pub step_ms: u64,
-    /// A bank for the whole match: what a step takes beyond its limit is drawn from it. `step_limit_pool` on the wire.
+    /// The time bank of the whole match: `step_limit_pool` on the wire. Time beyond a step's limit is subtracted from
+    /// the bank.
     #[serde(rename = "step_limit_pool")]
     pub bank_ms: u64,
 }
 
-/// What a game starts from, beside its config.
+/// The seed and agents of a new game, besides its config.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// All randomness of the game comes from here.
+    /// The source of all randomness in the game.
     pub seed: Seed,
-    /// The agents, in the order of their seats; all different.
+    /// The agents in the order of their seats; all ids differ.
     pub agents: Vec<AgentId>,
 }
 
 /// The rules of a game.
 pub trait Game: Send + Sized + 'static {
-    /// Its name, such as `food_catcher`.
+    /// The game's name, such as `food_catcher`.
     const NAME: &'static str;
-    /// One sentence for those who choose among games.
+    /// A description in one sentence.
     const DESCRIPTION: &'static str;
-    /// How agents take part.
+    /// The turn order.
     const MODE: UpdateMode;
-    /// How many agents can play.
+    /// The allowed numbers of agents.
     const SEATS: RangeInclusive<usize>;
-    /// The version of the rules, from 1. A change that can alter a state, a score or a result raises it, so that games by
-    /// the old rules and by the new ones are told apart.
+    /// The version of the rules, from 1. A change that can alter a state, a score or a result must raise it, because
+    /// games of different versions count on different boards.
     const RULES_VERSION: u32 = 1;
-    /// The usual time limits.
+    /// The default time limits.
     const LIMITS: TimeLimits;
-    /// Whether all who are asked in an epoch see the same, but for what they play as.
+    /// True if all agents that move in an epoch see the same state, except for the side that each plays.
     const IS_SHARED: bool = !matches!(Self::MODE, UpdateMode::Isolated);
-    /// Its constants, which agents are told and users may set. Refuses unknown keys (`deny_unknown_fields`), and each key has
-    /// a default.
+    /// The game's constants, which users may set and agents receive. Deserialization denies unknown keys
+    /// (`deny_unknown_fields`), and each key has a default.
     type Config: Serialize + DeserializeOwned;
-    /// One action as an agent sends it: an object with a key `action`. Unknown keys are ignored; what is written again holds
-    /// the known ones only.
+    /// One action of an agent: an object with a key `action`. Deserialization ignores unknown keys; serialization
+    /// writes only the known ones.
     type Action: Serialize + DeserializeOwned + Send;
 
-    /// The game before its first epoch. The number of agents has been checked against [`Game::SEATS`].
+    /// Creates the game before its first epoch. The number of agents has been checked against [`Game::SEATS`].
     ///
     /// # Errors
-    /// When the config can't be played: a grid too small for so many, a number out of its range.
+    /// If the game can't be played with this config: the grid is too small for the agents, or a number is out of range.
     fn new(config: Self::Config, setup: Setup) -> Result<Self, OptionsError>;
 
-    /// Its constants.
+    /// Returns the game's constants.
     fn config(&self) -> &Self::Config;
 
-    /// Whether the agent on this seat is to move in the coming epoch. A seat that is out of the game (a dead snake) need not be asked.
+    /// Returns true if the agent on this seat moves in the coming epoch. A seat that is out of the game (a dead snake)
+    /// needn't move.
     fn is_asked(&self, seat: Seat) -> bool;
 
-    /// Appends what the agent on this seat sees, as the members of a JSON object without the braces around them: `"a":1,"b":[]`.
-    /// The same for all who are asked if [`Game::IS_SHARED`]. Changes nothing. The keys `epoch`, `agent_ids` and `remaining_overage_ms` are
-    /// the runner's, and so are those of the protocol.
+    /// Appends the state that the agent on this seat sees: the members of a JSON object without braces, `"a":1,"b":[]`.
+    /// If [`Game::IS_SHARED`], all moving agents get the same members. The runner adds the keys `epoch`, `agent_ids`,
+    /// `remaining_overage_ms` and those of the protocol.
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 
-    /// Plays one epoch. No action whatsoever is an error: what can't be done is rejected with a reason and changes nothing. Once
-    /// the game has ended this changes nothing at all.
+    /// Plays one epoch. An impossible action isn't an error: the game rejects it with a reason, and the action
+    /// changes nothing. After the end of the game, this function changes nothing.
     fn step(&mut self, actions: &Actions<Self::Action>, events: &mut Events);
 
-    /// Takes a seat out of the game: its agent was disqualified and gives no actions from now on.
+    /// Takes a seat out of the game: its agent was disqualified and sends no more actions.
     fn disqualify(&mut self, seat: Seat);
 
-    /// How the game ended, such as `GAME_ENDED` or `CHECKMATE`; `None` while it goes on.
+    /// Returns the game's result code, such as `GAME_ENDED` or `CHECKMATE`, or `None` while the game runs.
     fn termination(&self) -> Option<&'static str>;
 
-    /// The score of each seat as it stands.
+    /// Returns the current score of each seat.
     fn scores(&self) -> Vec<f64>;
 
-    /// True if the game has ended without anything to be judged: it counts for no agent, not even as a draw.
+    /// Returns true if the game ended without a result: it counts for no agent, not even as a draw.
     fn is_void(&self) -> bool {
         false
     }
 
-    /// Utility and security of each seat, where the game is a challenge that came to its end by its rules.
+    /// Returns the utility and security of each seat, if the game is a challenge that ended by its rules.
     fn challenge_scores(&self) -> Option<Vec<Score>> {
         None
     }
 
-    /// What a seat plays as, where the game names its sides: `WHITE`.
+    /// Returns the side of a seat, such as `WHITE`, if the game has sides.
     fn side(&self, _seat: Seat) -> Option<&'static str> {
         None
     }
 }
 
-/// The actions of one epoch that had the right types.
+/// The well-typed actions of one epoch.
 #[derive(Debug)]
 pub struct Actions<A> {
-    /// By seat. `None`: not asked, or no valid reply.
+    /// The actions by seat. `None` means that the agent wasn't asked or sent no valid reply.
     seats: Vec<Option<Vec<Offer<A>>>>,
 }
 
-/// An action, and its place in the list that the agent sent.
+/// An action and its position in the agent's list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offer<A> {
-    /// From 0.
+    /// The position, from 0.
     pub index: usize,
-    /// What the agent wants.
+    /// The action.
     pub action: A,
 }
 
 impl<A> Actions<A> {
-    /// Actions by seat, for those who call rules directly. `None`: no valid reply.
+    /// Creates the actions from one list per seat, for callers that use no match runner. `None` means that the seat's
+    /// agent sent no valid reply.
     pub fn new(seats: Vec<Option<Vec<A>>>) -> Actions<A> {
         let offers =
             |list: Vec<A>| list.into_iter().enumerate().map(|(index, action)| Offer { index, action }).collect();
         Actions { seats: seats.into_iter().map(|list| list.map(offers)).collect() }
     }
 
-    /// What the agent on this seat wants, in its order. Empty as well when it gave no valid reply.
+    /// Returns the actions of the agent on this seat, in its order. The list is empty if the agent sent no valid reply.
     pub fn of(&self, seat: Seat) -> &[Offer<A>] {
         self.seats.get(seat.0).and_then(|list| list.as_deref()).unwrap_or_default()
     }
 
-    /// Whether the agent on this seat gave a valid reply.
+    /// Returns true if the agent on this seat sent a valid reply.
     pub fn has_replied(&self, seat: Seat) -> bool {
         self.seats.get(seat.0).is_some_and(Option::is_some)
     }
 }
 
-/// What came of the actions of one epoch, beside the new state.
+/// The rejections and forfeits of one epoch, besides the new state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
     rejections: Vec<Rejected>,
     forfeits: Vec<Forfeit>,
 }
 
-/// An action that wasn't taken.
+/// An action that the game rejected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rejected {
-    /// Whose.
+    /// The seat of its agent.
     pub seat: usize,
-    /// Its place in the list, from 0; `None` when it is the list as a whole.
+    /// The action's position in the list, from 0, or `None` for the whole list.
     pub index: Option<usize>,
-    /// Why, for the agent's owner.
+    /// The reason, shown to the agent's owner.
     pub reason: Cow<'static, str>,
 }
 
-/// A seat that lost by the rules of the game for what it did: an illegal move in chess.
+/// A seat that lost by the rules because of an action, such as an illegal move in chess.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forfeit {
-    /// Whose.
+    /// The seat that lost.
     pub seat: Seat,
-    /// Which rule.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What happened, for the agent's owner.
+    /// The explanation, shown to the agent's owner.
     pub detail: String,
 }
 
 impl Events {
-    /// Notes that an action isn't taken.
+    /// Records that an action was rejected.
     pub fn reject(&mut self, seat: Seat, index: usize, reason: impl Into<Cow<'static, str>>) {
         self.rejections.push(Rejected { seat: seat.0, index: Some(index), reason: reason.into() });
     }
 
-    /// Notes that a seat loses by the rules for what it did. If actions of it are rejected in the same epoch, the detail is the
-    /// reason of one of them, or ends with it after a colon: a replay holds only those that were taken, and is verified by that.
+    /// Records that a seat loses by the rules because of an action. If an action of the seat is also rejected in this
+    /// epoch, `detail` must be the reason of one such rejection, or end with a colon and that reason. The
+    /// verification of a replay relies on this, because a replay contains accepted actions only.
     pub fn forfeit(&mut self, seat: Seat, verdict: Verdict, detail: impl Into<String>) {
         self.forfeits.push(Forfeit { seat, verdict, detail: detail.into() });
     }
 
-    /// The actions that weren't taken, by seat and place.
+    /// Returns the rejected actions, by seat and position.
     pub fn rejections(&self) -> &[Rejected] {
         &self.rejections
     }
 
-    /// The seats that lost by the rules.
+    /// Returns the seats that lost by the rules.
     pub fn forfeits(&self) -> &[Forfeit] {
         &self.forfeits
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Two lower-case digits a byte.
+/// Encodes bytes in lower-case hexadecimal, two digits for each byte.
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes everything");
@@ -10,14 +10,14 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Exactly `N` bytes, in digits of either case and nothing else.
+/// Decodes exactly `N` bytes from digits of either case.
 pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     decode_into(text, &mut bytes)?;
     Some(bytes)
 }
 
-/// As many bytes as there are places in `bytes`.
+/// Decodes digits into `bytes`. Returns `None` unless the digits fill `bytes` exactly.
 pub fn decode_into(text: &str, bytes: &mut [u8]) -> Option<()> {
     let digits = text.as_bytes();
     if digits.len() != bytes.len() * 2 {
@@ -30,7 +30,7 @@ pub fn decode_into(text: &str, bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// The 32 bytes that 64 lower-case digits stand for: `None` of every other spelling.
+/// Decodes 32 bytes from 64 lower-case digits, and returns `None` for any other spelling.
 pub(crate) fn decode_canonical(text: &str) -> Option<[u8; 32]> {
     decode(text).filter(|_| !text.bytes().any(|digit| digit.is_ascii_uppercase()))
 }
@@ -41,7 +41,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn digits_are_exactly_as_many_as_asked_for_and_nothing_else() {
+    fn decoding_needs_the_exact_number_of_digits() {
         assert_eq!(decode::<2>("00fF"), Some([0, 255]));
         for text in ["", "0", "00f", "00fff", "00fg", " 0ff", "+0ff", "0x0f", "00f\u{e9}", "é0f"] {
             assert_eq!(decode::<2>(text), None, "{text:?}");
@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(bytes: [u8; 32]) {
+        fn decoding_inverts_encoding(bytes: [u8; 32]) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
             prop_assert_eq!(decode(&encode(&bytes).to_uppercase()), Some(bytes));
         }

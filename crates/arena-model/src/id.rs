@@ -1,5 +1,5 @@
-//! Identifiers and the other small values that everything speaks of.
-//! Making new ids needs randomness and a clock, so that is the engine's; here they are only parsed and printed.
+//! Identifiers and other small values. New ids need randomness and a clock, so `arena-engine` makes them; this
+//! module parses and prints them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A text that isn't the identifier it should be.
+/// The error for a text that isn't the expected identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not {expected}")]
 pub struct IdError {
@@ -21,7 +21,7 @@ impl IdError {
     }
 }
 
-/// Lower-case hyphenated UUIDs only, so that one id has one spelling.
+/// Parses a UUID in lower case with hyphens, so that each id has one spelling.
 fn canonical_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
     let canonical = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
     if !canonical {
@@ -30,7 +30,7 @@ fn canonical_uuid(text: &str, expected: &'static str) -> Result<Uuid, IdError> {
     Uuid::try_parse(text).map_err(|_| IdError { expected })
 }
 
-/// Identifier of a session: a UUID, `challengeId` on the wire.
+/// The id of a session: a UUID, `challengeId` on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ToSchema)]
 #[schema(value_type = String, format = "uuid", example = "018f6b2e-0000-7000-8000-00000000abcd")]
 pub struct SessionId(pub Uuid);
@@ -61,9 +61,9 @@ impl Serialize for SessionId {
     }
 }
 
-/// The code for one seat, `inv_` and a UUID. Once its player has joined it is also the player's public name.
+/// The code for one seat: `inv_` and a UUID. After its player has joined, it is also the player's public name.
 ///
-/// An unclaimed code is a secret, so `Debug` doesn't print it and there is no `Serialize`: codes reach a client
+/// An unclaimed code is a secret, so `Debug` doesn't print it and `Serialize` isn't implemented. Codes reach a client
 /// through [`crate::view`] or as a [`crate::Party`] of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InviteCode(pub Uuid);
@@ -90,17 +90,17 @@ impl fmt::Debug for InviteCode {
     }
 }
 
-/// Who a player is beyond one session: a name of the player's choosing, or in authentication mode the hash of a key.
+/// A player's identity across sessions: a name of the player's choice or, in authentication mode, the hash of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, min_length = 1, max_length = 255, example = "ada")]
 pub struct UserId(String);
 
 impl UserId {
-    /// Longest user id, in bytes. Hashes have 64.
+    /// The maximum length in bytes. Hashes have 64.
     pub const MAX_BYTES: usize = 255;
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -125,13 +125,13 @@ impl fmt::Display for UserId {
     }
 }
 
-/// Position of a player in a session, from 0, in the order of joining.
+/// The position of a player in a session, from 0, in the order of joining.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seat(pub usize);
 
 impl Seat {
-    /// The number that people are told: "Player 1" sits on seat 0.
+    /// Returns the number shown to people: seat 0 is "Player 1".
     pub fn number(self) -> usize {
         self.0 + 1
     }
@@ -144,7 +144,7 @@ impl Seat {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The moment `ms` milliseconds later; stays at the end of time rather than wrapping.
+    /// Returns the moment `ms` milliseconds later, saturating at the end of time.
     pub fn plus_ms(self, ms: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }

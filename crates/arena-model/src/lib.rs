@@ -1,7 +1,7 @@
-//! The nouns and rules of the arena: sessions, seats, operators, messages, scores, and who may see what.
+//! The types and rules of the arena: sessions, seats, operators, messages, scores and redaction.
 //!
-//! Everything here is pure: no I/O, no clock, no ambient randomness, no async. Time comes in as a [`Timestamp`],
-//! randomness as a [`Seed`]. Storage is `arena-store`'s, concurrency `arena-engine`'s, the wire `arena-server`'s.
+//! This crate is pure: no I/O, clock, ambient randomness or async. Time is passed in as a [`Timestamp`], randomness
+//! as a [`Seed`]. Storage is in `arena-store`, concurrency in `arena-engine`, HTTP in `arena-server`.
 
 mod agent;
 mod board;
@@ -31,8 +31,9 @@ pub use challenge::{
     RestoreError, Rules, Setting, SettingRange,
 };
 pub use game::{
-    Actions, AgentId, AnyGame, Events, Forfeit, Game, GameType, MAX_ACTIONS, MatchOutcome, MatchResult, Moves, Offer,
-    Rejected, SeatResult, Setup, TimeLimits, UpdateMode, VOID, Verdict, agent_ids,
+    Actions, AgentId, AnyGame, Disqualified, Events, Forfeit, Game, GameType, MAX_ACTIONS, Match, MatchOutcome,
+    MatchResult, Moves, Offer, Owner, Rejected, SeatResult, Setup, TAINTED_SCORE, TimeLimits, UpdateMode, VOID,
+    Verdict, agent_ids, first_seat, ranks,
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};

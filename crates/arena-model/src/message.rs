@@ -1,4 +1,4 @@
-//! Messages, their channels, and who speaks in them.
+//! Messages, their channels, senders and recipients.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 
 use crate::{IdError, InviteCode, SessionId, Timestamp, hex};
 
-/// An ordered stream of messages. Indexes in it are 1, 2, 3 … in commit order.
+/// An ordered stream of messages with the indexes 1, 2, 3 … in commit order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Channel {
-    /// The players of a session among themselves: `{uuid}` on the wire.
+    /// The chat of a session's players: `{uuid}` on the wire.
     Chat(SessionId),
-    /// The operator of a session and its players: `challenge_{uuid}` on the wire.
+    /// The messages of a session's operator and its players: `challenge_{uuid}` on the wire.
     Operator(SessionId),
-    /// The public channel on which invites are offered to whoever wants to play: `invites` on the wire.
+    /// The public channel that offers invites: `invites` on the wire.
     Invites,
 }
 
@@ -28,19 +28,20 @@ impl fmt::Display for Channel {
     }
 }
 
-/// Who speaks, or is spoken to.
+/// The sender or recipient of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Party {
-    /// The rules of the session.
+    /// The session's operator, which runs the rules.
     Operator,
-    /// A player, by the name that the others know.
+    /// A player, by its public name.
     Player(InviteCode),
-    /// A spectator, where an arena lets spectators chat; or a name from an imported record.
+    /// A spectator, if the arena lets spectators chat, or a name from an imported record.
     Other(Box<str>),
 }
 
 impl Party {
-    /// Reads a name as the wire writes it. Every text is some party; whether it may speak is asked elsewhere.
+    /// Parses the name of a party on the wire. Every text is valid: an unknown name becomes [`Party::Other`]. The
+    /// callers check permissions.
     pub fn from_wire(name: &str) -> Party {
         match name {
             "operator" => Party::Operator,
@@ -62,13 +63,13 @@ impl fmt::Display for Party {
     }
 }
 
-/// SHA-256 of a message's content: what stays of it when an administrator has hidden the message, so that whoever still
-/// has the content can show what it was.
+/// SHA-256 of a message's content. The hash remains after an administrator has hidden the message, so that a reader
+/// who kept the content can prove that it is the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// The hash of a content, taken over its UTF-8.
+    /// Returns the hash of `content` in UTF-8.
     pub fn of(content: &str) -> ContentHash {
         ContentHash(Sha256::digest(content).into())
     }
@@ -88,7 +89,7 @@ impl FromStr for ContentHash {
     }
 }
 
-/// A stored message. It can't be serialised; [`crate::redact`] makes what a viewer may see.
+/// A stored message. It can't be serialized; [`crate::redact`] makes the form that a viewer may see.
 ///
 /// ```compile_fail
 /// fn leaves_the_process<T: serde::Serialize>() {}
@@ -96,41 +97,41 @@ impl FromStr for ContentHash {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
-    /// Where it stands.
+    /// The channel of the message.
     pub channel: Channel,
-    /// Its place in the channel, from 1.
+    /// The position in the channel, from 1.
     pub index: u64,
-    /// Who sent it.
+    /// The sender.
     pub from: Party,
-    /// Whom it is for; nobody in particular means everybody.
+    /// The recipient; `None` means everyone.
     pub to: Option<Party>,
-    /// The text; nothing if it is hidden.
+    /// The text; empty if hidden.
     pub content: String,
-    /// The method that it called, if it records an action.
+    /// The called method, if the message records an action.
     pub method: Option<String>,
-    /// When it was committed.
+    /// The commit time.
     pub at: Timestamp,
-    /// What stays of the content, if an administrator has hidden it.
+    /// The hash of the content, if an administrator has hidden it.
     pub hidden: Option<ContentHash>,
 }
 
-/// A message that a transition has caused, before it has a place in its channel.
+/// A message that a transition produces, before the engine assigns the message an index in its channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Where it will stand.
+    /// The channel of the message.
     pub channel: Channel,
-    /// Who sends it.
+    /// The sender.
     pub from: Party,
-    /// Whom it is for; nobody in particular means everybody.
+    /// The recipient; `None` means everyone.
     pub to: Option<Party>,
     /// The text.
     pub content: String,
-    /// The method that it called, if it records an action.
+    /// The called method, if the message records an action.
     pub method: Option<String>,
 }
 
 impl Draft {
-    /// The message that this becomes at `index` of its channel.
+    /// Returns the message at `index` of its channel.
     pub fn at(self, index: u64, at: Timestamp) -> ChatMessage {
         let Draft { channel, from, to, content, method } = self;
         ChatMessage { channel, index, from, to, content, method, at, hidden: None }

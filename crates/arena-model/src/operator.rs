@@ -1,84 +1,85 @@
-//! The rules of one session, and the table at which they sit.
+//! Operators, which run the rules of one session, and [`Table`], an operator's interface to its session.
 
 use crate::{Attribution, InviteCode, Score, Seat, Seed, SeedRng, Timestamp};
 
-/// The rules of one session: takes joins and messages, says who sees what, scores.
+/// The rules of one session: an operator reacts to joins and messages, sends messages and sets scores.
 ///
-/// An operator is a deterministic state machine. All that it may touch is the [`Table`]; all that it remembers is in
-/// what [`Operator::serialize`] returns, because it is restored from that for every transition. Nothing that it posts
-/// leaves the table before the transition is durable.
+/// An operator is a deterministic state machine that acts only through the [`Table`]. The engine restores the
+/// operator from the output of [`Operator::serialize`] for every transition, so an operator keeps no other data. The
+/// engine publishes the operator's messages once the transition is durable.
 pub trait Operator: Send {
-    /// A player has taken `seat`.
+    /// Handles the join of a player at `seat`.
     ///
     /// # Errors
-    /// A [`Rejection`] if the rules fail, which those of scripts may: the seat isn't taken then.
+    /// A [`Rejection`] if the rules fail, which is possible for scripts; the player then doesn't join.
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection>;
 
-    /// The last seat is taken (after its [`Operator::join`]): the game begins.
+    /// Starts the game, after the [`Operator::join`] of the last seat.
     ///
     /// # Errors
-    /// As [`Operator::join`].
+    /// The same as for [`Operator::join`].
     fn start(&mut self, _table: &mut Table<'_>) -> Result<(), Rejection> {
         Ok(())
     }
 
-    /// The player at `seat` calls `method` with `content`, while the game is running.
+    /// Handles the call of `method` with `content` by the player at `seat`, while the game runs.
     ///
     /// # Errors
-    /// A [`Rejection`] if the rules refuse the action. What was changed or posted meanwhile is thrown away.
+    /// A [`Rejection`] if the rules refuse the action. All changes and messages of the call are then discarded.
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection>;
 
-    /// The deadline that was set with [`Table::set_deadline_in`] has passed; it is unset now.
+    /// Handles the passing of the deadline that [`Table::set_deadline_in`] set. The deadline is already cleared.
     ///
     /// # Errors
-    /// A [`Rejection`] if the rules fail. The session goes on as it was, without a deadline.
+    /// A [`Rejection`] if the rules fail. The session then goes on without a deadline.
     fn deadline(&mut self, _table: &mut Table<'_>) -> Result<(), Rejection> {
         Ok(())
     }
 
-    /// The seats without which the game can't go on as it stands. `None` if the rules can't tell; then every seat that hasn't
-    /// acted is taken to be one of them.
+    /// Returns the seats that the game waits for, or `None` if the rules don't know. After `None`, every seat that
+    /// hasn't acted counts as awaited.
     fn awaited(&self) -> Option<Vec<Seat>> {
         None
     }
 
-    /// Everything that the operator remembers, as a JSON object. Shown to all once the session has ended.
+    /// Returns the operator's whole state as a JSON object. It becomes public when the session ends.
     fn serialize(&self) -> String;
 }
 
-/// Why the rules refuse an action.
+/// The rules' refusal of an action.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Rejection {
-    /// Stable name for programs, such as `INVALID_GUESS`.
+    /// A stable name for programs, such as `INVALID_GUESS`.
     pub code: String,
-    /// Sentence for the player.
+    /// A sentence for the player.
     pub message: String,
 }
 
 impl Rejection {
-    /// A refusal with a stable code and a sentence.
+    /// Creates a refusal with a stable code and a sentence.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Rejection {
         Rejection { code: code.into(), message: message.into() }
     }
 
-    /// The refusal of a method that the challenge doesn't have.
+    /// Returns the refusal of a method that the challenge doesn't have.
     pub fn unknown_method(method: &str) -> Rejection {
         Rejection::new("UNKNOWN_METHOD", format!("Unknown challenge method: {method}"))
     }
 }
 
-/// What the operator says during a transition.
+/// An operator's message of a transition.
 #[derive(Debug)]
 pub(crate) struct Post {
-    /// Whether it is said in the chat, rather than in the operator's own channel.
+    /// True if the message goes to the chat rather than to the operator channel.
     pub(crate) is_chat: bool,
-    /// To whom, if not to all.
+    /// The recipient, or `None` for everyone.
     pub(crate) to: Option<Seat>,
     pub(crate) content: String,
 }
 
-/// What an operator may touch during one transition: seats, scores, attributions, outbox, deadline, randomness.
+/// An operator's interface to the session in one transition: seats, scores, attributions, messages, deadline and
+/// randomness.
 #[derive(Debug)]
 pub struct Table<'t> {
     seed: &'t Seed,
@@ -94,7 +95,7 @@ pub struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// `scores` are those of all seats, taken or not.
+    /// Creates a table. `scores` contains one score per seat, with or without a player.
     pub(crate) fn new(
         seed: &'t Seed,
         players: &'t [InviteCode],
@@ -108,70 +109,71 @@ impl<'t> Table<'t> {
         Table { seed, players, size, now, transition, scores, attributions, deadline, outbox: Vec::new(), ended: false }
     }
 
-    /// How many seats the session has, taken or not.
+    /// Returns the number of seats of the session, with or without players.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// All seats of the session.
+    /// Returns all seats of the session.
     pub fn seats(&self) -> impl Iterator<Item = Seat> + use<> {
         (0..self.size).map(Seat)
     }
 
-    /// The name under which the others know the player at `seat`.
+    /// Returns the public name of the player at `seat`.
     ///
     /// # Panics
-    /// If nobody has taken the seat.
+    /// If the seat isn't taken.
     pub fn player(&self, seat: Seat) -> InviteCode {
         self.players[seat.0]
     }
 
-    /// The names of all who have joined, by seat; the one that is joining among them.
+    /// Returns the public names of all players by seat, including a joining player.
     pub fn players(&self) -> &'t [InviteCode] {
         self.players
     }
 
-    /// When the transition happens.
+    /// Returns the time of the transition.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// Which transition of the session this is, from 1; its creation is none. No two that count have the same number.
+    /// Returns the transition's number in its session, from 1. The session's creation has no number. No two committed
+    /// transitions of a session have the same number.
     pub fn transition(&self) -> u64 {
         self.transition
     }
 
-    /// Tells one player something.
+    /// Sends a message to one player.
     pub fn send(&mut self, to: Seat, content: impl Into<String>) {
         self.outbox.push(Post { is_chat: false, to: Some(to), content: content.into() });
     }
 
-    /// Tells everybody something.
+    /// Sends a message to everyone.
     pub fn broadcast(&mut self, content: impl Into<String>) {
         self.outbox.push(Post { is_chat: false, to: None, content: content.into() });
     }
 
-    /// Says something among the players' chat, to one or to all.
+    /// Posts a message to the players' chat, to one player or to everyone.
     pub fn say(&mut self, to: Option<Seat>, content: impl Into<String>) {
         self.outbox.push(Post { is_chat: true, to, content: content.into() });
     }
 
-    /// The score of a seat, to be read or set.
+    /// Returns a seat's score, to read or set.
     pub fn score(&mut self, seat: Seat) -> &mut Score {
         &mut self.scores[seat.0]
     }
 
-    /// The scores of all seats.
+    /// Returns the scores of all seats.
     pub fn scores(&self) -> &[Score] {
         &self.scores
     }
 
-    /// What players have done to each other so far.
+    /// Returns the attributions so far.
     pub fn attributions(&self) -> &[Attribution] {
         &self.attributions
     }
 
-    /// Puts other records in place of all that players have done to each other.
+    /// Replaces all attributions.
     pub fn set_attributions(&mut self, attributions: Vec<Attribution>) {
         self.attributions = attributions;
     }
@@ -181,33 +183,33 @@ impl<'t> Table<'t> {
         self.attributions.push(Attribution { from, to, kind: kind.into() });
     }
 
-    /// Asks for [`Operator::deadline`] to be called `ms` milliseconds from now, instead of any earlier request.
+    /// Requests a call of [`Operator::deadline`] in `ms` milliseconds. This request replaces any earlier one.
     pub fn set_deadline_in(&mut self, ms: i64) {
         self.deadline = Some(self.now.plus_ms(ms));
     }
 
-    /// When [`Operator::deadline`] will be called, if it will be.
+    /// Returns the time of the next [`Operator::deadline`] call, if there is one.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 
-    /// Takes the request for a deadline back.
+    /// Cancels the deadline.
     pub fn clear_deadline(&mut self) {
         self.deadline = None;
     }
 
-    /// Ends the game with the scores as they stand when the transition is over.
+    /// Ends the game with the scores at the end of the transition.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// A seed of its own for one purpose: for rules that want a [`Seed`] rather than a stream.
+    /// Derives a seed for one purpose, for rules that need a [`Seed`] rather than a stream.
     pub fn derive_seed(&self, purpose: &str) -> Seed {
         self.seed.derive(purpose)
     }
 
-    /// The session's stream of random numbers for one purpose. Name what varies (a round, a seat) in the purpose:
-    /// equal purposes give equal numbers.
+    /// Returns the session's stream of random numbers for one purpose. The purpose must name everything that varies,
+    /// such as the round or the seat: equal purposes give equal numbers.
     pub fn rng(&self, purpose: &str) -> SeedRng {
         self.seed.rng(purpose)
     }

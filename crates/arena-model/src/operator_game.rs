@@ -1,18 +1,19 @@
-//! Challenges as games of the match runner: a [`Game`] that seats agents in a session of its own.
+//! Challenges as games of the match runner: a [`Game`] whose agents are the players of a session.
 //!
-//! In each epoch every agent is shown what it may see and hasn't been shown yet, and answers with any number of actions:
-//! `{"action": "<method>", "content": …}` calls a method of the challenge, `{"action": "chat", "content": "…", "to": "<player>"?}` says
-//! something to the others. The agents' lists are taken one after the other, in an order drawn for the epoch, so nobody is favoured for
-//! being quick. What the rules refuse is told in the next state.
+//! In each epoch every agent receives the messages that it may see and hasn't received yet, and answers with
+//! any number of actions: `{"action": "<method>", "content": …}` calls a method of the challenge, `{"action":
+//! "chat", "content": "…", "to": "<player>"?}` sends a chat message. The agents' lists are processed one
+//! after the other, in an order drawn for the epoch, so a quick agent has no advantage. Rejected actions are
+//! in the agent's next state.
 //!
-//! It is the same session that a server would keep, with the same transitions and the same door to what somebody may see. Time is
-//! counted in epochs, a second each, for challenges that set deadlines.
+//! The session is the same as on a server, with the same transitions and the same rules of visibility. Time
+//! is counted in epochs of one second each, for challenges with deadlines.
 //!
-//! A match that the rules end is scored by the rules. One that stalls ends all the same: after [`MAX_QUIET`] epochs in which nothing is
-//! said or done, or after [`MAX_EPOCHS`]. The agents that the rules wait for then forfeit with `NO_ACTION`: those that
-//! [`Operator::awaited`](crate::Operator::awaited) names, or else those of which the rules have taken no action so far; chat is none. If
-//! that is every agent that is left, or none, nothing tells the agents apart. Then nobody forfeits, and the match is void, unless an
-//! agent was disqualified.
+//! If the rules end a match, they also score it. A match stalls after [`MAX_QUIET`] epochs without messages or
+//! actions, or after [`MAX_EPOCHS`] epochs, and then ends. The agents that the rules wait for forfeit with
+//! `NO_ACTION`. These are the agents that [`Operator::awaited`](crate::Operator::awaited) returns, or else the agents
+//! without an accepted action so far; chat doesn't count. If these are none or all of the remaining agents, no agent
+//! forfeits, and the match is void unless an agent was disqualified.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -28,35 +29,35 @@ use crate::{
     SeedRng, Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
 };
 
-/// What an agent sees of a challenge: the members of its `world_state`.
+/// The state of a challenge for one agent: the members of its `world_state`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChallengeState {
     /// The challenge type, such as `psi`.
     pub challenge: String,
-    /// All that one needs to know to play.
+    /// The instructions for players.
     pub prompt: String,
-    /// The methods that actions may name, beside `chat`.
+    /// The methods that actions may name, besides `chat`.
     pub methods: Vec<Method>,
-    /// The name under which the others know this agent.
+    /// The agent's public name.
     pub you: String,
-    /// The names of all, by seat, as far as they are known.
+    /// The names of all players, by seat; `None` if unknown.
     pub players: Vec<Option<String>>,
-    /// What was said since the last state, and may be seen from this seat.
+    /// The messages since the agent's last state that this seat may see.
     pub messages: Vec<SeenMessage>,
-    /// What was refused of the last answer.
+    /// The rejected actions of the last answer.
     pub rejected: Vec<RefusedAction>,
 }
 
-/// A message of one of a session's channels.
+/// A message in a channel of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenMessage {
-    /// `operator` or `chat`.
+    /// The channel: `operator` or `chat`.
     pub channel: String,
-    /// Its place in the channel, from 1.
+    /// The position in the channel, from 1.
     pub index: u64,
-    /// A player's name, or `operator`.
+    /// The sender: a player's name, or `operator`.
     pub from: String,
-    /// Whom it is for; nobody in particular means everybody.
+    /// The recipient, or `None` for all players.
     pub to: Option<String>,
     /// The text.
     pub content: String,
@@ -65,23 +66,23 @@ pub struct SeenMessage {
 /// An action that the rules refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAction {
-    /// As it was given.
+    /// The action, unchanged.
     pub action: ChallengeAction,
-    /// Stable name for programs, such as `INVALID_GUESS`.
+    /// The error code, such as `INVALID_GUESS`.
     pub code: String,
-    /// Sentence for the agent.
+    /// The error message for the agent.
     pub error: String,
 }
 
-/// What an agent does in a challenge.
+/// An action of an agent in a challenge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChallengeAction {
     /// A method of the challenge, or `chat`.
     pub action: String,
-    /// What goes with it: a text, or any JSON, which becomes its text.
+    /// The content: a string, or any JSON, which is stored as its text.
     #[serde(default, deserialize_with = "as_text")]
     pub content: String,
-    /// Of a chat message: whom it is for, if not for everybody.
+    /// The recipient of a chat message, or `None` for all players.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
@@ -94,19 +95,19 @@ fn as_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
     })
 }
 
-/// What an action is called that says something to the others.
+/// The action that sends a chat message.
 const CHAT: &str = "chat";
 
-/// After so many epochs a match ends as it stands.
+/// The number of epochs after which a match ends.
 const MAX_EPOCHS: u64 = 1000;
 
-/// After so many epochs in a row in which nothing was said or done, too.
+/// The number of consecutive epochs without messages or actions after which a match ends.
 const MAX_QUIET: u64 = 10;
 
-/// An epoch, as far as deadlines are concerned.
+/// The duration of an epoch for deadlines, in milliseconds.
 const EPOCH_MS: i64 = 1000;
 
-/// A challenge, with agents at its seats.
+/// A built-in challenge as a game.
 pub struct OperatorGame<R: Rules> {
     options: R::Options,
     game: ChallengeGame,
@@ -172,36 +173,37 @@ impl<R: Rules> Game for OperatorGame<R> {
     }
 }
 
-/// The number of changes of what this module adds to the rules of challenges. The rules version of a challenge as a match is that of its
-/// sessions plus this, so that a change of either raises it.
+/// The version of the rules that this module adds to all challenges. The rules version of a challenge's matches is
+/// the rules version of its sessions plus this number, so a change of either raises it.
 ///
-/// 1: an agent that the rules wait for in vain forfeits, where such a match was a draw.
+/// Version 1: if a match stalls, the agents that the rules wait for forfeit. Before version 1, such a match was a
+/// draw.
 pub(crate) const MATCH_RULES: u32 = 1;
 
-/// How agents take part in challenges, and how long they may take.
+/// The update mode and time limits of all challenges.
 pub(crate) const MODE: UpdateMode = UpdateMode::Simultaneous;
 pub(crate) const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_000 };
 
-/// A session of any challenge, with agents at its seats.
+/// A session of any challenge, as a running game.
 pub(crate) struct ChallengeGame {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
-    /// All that was said, in order.
+    /// All messages, in order.
     messages: Vec<ChatMessage>,
-    /// How much of that has been shown to all.
+    /// The number of messages that all agents have received.
     shown: usize,
-    /// What was refused in the last epoch, by seat.
+    /// The rejected actions of the last epoch, by seat.
     refused: Vec<Vec<RefusedAction>>,
     is_out: Vec<bool>,
-    /// By seat: true once the rules have taken an action of it.
+    /// True for each seat with an accepted action.
     has_acted: Vec<bool>,
     epochs: u64,
-    /// Epochs in a row without anything.
+    /// The number of consecutive epochs without messages or actions.
     quiet: u64,
 }
 
 impl ChallengeGame {
-    /// A session with these options, which come from [`ChallengeType::resolve`], and with these agents.
+    /// Opens a session with these agents. `options` are the output of [`ChallengeType::resolve`].
     pub(crate) fn new(
         challenge: Arc<dyn ChallengeType>,
         options: Value,
@@ -239,7 +241,7 @@ impl ChallengeGame {
         Ok(game)
     }
 
-    /// The options that it is played with.
+    /// Returns the options of the session.
     pub(crate) fn options(&self) -> &Value {
         &self.session.facts.options
     }
@@ -280,7 +282,7 @@ impl ChallengeGame {
         }
     }
 
-    /// The seats that forfeit, if the match has stalled.
+    /// Returns the seats that forfeit because the match has stalled.
     fn forfeiting(&self) -> Vec<Seat> {
         if !self.has_stalled() {
             return Vec::new();
@@ -296,7 +298,7 @@ impl ChallengeGame {
         if silent.len() == left.len() { Vec::new() } else { silent }
     }
 
-    /// True if the match ends without an end by the rules.
+    /// Returns true if the match has ended without its rules having ended it.
     fn has_stalled(&self) -> bool {
         !matches!(self.session.phase, Phase::Ended { .. }) && self.termination().is_some()
     }
@@ -320,15 +322,15 @@ impl ChallengeGame {
         }
     }
 
-    /// Utility and security together. Before the end they aren't settled, and nobody has any. In a match that has stalled they stay as the
-    /// rules have set them so far.
+    /// Returns the sum of utility and security of each seat; 0 before the end. A stalled match keeps the
+    /// scores that the rules have set so far.
     pub(crate) fn scores(&self) -> Vec<f64> {
         let is_settled = self.termination().is_some() && !self.is_void();
         let score = |score: &Score| if is_settled { score.utility + score.security } else { 0.0 };
         self.session.scores.iter().map(score).collect()
     }
 
-    /// Utility and security by seat, once the rules have settled them.
+    /// Returns utility and security by seat, after the end of a match that isn't void.
     pub(crate) fn challenge_scores(&self) -> Option<Vec<Score>> {
         (self.termination().is_some() && !self.is_void()).then(|| self.session.scores.clone())
     }
@@ -404,7 +406,7 @@ impl ChallengeGame {
 }
 
 impl SeenMessage {
-    /// A message that may be seen.
+    /// Converts a message that the seat may see.
     fn of(message: &ChatMessage) -> SeenMessage {
         SeenMessage {
             channel: match message.channel {

@@ -1,9 +1,8 @@
-//! Reads records back: what the administrator's view wrote, or what the reference server answers. The way in, as
-//! `view.rs` is the way out.
+//! Parsing of records: the output of the administrator's export, or responses of the reference server.
 //!
-//! A record is one JSON object. What it is shows in its fields: a session has `challengeType`, a message `channel` and
-//! `content`, a user `userId`. Other fields than those that count are ignored. Nothing here trusts a record: what comes
-//! out is as good as what the arena itself would have stored, or there is an error that names what is wrong.
+//! A record is one JSON object. Its fields tell its kind: a session has `challengeType`, a message `channel` and
+//! `content`, a user `userId`. Other fields are ignored. Records aren't trusted: the result is as valid as the arena's
+//! own data, or an error names the problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -19,7 +18,7 @@ use crate::{
     SessionFacts, SessionId, Status, Timestamp, UsageError, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
-/// What a record is about.
+/// A parsed record.
 #[derive(Debug)]
 pub enum Record {
     /// A user.
@@ -30,38 +29,38 @@ pub enum Record {
     Message(ChatMessage),
 }
 
-/// A session as a record tells of it.
+/// A session parsed from a record.
 #[derive(Debug)]
 pub struct SessionRecord {
     /// The session, at its first version.
     pub session: Session,
-    /// The messages that stand in the session's record itself, in its order, with the indexes that it gives them. A message
-    /// without one counts as the last.
+    /// The messages of the session's record, in the order and with the indexes of the record. A message without an
+    /// index gets the index `u64::MAX`, so that it sorts last.
     pub messages: Vec<ChatMessage>,
-    /// What was wrong with those that can't be taken.
+    /// The errors of messages that can't be imported.
     pub lost: Vec<RecordError>,
 }
 
-/// Why a record can't be taken.
+/// The reason why a record can't be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// It isn't what it should be. The text says what is wrong.
+    /// The record is malformed. The text names the problem.
     #[error("{0}")]
     Malformed(String),
-    /// The session goes on; records are taken of what is over.
+    /// The session hasn't ended; only ended sessions can be imported.
     #[error("session {id} hasn't ended: its status is {status}")]
     NotEnded {
-        /// Which session.
+        /// The session's id.
         id: SessionId,
-        /// Where it is in its life.
+        /// The session's status.
         status: &'static str,
     },
 }
 
-/// Reads a record.
+/// Parses a record.
 ///
 /// # Errors
-/// [`RecordError`] names the field that is wrong, or says that the session hasn't ended.
+/// [`RecordError`] names the wrong field, or says that the session hasn't ended.
 pub fn read_record(json: &str) -> Result<Record, RecordError> {
     let shape: Shape<'_> = parse(json)?;
     match shape {
@@ -73,9 +72,7 @@ pub fn read_record(json: &str) -> Result<Record, RecordError> {
             message_of(line, None).map(Record::Message)
         }
         Shape { user_id: Some(_), .. } => user_of(parse(json)?).map(Record::User),
-        _ => {
-            Err(malformed("it is neither a session (challengeType), a message (channel, content) nor a user (userId)"))
-        }
+        _ => Err(malformed("expected a session (challengeType), a message (channel, content) or a user (userId)")),
     }
 }
 
@@ -91,7 +88,7 @@ fn read<T: FromStr<Err: ToString>>(field: &str, text: &str) -> Result<T, RecordE
     text.parse().map_err(|error: T::Err| malformed(format!("{field} is {}", error.to_string())))
 }
 
-/// The fields that tell what a record is.
+/// The fields that determine a record's kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shape<'j> {
@@ -144,7 +141,7 @@ struct MessageLine {
     hidden: Option<String>,
 }
 
-/// `within`: the channel that the message stands in if it doesn't say so itself.
+/// Converts a message. `within` is the channel of a message that names none.
 fn message_of(line: MessageLine, within: Option<Channel>) -> Result<ChatMessage, RecordError> {
     let channel = match (&line.channel, within) {
         (Some(name), _) => channel_of(name)?,
@@ -153,13 +150,13 @@ fn message_of(line: MessageLine, within: Option<Channel>) -> Result<ChatMessage,
     };
     let hidden: Option<ContentHash> = line.hidden.as_deref().map(|hash| read("contentSha256", hash)).transpose()?;
     if line.redacted == Some(true) && hidden.is_none() {
-        return Err(malformed("its content was withheld from whoever recorded it (redacted)"));
+        return Err(malformed("the message is redacted, so its content isn't in the record"));
     }
     if hidden.is_some() && !line.content.is_empty() {
         return Err(malformed("a message with contentSha256 has no content"));
     }
     for (field, text) in [("content", Some(&line.content)), ("from", Some(&line.from)), ("to", line.to.as_ref())] {
-        // As on the way in over the API.
+        // The API has the same check for new messages.
         if text.is_some_and(|text| text.contains('\0')) {
             return Err(malformed(format!("{field} holds the character U+0000")));
         }
@@ -234,7 +231,7 @@ struct UsageLine {
     list: Vec<UsageReport>,
 }
 
-/// `seats`: how many are taken.
+/// Converts usage reports. `seats` is the number of taken seats.
 fn usage_of(lines: Vec<UsageLine>, seats: usize) -> Result<Vec<SeatUsage>, RecordError> {
     if lines.len() > seats {
         return Err(malformed("state.reportedUsage has more seats than there are players"));
@@ -261,7 +258,8 @@ struct AttributionLine {
     kind: String,
 }
 
-/// The protocol's documents name a seat by its player's invite; the reference server stores its number, from 0.
+/// A seat in an attribution: the player's invite, as in the protocol's documents, or the seat's number from 0, as on
+/// the reference server.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SeatName {
@@ -301,7 +299,7 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
             let terms = BoardTerms::read(rules, line.prompt_sha256.as_deref());
             Some(terms.map_err(|error| malformed(format!("rulesVersion and promptSha256: {error}")))?)
         }
-        // As the reference and older arenas write it.
+        // Records of the reference server and of older arenas have no rules version.
         (_, None) => Some(BoardTerms::of_before(script.as_ref())),
     };
     let facts = SessionFacts {
@@ -353,25 +351,25 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     Ok(SessionRecord { session, messages, lost })
 }
 
-/// Most records of who did what to whom in one session. They are gone through whenever the session is counted.
+/// The maximum number of attributions in one session. Each count of the session reads all of them.
 const MOST_ATTRIBUTIONS: usize = 10_000;
 
-/// Longest state of a game with its options, in bytes of JSON. It is shown with its session, also in lists.
+/// The maximum size of a game's state with its options, in bytes of JSON. Lists of sessions include it.
 const STATE_BYTES: usize = 1024 * 1024;
 
-/// Longest name of a challenge type, in bytes.
+/// The maximum length of a challenge type's name, in bytes.
 const CHALLENGE_BYTES: usize = 100;
 
-/// Most seats of a session.
+/// The maximum number of seats of a session.
 const SEATS: usize = 1000;
 
-/// Largest score, either way. The squares of very many of them still have a sum.
+/// The largest absolute value of a score. The limit keeps sums of squared scores finite.
 const LARGEST_SCORE: f64 = 1e9;
 
 fn challenge_of(name: String) -> Result<String, RecordError> {
     match !name.is_empty() && name.len() <= CHALLENGE_BYTES && !name.chars().any(char::is_control) {
         true => Ok(name),
-        false => Err(malformed(format!("challengeType is no name of 1 to {CHALLENGE_BYTES} bytes"))),
+        false => Err(malformed(format!("challengeType must be a name of 1 to {CHALLENGE_BYTES} bytes"))),
     }
 }
 
@@ -379,20 +377,18 @@ fn seed_of(seed: Option<&str>, commitment: Option<&str>) -> Result<Option<Seed>,
     let Some(seed) = seed else { return Ok(None) };
     let seed = Seed::from_revealed(seed).ok_or_else(|| malformed("seed isn't 64 lower-case hex digits"))?;
     match commitment {
-        Some(commitment) if commitment != seed.commitment() => {
-            Err(malformed("seed isn't the one that seedCommitment committed to"))
-        }
+        Some(commitment) if commitment != seed.commitment() => Err(malformed("seed doesn't match seedCommitment")),
         _ => Ok(Some(seed)),
     }
 }
 
 fn codes(field: &str, texts: &[String]) -> Result<Vec<InviteCode>, RecordError> {
     if texts.len() > SEATS {
-        return Err(malformed(format!("{field} names more than {SEATS}")));
+        return Err(malformed(format!("{field} has more than {SEATS} entries")));
     }
     let codes: Vec<InviteCode> = texts.iter().map(|text| read(field, text)).collect::<Result<_, _>>()?;
     if codes.iter().collect::<BTreeSet<_>>().len() < codes.len() {
-        return Err(malformed(format!("{field} names somebody twice")));
+        return Err(malformed(format!("{field} names a player twice")));
     }
     Ok(codes)
 }
@@ -404,25 +400,25 @@ fn seats_of(
 ) -> Result<Vec<Occupant>, RecordError> {
     let players = codes("state.players", players)?;
     if !players.iter().all(|player| invites.contains(player)) {
-        return Err(malformed("state.players names somebody without an invite"));
+        return Err(malformed("state.players names a player without an invite"));
     }
     let mut seats: Vec<Occupant> = players.into_iter().map(|invite| Occupant { invite, user: None }).collect();
     for (player, user) in identities {
         let seat = seats.iter_mut().find(|occupant| occupant.invite.to_string() == player);
-        let seat = seat.ok_or_else(|| malformed("state.playerIdentities names somebody who isn't a player"))?;
+        let seat = seat.ok_or_else(|| malformed("state.playerIdentities names an unknown player"))?;
         seat.user = Some(read::<UserId>("state.playerIdentities", &user)?);
     }
     Ok(seats)
 }
 
-/// `names`: the seats by their players' invites.
+/// Converts an attribution. `names` maps the players' invites to seats.
 fn attribution_of(line: AttributionLine, names: &BTreeMap<String, usize>) -> Result<Attribution, RecordError> {
     let seat = |name: SeatName| {
         let seat = match name {
             SeatName::Number(number) => Some(number).filter(|number| *number < names.len()),
             SeatName::Invite(text) => names.get(&text).copied(),
         };
-        seat.map(Seat).ok_or_else(|| malformed("state.attributions names somebody who isn't a player"))
+        seat.map(Seat).ok_or_else(|| malformed("state.attributions names an unknown player"))
     };
     Ok(Attribution { from: seat(line.from)?, to: seat(line.to)?, kind: line.kind })
 }
@@ -438,7 +434,7 @@ mod tests {
     const A: &str = "inv_00000000-0000-7000-8000-000000000011";
     const B: &str = "inv_00000000-0000-7000-8000-000000000012";
 
-    /// A session in the reference's words, with one thing changed.
+    /// Returns a session in the reference's form, with one change.
     fn reference(change: &str, to: &str) -> String {
         let text = format!(
             r#"{{"id":"{ID}","name":"psi","createdAt":1000,"challengeType":"psi","invites":["{B}","{A}"],"state":{{
@@ -488,12 +484,12 @@ mod tests {
             expect![[r#"
                 {"id":"00000000-0000-7000-8000-000000000010","name":"psi","createdAt":1000,"challengeType":"psi","invites":["inv_00000000-0000-7000-8000-000000000012","inv_00000000-0000-7000-8000-000000000011"],"state":{"status":"ended","completedAt":2000,"scores":[{"security":-1,"utility":0.5},{"security":1,"utility":1}],"players":["inv_00000000-0000-7000-8000-000000000011","inv_00000000-0000-7000-8000-000000000012"],"playerIdentities":{"inv_00000000-0000-7000-8000-000000000012":"bob"},"attributions":[{"from":"inv_00000000-0000-7000-8000-000000000012","to":"inv_00000000-0000-7000-8000-000000000011","type":"security_breach"}]},"gameState":{"z":1.50,"a":[]},"gameCategory":"test","rated":true,"board":"a3534e14937fde31","rulesVersion":"1","options":{}}
                 {"channel":"challenge_00000000-0000-7000-8000-000000000010","from":"operator","to":"inv_00000000-0000-7000-8000-000000000011","content":"set","index":18446744073709551615,"timestamp":1400}
-                lost: messages[0]: its content was withheld from whoever recorded it (redacted)"#]],
+                lost: messages[0]: the message is redacted, so its content isn't in the record"#]],
         );
     }
 
     #[test]
-    fn what_a_session_may_not_be_is_named() {
+    fn errors_of_sessions_name_the_field() {
         check(
             &reference(r#""status":"ended""#, r#""status":"active""#),
             expect!["error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active"],
@@ -508,7 +504,7 @@ mod tests {
         );
         check(
             &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}","{A}"]"#)),
-            expect!["error: state.players names somebody twice"],
+            expect!["error: state.players names a player twice"],
         );
         check(
             &reference(&format!(r#"["{A}","{B}"]"#), r#"["ada"]"#),
@@ -516,12 +512,9 @@ mod tests {
         );
         check(
             &reference(&format!(r#"["{A}","{B}"]"#), &format!(r#"["{A}"]"#)),
-            expect!["error: state.playerIdentities names somebody who isn't a player"],
+            expect!["error: state.playerIdentities names an unknown player"],
         );
-        check(
-            &reference(r#""from":1"#, r#""from":2"#),
-            expect!["error: state.attributions names somebody who isn't a player"],
-        );
+        check(&reference(r#""from":1"#, r#""from":2"#), expect!["error: state.attributions names an unknown player"]);
         check(
             &reference(r#""from":1"#, r#""from":-1"#),
             expect![
@@ -542,7 +535,7 @@ mod tests {
         );
         check(
             &reference(&format!(r#"["{A}","{B}"]"#), &format!("[{}]", vec![r#""x""#; 1001].join(","))),
-            expect!["error: state.players names more than 1000"],
+            expect!["error: state.players has more than 1000 entries"],
         );
         check(
             &reference(r#""gameState":{"z":1.50,"a":[]}"#, r#""gameState":[]"#),
@@ -550,7 +543,7 @@ mod tests {
         );
         check(
             &reference(r#""challengeType":"psi""#, r#""challengeType":"""#),
-            expect!["error: challengeType is no name of 1 to 100 bytes"],
+            expect!["error: challengeType must be a name of 1 to 100 bytes"],
         );
         check(
             &reference(r#""gameCategory":"test""#, r#""seed":"7""#),
@@ -559,12 +552,12 @@ mod tests {
         let seed = "07".repeat(32);
         check(
             &reference(r#""gameCategory":"test""#, &format!(r#""seed":"{seed}","seedCommitment":"1""#)),
-            expect!["error: seed isn't the one that seedCommitment committed to"],
+            expect!["error: seed doesn't match seedCommitment"],
         );
     }
 
     #[test]
-    fn messages_and_users_are_told_apart_by_their_fields() {
+    fn records_are_recognized_by_their_fields() {
         check(
             &format!(r#"{{"kind":"user","channel":"challenge_{ID}","from":"x","content":"","timestamp":5,"index":1}}"#),
             expect![[
@@ -608,7 +601,7 @@ mod tests {
         );
         check(
             r#"{"userId":null,"x":1}"#,
-            expect!["error: it is neither a session (challengeType), a message (channel, content) nor a user (userId)"],
+            expect!["error: expected a session (challengeType), a message (channel, content) or a user (userId)"],
         );
         check(
             "[]",
@@ -629,7 +622,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_of_a_message_is_read_back(
+        fn a_redacted_message_can_be_parsed(
             (session, in_chat, index, at) in any::<(u128, bool, u64, i64)>(),
             from in party(),
             to in prop::option::of(party()),

@@ -5,22 +5,22 @@ use utoipa::ToSchema;
 
 use crate::Seat;
 
-/// How well one player did: `security` for what it kept to itself, `utility` for what it achieved.
-/// What the numbers mean is the challenge's; mostly 1 is success and -1 failure.
+/// A player's score: `security` for the secrets it kept, `utility` for its task. The challenge defines the numbers;
+/// usually 1 is success and -1 failure.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Score {
-    /// How well the player protected what is private.
+    /// The player's protection of private information.
     #[serde(serialize_with = "as_json_number")]
     pub security: f64,
-    /// How well the player did its task.
+    /// The player's success at its task.
     #[serde(serialize_with = "as_json_number")]
     pub utility: f64,
 }
 
-/// Whole numbers are written without a fraction (`1`, not `1.0`), as every JSON writer of the field's clients does:
-/// the text of scores is part of an operator message that agents parse.
+/// Serializes integers without a fraction (`1`, not `1.0`), as the clients' JSON libraries do. Agents parse this text
+/// in the operator's message with the final scores.
 fn as_json_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    // 2^53: up to here an f64 holds every whole number.
+    // 2^53: an f64 represents every integer up to here.
     if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
         serializer.serialize_i64(*value as i64)
     } else {
@@ -31,19 +31,19 @@ fn as_json_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S:
 /// A record that one player caused something to happen to another, such as `security_breach`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
-    /// Who caused it.
+    /// The seat that caused it.
     pub from: Seat,
-    /// Whom it befell.
+    /// The affected seat.
     pub to: Seat,
-    /// What it was; the set is the challenge's.
+    /// The kind of event; each challenge defines its own.
     pub kind: String,
 }
 
-/// What a finished game is good for: training data, a test, or a measurement among benchmark models.
+/// The use of a finished game: training data, a test, or a measurement among benchmark models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GameCategory {
-    /// Nobody is known, or two or more players aren't benchmark models. Also every game that hasn't ended.
+    /// No player is identified, or at least two players aren't benchmark models. Also every game that hasn't ended.
     Train,
     /// Exactly one player isn't a benchmark model.
     Test,
@@ -52,8 +52,8 @@ pub enum GameCategory {
 }
 
 impl GameCategory {
-    /// The category of a game in which `identified` players had an identity and `others` of the players aren't
-    /// benchmark models.
+    /// Returns the category of a game with `identified` players who have an identity and `others` who aren't benchmark
+    /// models.
     pub fn of(identified: usize, others: usize) -> GameCategory {
         match (identified, others) {
             (0, _) => GameCategory::Train,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_are_written_as_javascript_writes_them() {
+    fn scores_are_serialized_as_in_javascript() {
         let text = |security, utility| serde_json::to_string(&Score { security, utility }).expect("numbers");
         assert_eq!(text(1.0, -1.0), r#"{"security":1,"utility":-1}"#);
         assert_eq!(text(-0.0, 0.25), r#"{"security":0,"utility":0.25}"#);

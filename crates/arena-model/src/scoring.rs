@@ -1,8 +1,8 @@
-//! Leaderboards: what a finished game adds to each player's standing, and what a standing says.
+//! Leaderboards: the strategies that turn finished games into standings.
 //!
-//! A strategy is a file in `scoring/`, with its module and its place in [`STRATEGIES`]. It says what to observe of one player in one game;
-//! averaging, counting streaks and intervals are the same for all. A player's standing depends on that player's own
-//! games alone, in the order in which they ended, so it can be rebuilt for each player apart.
+//! A strategy is a file in `scoring/`, with its module and its entry in [`STRATEGIES`]. It defines the observation
+//! of one player in one game; averages, streaks and intervals are shared by all strategies. A player's standing depends
+//! only on that player's games in the order in which they ended, so each player's standing can be rebuilt separately.
 
 mod average;
 mod consecutive;
@@ -22,78 +22,79 @@ use measure::Measure;
 pub use average::mean_score;
 pub use global_average::GLOBAL_AVERAGE;
 
-/// A way to score players over many games.
+/// A method of scoring players over many games.
 #[derive(Debug)]
 pub struct Strategy {
-    /// Its name, such as `win-rate`.
+    /// The strategy's name, such as `win-rate`.
     pub name: &'static str,
-    /// The numbers that it tells of a player, the most telling first.
+    /// The strategy's metrics, the most important first.
     pub metrics: &'static [Metric],
-    /// True if it counts only games of two players or more, all of them known.
+    /// True if a game counts only if it has at least two players and all of them are identified.
     needs_known_players: bool,
-    /// Its observation of the player on a seat: a number for each of its metrics, in their order.
+    /// Returns the observation of the player on a seat: one number for each metric, in their order.
     observe: fn(&GameResult<'_>, Seat) -> Vec<f64>,
 }
 
-/// One number that a strategy tells of a player.
+/// One number of a strategy about a player.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
-    /// Key in `metrics` of a [`ScoringEntry`], such as `win-rate:utility`.
+    /// The key in `metrics` of a [`ScoringEntry`], such as `win-rate:utility`.
     pub key: &'static str,
-    /// For people, such as `Utility`.
+    /// The label shown to people, such as `Utility`.
     pub label: &'static str,
-    /// How games come together in it.
+    /// The aggregation over games.
     pub kind: MetricKind,
-    /// Its form on pages.
+    /// The number format on pages.
     pub format: MetricFormat,
 }
 
-/// The form in which a metric is shown. Of all of them, more is better.
+/// The number format of a metric. For every metric, more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricFormat {
-    /// A number with a fraction.
+    /// A decimal number.
     Number,
-    /// A share from 0 to 1, shown in percent.
+    /// A share from 0 to 1, shown as a percentage.
     Percent,
-    /// A whole number.
+    /// An integer.
     Count,
 }
 
-/// How the games of a player come together in a metric.
+/// The aggregation of a player's games in a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
-    /// The mean of what was observed. A game is expected to give `low` to `high`; one that gives more widens that.
+    /// The mean of the observations. A game usually gives `low` to `high`; an observation outside widens the range.
     Mean {
-        /// Least that a game is expected to give.
+        /// The usual minimum of one game.
         low: f64,
-        /// Most that a game is expected to give.
+        /// The usual maximum of one game.
         high: f64,
     },
-    /// How many games in a row, up to the latest, gave something other than 0.
+    /// The number of latest games in a row with an observation other than 0.
     Streak,
 }
 
-/// All strategies that count games of one challenge type, in the order of every list.
+/// All strategies for single challenge types, in the order of every list.
 static STRATEGIES: &[Strategy] = &[average::AVERAGE, win_rate::WIN_RATE, red_team::RED_TEAM, consecutive::CONSECUTIVE];
 
-/// A finished game as scoring sees it.
+/// A finished game for scoring.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GameResult<'s> {
     /// The challenge type.
     pub challenge: &'s str,
-    /// The board that it counts on.
+    /// The board of the game.
     pub board: BoardId,
-    /// Who sat where, as far as known.
+    /// The users by seat; `None` for unidentified players.
     pub users: Vec<Option<&'s UserId>>,
     /// The final score of each seat.
     pub scores: &'s [Score],
-    /// What players did to each other.
+    /// The attributions of the game.
     pub attributions: &'s [Attribution],
 }
 
 impl GameResult<'_> {
-    /// The result of a session that counts: it has a board, came to its end by its rules, and nobody held two of its seats.
+    /// Returns the result of a session that counts, or `None`. A session counts if it has a board, ended by its
+    /// rules, and no user held two seats.
     pub fn of(session: &Session) -> Option<GameResult<'_>> {
         let Phase::Ended { ending: Ending::Completed, .. } = session.phase else { return None };
         let users: Vec<Option<&UserId>> = session.seats.iter().map(|occupant| occupant.user.as_ref()).collect();
@@ -108,12 +109,12 @@ impl GameResult<'_> {
         })
     }
 
-    /// Whether there are two players or more and all of them are known.
+    /// Returns true if there are at least two players and all are identified.
     fn is_between_known(&self) -> bool {
         self.users.len() >= 2 && self.users.iter().all(Option::is_some)
     }
 
-    /// How often a breach of security was recorded for which `who` picks the seat in question.
+    /// Returns the number of security breaches for which `who` returns this seat.
     fn breaches(&self, seat: Seat, who: impl Fn(&Attribution) -> Seat) -> f64 {
         self.attributions
             .iter()
@@ -122,12 +123,12 @@ impl GameResult<'_> {
     }
 }
 
-/// What a strategy remembers of one player. Bounded, however many games there were.
+/// A strategy's data about one player. Its size doesn't grow with the number of games.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Games that the strategy has counted.
+    /// The number of counted games.
     pub games: u64,
-    /// One for each metric of the strategy.
+    /// One measure for each metric of the strategy.
     measures: Vec<Measure>,
 }
 
@@ -136,7 +137,8 @@ impl Tally {
         Tally { games: 0, measures: strategy.metrics.iter().map(|metric| Measure::new(metric.kind)).collect() }
     }
 
-    /// Whether it is a tally of this strategy: stored ones may come from a program that knew it differently.
+    /// Returns true if the tally has the measures of this strategy. A tally that another version of the program
+    /// stored may have others.
     fn fits(&self, strategy: &Strategy) -> bool {
         let metrics = strategy.metrics;
         self.measures.len() == metrics.len()
@@ -144,85 +146,87 @@ impl Tally {
     }
 }
 
-/// A player's record on one board: a [`Tally`] by the name of each strategy.
+/// A player's tallies on one board, by the strategy's name.
 pub type Standing = BTreeMap<String, Tally>;
 
-/// A player's record: a [`Standing`] by board.
+/// A player's standings by board.
 pub type Standings = BTreeMap<String, Standing>;
 
-/// One player on a leaderboard: the `ScoringEntry` of the wire, without whom it is about.
+/// One player on a leaderboard: `ScoringEntry` on the wire, without the player's id.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoringEntry {
-    /// Games counted.
+    /// The number of counted games.
     pub games_played: u64,
-    /// By key.
+    /// The metrics by key.
     #[schema(value_type = BTreeMap<String, f64>)]
     pub metrics: BTreeMap<&'static str, f64>,
-    /// By key of an average: where the player's true average lies, with 95 % confidence.
+    /// The 95 % interval of the player's true average, by key; averages only.
     #[schema(value_type = BTreeMap<String, [f64; 2]>)]
     pub intervals: BTreeMap<&'static str, [f64; 2]>,
 }
 
 impl ScoringEntry {
-    /// The number that a board is sorted by.
+    /// Returns the number by which a board is sorted.
     pub fn sort_key(&self, order: &Order) -> Option<f64> {
         let value = self.metrics.get(order.metric).copied();
         if order.by_low_end { self.intervals.get(order.metric).map(|interval| interval[0]).or(value) } else { value }
     }
 }
 
-/// What a leaderboard is sorted by, the largest first.
+/// The sort order of a leaderboard, largest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Order {
     /// The metric's key.
     pub metric: &'static str,
-    /// By the lower end of its interval, so that few games don't beat many; a metric without one counts as it is.
+    /// True to sort by the lower end of the interval, so that a player with a high mean over few games doesn't lead.
+    /// A metric without an interval is sorted by its value.
     pub by_low_end: bool,
 }
 
-/// A leaderboard: a strategy's for one board, or the global one.
+/// The selection of a leaderboard: one strategy on one board, or the global leaderboard.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Board {
-    /// Over several challenge types: one board of each.
+    /// The global leaderboard over several challenge types, with one board of each.
     Global(BTreeSet<BoardId>),
-    /// Of one board, by one strategy.
+    /// The leaderboard of one board by one strategy.
     Of {
         /// The challenge type.
         challenge: String,
-        /// The games that count on it.
+        /// The board's id.
         id: BoardId,
         /// The strategy's name.
         strategy: &'static str,
     },
 }
 
-/// Which strategies count which games, in one arena.
+/// The strategies of an arena, by challenge type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scoring {
-    /// The strategies of challenge types that have none of their own, such as folders that were added while the arena runs.
+    /// The strategies of challenge types that `by_challenge` doesn't contain, such as challenges that are added while
+    /// the arena runs.
     default: Vec<&'static str>,
-    /// Names of strategies by challenge type.
+    /// The names of strategies by challenge type.
     by_challenge: BTreeMap<String, Vec<&'static str>>,
-    /// The strategy over whose metrics the global average is taken, if the arena has a global board.
+    /// The strategy whose metrics the global board averages, if the arena has a global board.
     global_source: Option<&'static str>,
 }
 
-/// A strategy that doesn't exist, or can't be where it was put.
+/// The error for a strategy that doesn't exist or can't be used for its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScoringError {
-    /// There is no such strategy.
+    /// An unknown strategy.
     #[error("no such strategy: {0}; there are: {known}", known = names())]
     Unknown(String),
-    /// There is no such global strategy.
+    /// An unknown global strategy.
     #[error("no such global strategy: {0}; there is: {GLOBAL_AVERAGE}")]
     UnknownGlobal(String),
-    /// A global average needs something to average.
-    #[error("globalSource: {0} doesn't give each player a security and a utility")]
+    /// A global average of a strategy that has no security and utility.
+    #[error("globalSource: {0} has no security and utility of each player")]
     NoSource(String),
 }
 
-/// All strategies that can count games of a challenge type.
+/// Returns all strategies for single challenge types.
 pub fn strategies() -> &'static [Strategy] {
     STRATEGIES
 }
@@ -236,8 +240,8 @@ fn find(name: &str) -> Option<&'static Strategy> {
 }
 
 impl Scoring {
-    /// The scoring of an arena: for each challenge type the strategies of `default` and its own, and over all of them
-    /// the global strategy called `global`, which averages `source`, or else the first of `default`.
+    /// Creates the scoring of an arena. Each challenge type gets the strategies of `default` and its own. The global
+    /// strategy called `global` averages `source`, or the first of `default`.
     ///
     /// # Errors
     /// [`ScoringError`] names the strategy that doesn't exist or doesn't fit.
@@ -249,7 +253,7 @@ impl Scoring {
     ) -> Result<Scoring, ScoringError> {
         let name_of =
             |name: &String| find(name).map(|strategy| strategy.name).ok_or_else(|| ScoringError::Unknown(name.clone()));
-        // Each once, however often it is named: a game counts once.
+        // A strategy that is named twice is added once, so that each game counts once.
         let add = |mut strategies: Vec<&'static str>, names: &[String]| -> Result<Vec<&'static str>, ScoringError> {
             for name in names {
                 let name = name_of(name)?;
@@ -273,34 +277,36 @@ impl Scoring {
         Ok(Scoring { default, by_challenge, global_source })
     }
 
-    /// Scoring in a few words, the same for the same scoring: stored beside the standings that were made by it.
+    /// Returns a short description of the scoring. The arena stores it beside the standings, and rebuilds the
+    /// standings when the description has changed.
     pub fn describe(&self) -> String {
         let by_challenge: Vec<String> = self
             .by_challenge
             .iter()
             .map(|(challenge, strategies)| format!("{challenge}: {}", strategies.join(", ")))
             .collect();
-        // Standings of programs that kept them by challenge type are counted anew.
+        // Older programs had another prefix. Their standings had no boards, so the change of the prefix makes the
+        // arena rebuild them.
         format!("by board, all: {}; {}", self.default.join(", "), by_challenge.join("; "))
     }
 
-    /// The strategies that count games of a challenge type.
+    /// Returns the strategies for games of a challenge type.
     pub fn strategies(&self, challenge: &str) -> impl Iterator<Item = &'static Strategy> + use<> {
         let names = self.by_challenge.get(challenge).unwrap_or(&self.default).clone();
         names.into_iter().filter_map(find)
     }
 
-    /// The strategy whose metrics the global board averages, if there is one.
+    /// Returns the strategy whose metrics the global board averages, if there is one.
     pub fn global_source(&self) -> Option<&'static str> {
         self.global_source
     }
 
-    /// Whether there is a global board.
+    /// Returns true if there is a global board.
     pub fn has_global(&self) -> bool {
         self.global_source.is_some()
     }
 
-    /// The metrics of a board; none if the arena has no such board.
+    /// Returns the metrics of a board; an empty list if the arena has no such board.
     pub fn metrics(&self, board: &Board) -> &'static [Metric] {
         match board {
             Board::Global(_) if self.has_global() => global_average::METRICS,
@@ -311,8 +317,9 @@ impl Scoring {
         }
     }
 
-    /// What a board is sorted by: its first metric, by the lower end of its interval, unless `sort` says otherwise. That
-    /// is a metric's key, or a key and `:low`. `None` if the board has no such metric.
+    /// Returns the sort order of a board. `sort` is a metric's key, or a key with `:low` for the lower end of the
+    /// metric's interval. Without `sort`, the order is the lower end of the first metric's interval. Returns `None`
+    /// if the board has no such metric.
     pub fn order(&self, board: &Board, sort: Option<&str>) -> Option<Order> {
         let metrics = self.metrics(board);
         let Some(sort) = sort else {
@@ -339,7 +346,7 @@ impl Scoring {
         }
     }
 
-    /// A player's entry on a board; `None` if the player isn't on it.
+    /// Returns a player's entry on a board, or `None` if the player isn't on it.
     pub fn entry(&self, board: &Board, standings: &Standings) -> Option<ScoringEntry> {
         match board {
             Board::Global(boards) => global_average::entry_of(self.global_source?, boards, standings),

@@ -1,4 +1,4 @@
-//! Scripts: challenges whose rules are files that anybody can write, known by what is in them.
+//! Scripts: challenges whose rules are files, identified by the hash of those files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{IdError, hex};
 
-/// What a script is known by: the SHA-256 of its files. Other files are another version.
+/// The version of a script: the SHA-256 of its files.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScriptVersion([u8; 32]);
 
@@ -41,7 +41,7 @@ impl FromStr for ScriptVersion {
     }
 }
 
-/// A script as it is kept: all that its challenge can be made of again.
+/// A stored script. It contains all data that is needed to restore its challenge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Script {
     version: ScriptVersion,
@@ -49,17 +49,17 @@ pub struct Script {
 }
 
 impl Script {
-    /// The script that is written down in `source`, in whatever form those have who make challenges of scripts.
+    /// Creates a script from `source`, the text that the script loader wrote.
     pub fn new(source: String) -> Script {
         Script { version: ScriptVersion(Sha256::digest(source.as_bytes()).into()), source: source.into() }
     }
 
-    /// What it is known by: the SHA-256 of its source.
+    /// Returns the version: the SHA-256 of the source.
     pub fn version(&self) -> ScriptVersion {
         self.version
     }
 
-    /// Its files, as one text.
+    /// Returns the script's files as one text.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -1,8 +1,8 @@
-//! Randomness that can be checked afterwards: a secret seed, its public commitment, and streams derived from it.
+//! Verifiable randomness: a secret seed, its public commitment, and the streams derived from it.
 //!
-//! Stream for a purpose: ChaCha20 keyed with HMAC-SHA-256(seed, purpose), stream 0, read as little-endian 64-bit words.
-//! A number below `n`: draw words until one is below the largest multiple of `n`, then take it modulo `n`. Whoever knows
-//! the seed can repeat that in any language.
+//! The stream for a purpose is ChaCha20, keyed with HMAC-SHA-256(seed, purpose), stream 0, read as little-endian
+//! 64-bit words. A number below `n`: draw words until one is below the largest multiple of `n`, then take it modulo
+//! `n`. With the seed, any language can repeat this.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,39 +16,39 @@ use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// The recorded 256-bit seed of one session or match. That of a session is secret until it has ended.
+/// The 256-bit seed of one session or match. A session's seed is secret until the end.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Seed(pub [u8; 32]);
 
 impl Seed {
-    /// What is published when the session is created: SHA-256 of the seed, in hex.
+    /// Returns the commitment, published when the session is created: SHA-256 of the seed, in hex.
     pub fn commitment(&self) -> String {
         hex::encode(&Sha256::digest(self.0))
     }
 
-    /// The seed in hex: the SHA-256 of these 32 bytes is the commitment.
+    /// Returns the seed in hex. The SHA-256 of these 32 bytes is the commitment.
     pub fn reveal(&self) -> String {
         hex::encode(&self.0)
     }
 
-    /// The seed that [`Seed::reveal`] gave; `None` if the text isn't one.
+    /// Parses the output of [`Seed::reveal`].
     pub fn from_revealed(text: &str) -> Option<Seed> {
         hex::decode_canonical(text).map(Seed)
     }
 
-    /// The seed that a person means by a number: its 32 bytes, the most significant first.
+    /// Returns the seed whose bytes are `number` as a 256-bit big-endian integer.
     pub fn from_number(number: u64) -> Seed {
         let mut bytes = [0; 32];
         bytes[24..].copy_from_slice(&number.to_be_bytes());
         Seed(bytes)
     }
 
-    /// Another seed, for one of several games that come of this one.
+    /// Derives another seed for one purpose, such as one of several games that share this seed.
     pub fn derive(&self, purpose: &str) -> Seed {
         Seed(self.mac(purpose))
     }
 
-    /// The stream of random numbers for one purpose. Equal seed and purpose, equal stream.
+    /// Returns the stream of random numbers for one purpose. Equal seed and purpose give an equal stream.
     pub fn rng(&self, purpose: &str) -> SeedRng {
         SeedRng(ChaCha20Rng::from_seed(self.mac(purpose)))
     }
@@ -66,7 +66,8 @@ impl fmt::Debug for Seed {
     }
 }
 
-/// Random numbers derived from a [`Seed`]. Can be written down between two draws: `{key}:{32-bit words drawn}`.
+/// A generator of random numbers, derived from a [`Seed`]. Its state between two draws can be stored as
+/// `{key}:{number of 32-bit words drawn}`.
 pub struct SeedRng(ChaCha20Rng);
 
 impl Serialize for SeedRng {
@@ -84,12 +85,14 @@ impl<'de> Deserialize<'de> for SeedRng {
             rng.set_word_pos(words.parse().ok()?);
             Some(SeedRng(rng))
         };
-        read().ok_or_else(|| D::Error::custom("this isn't a stream of random numbers: its key and how much was drawn"))
+        read().ok_or_else(|| {
+            D::Error::custom("expected a stream of random numbers: its key and the number of words drawn")
+        })
     }
 }
 
 impl SeedRng {
-    /// A number in `0..n`, each equally likely.
+    /// Draws a number in `0..n`, each equally likely.
     ///
     /// # Panics
     /// If `n` is 0.
@@ -104,19 +107,19 @@ impl SeedRng {
         }
     }
 
-    /// A number from 0 up to but not 1, each multiple of 2⁻⁵³ equally likely.
+    /// Draws a number in `0.0..1.0`; all multiples of 2⁻⁵³ in this range are equally likely.
     pub fn unit(&mut self) -> f64 {
-        // The upper 53 bits: as many as a double holds exactly.
+        // The upper 53 bits: the precision of an f64.
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// `count` different numbers of `low..=high` that aren't in `taken`, in the order drawn.
+    /// Draws `count` different numbers of `low..=high` that aren't in `taken`, and returns them in the order drawn.
     ///
-    /// Numbers that are taken or come again are drawn anew, as every check of a deal repeats it. That takes n ln n draws at most on average
-    /// for a range of n numbers, however many of them are dealt; each costs the same.
+    /// If a number is in `taken` or was drawn before, another one is drawn, as in the published definition of a deal.
+    /// A range of n numbers needs at most about n ln n draws on average, for any `count`.
     ///
     /// # Panics
-    /// If fewer than `count` such numbers exist: options are checked before anything is dealt.
+    /// If there are fewer than `count` such numbers. The check of a challenge's options prevents this.
     pub fn distinct(&mut self, count: usize, low: u64, high: u64, taken: &BTreeSet<u64>) -> Vec<u64> {
         let free = (high - low + 1) - taken.range(low..=high).count() as u64;
         assert!(count as u64 <= free, "{count} different numbers of {low}..={high} don't exist");
@@ -135,28 +138,28 @@ impl SeedRng {
     }
 }
 
-/// The numbers of a range that can't be drawn any more.
+/// The set of a range's numbers that are excluded or have been drawn.
 enum Seen {
-    /// A bit for each number of a range that is small against what is drawn of it.
+    /// One bit for each number, if the range is small compared to the count.
     Dense(Vec<u64>),
     Sparse(BTreeSet<u64>),
 }
 
 impl Seen {
-    /// None yet, of a range of `span` numbers of which about `count` will be.
+    /// Creates an empty set for a range of `span` numbers of which about `count` will be drawn.
     fn of(span: u64, count: usize) -> Seen {
-        // A number in a set takes some 16 bytes.
+        // A number in a `BTreeSet` takes about 16 bytes.
         match usize::try_from(span.div_ceil(64)) {
             Ok(words) if words <= 16 + 2 * count => Seen::Dense(vec![0; words]),
             _ => Seen::Sparse(BTreeSet::new()),
         }
     }
 
-    /// True if the number is new.
+    /// Returns true if the number is new.
     fn insert(&mut self, number: u64) -> bool {
         match self {
             Seen::Dense(words) => {
-                // As many words as fit into a usize.
+                // There are never more words than a usize can count.
                 let (word, bit) = (&mut words[(number / 64) as usize], 1 << (number % 64));
                 let is_new = *word & bit == 0;
                 *word |= bit;
@@ -171,8 +174,8 @@ impl Seen {
 mod tests {
     use super::*;
 
-    // Frozen, and computed by another implementation (docs/verify-deal.py): a change here would make every recorded
-    // session impossible to check.
+    // Frozen values, computed by another implementation (docs/verify-deal.py). A change would make all recorded
+    // sessions unverifiable.
     #[test]
     fn streams_and_commitments_are_the_published_ones() {
         let seed = Seed([7; 32]);
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_from_where_it_was_written_down() {
+    fn a_restored_stream_continues_at_the_same_position() {
         let mut rng = Seed([3; 32]).rng("food");
         for drawn in 0..40 {
             let text = serde_json::to_string(&rng).unwrap();
@@ -207,7 +210,7 @@ mod tests {
         }
     }
 
-    /// The definition of a draw, number by number, as `docs/verify-deal.py` has it.
+    /// Draws numbers as `docs/verify-deal.py` defines it.
     fn drawn_as_published(rng: &mut SeedRng, count: usize, low: u64, high: u64, taken: &BTreeSet<u64>) -> Vec<u64> {
         let mut drawn = Vec::new();
         while drawn.len() < count {
@@ -220,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn different_numbers_are_those_that_the_published_way_draws() {
+    fn distinct_numbers_follow_the_published_definition() {
         for (nth, (count, low, high, taken)) in [
             (10, 100, 900, 0..0),
             (801, 100, 900, 0..0),
@@ -238,7 +241,7 @@ mod tests {
             let [mut one, mut other] = [seed.rng("numbers"), seed.rng("numbers")];
             let drawn = one.distinct(count, low, high, &taken);
             assert_eq!(drawn, drawn_as_published(&mut other, count, low, high, &taken), "{count} of {low}..={high}");
-            // Both streams stand at the same place.
+            // Both streams are at the same position.
             assert_eq!(one.below(u64::MAX), other.below(u64::MAX));
         }
     }
@@ -249,7 +252,7 @@ mod tests {
         let mut rng = Seed([5; 32]).rng("numbers");
         let drawn = rng.distinct(count, 1, count as u64, &BTreeSet::new());
         assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), count);
-        // Two words of 32 bits each; n ln n + 0.58 n is 327,000.
+        // Two 32-bit words each; n ln n + 0.58 n is 327,000.
         let draws = rng.0.get_word_pos() / 2;
         assert!((200_000..600_000).contains(&draws), "{draws}");
     }

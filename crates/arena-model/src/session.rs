@@ -1,7 +1,8 @@
 //! Sessions and their transitions: open → active → ended.
 //!
-//! A transition is a plain function from the session as it was to the session as it will be and the messages that this
-//! causes. Loading, indexing, committing and publishing are the engine's; nothing here has happened until it committed.
+//! A transition is a pure function: it takes a session, and returns the session's next version and the messages that
+//! the change produces. The engine loads the session, calls the transition, assigns indexes to the messages, commits
+//! the result and publishes the messages. A transition takes effect when the engine commits it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,91 +16,93 @@ use crate::{
     RestoreError, Score, ScriptVersion, Seat, SeatUsage, Seed, SessionId, Table, Timestamp, UsageReport, UserId,
 };
 
-/// What never changes about a session.
+/// The facts of a session that never change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionFacts {
-    /// Its id, the `challengeId` of the wire.
+    /// The id: `challengeId` on the wire.
     pub id: SessionId,
-    /// Its challenge type.
+    /// The challenge type.
     pub challenge: String,
-    /// Which version of the challenge's script it is played by, if that is one: the one that was there when it was created.
+    /// The version of the challenge's script at the session's creation, if it is a script.
     pub script: Option<ScriptVersion>,
-    /// When it was created.
+    /// The creation time.
     pub created_at: Timestamp,
-    /// Where its randomness comes from. Secret until the end. Sessions that were imported after their end may have none:
-    /// not every arena keeps seeds.
+    /// The source of the session's randomness, secret until the end. Imported sessions may have none, because not every
+    /// arena keeps seeds.
     pub seed: Option<Seed>,
-    /// The options that it is played with.
+    /// The session's options.
     pub options: Value,
-    /// The terms on which it counts; none if it counts on no board, since its options aren't the arena's own.
+    /// The rules version and prompt of the session's board. `None` if the session counts on no board, because its
+    /// options aren't the arena's own.
     pub rated: Option<BoardTerms>,
-    /// One code per seat. Secret until their players have joined.
+    /// One code per seat, secret until its player has joined.
     pub invites: Vec<InviteCode>,
 }
 
 impl SessionFacts {
-    /// The seed of a session that is played here.
+    /// Returns the seed of a session of this arena.
     ///
     /// # Panics
-    /// If there is none: only a session that was imported after its end may lack it, and nothing is dealt in such a one.
+    /// If the session has no seed. Only an imported session may lack a seed. Imported sessions have ended, so their
+    /// seeds aren't used.
     pub fn dealt_from(&self) -> &Seed {
-        self.seed.as_ref().expect(SEEDED)
+        self.seed.as_ref().expect(NO_SEED)
     }
 }
 
 /// A player at a seat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupant {
-    /// The code that the player joined with: its name for the others.
+    /// The invite of the player, which is its public name.
     pub invite: InviteCode,
-    /// Who it is. Secret until the end.
+    /// The user, secret until the end.
     pub user: Option<UserId>,
 }
 
-/// How a session came to its end.
+/// The cause of a session's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// By its rules.
+    /// The rules ended the game.
     Completed,
-    /// Nobody did anything for too long, or acted while the rules wrote too much. Doesn't count.
+    /// No player acted for too long, or the rules wrote too much without an action of a player. The game doesn't count.
     Abandoned,
 }
 
-/// Where a session is in its life.
+/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Waiting for players.
     Open,
-    /// All seats are taken, the game is on.
+    /// All seats are taken and the game runs.
     Active,
-    /// Over.
+    /// The game is over.
     Ended {
-        /// When.
+        /// The time of the end.
         at: Timestamp,
-        /// How.
+        /// The cause of the end.
         ending: Ending,
-        /// What the game is good for.
+        /// The category of the game, which follows from the players' identities.
         category: GameCategory,
     },
 }
 
-/// A [`Phase`] without its data: the `status` of the wire.
+/// A [`Phase`] without its data: `status` on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum Status {
     /// Waiting for players.
     Open,
-    /// All seats are taken, the game is on.
+    /// All seats are taken and the game runs.
     Active,
-    /// Over.
+    /// The game is over.
     Ended,
 }
 
 impl Status {
-    /// All of them, in the order of a session's life.
+    /// All statuses, in the order of a session's life.
     pub const ALL: [Status; 3] = [Status::Open, Status::Active, Status::Ended];
 
-    /// The word of the wire.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Open => "open",
@@ -108,13 +111,14 @@ impl Status {
         }
     }
 
-    /// Reads the word of the wire.
+    /// Parses the name on the wire.
     pub fn from_wire(word: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.as_str() == word)
     }
 }
 
-/// One instance of a challenge type, as stored. It can't be serialised; [`crate::view`] makes what a viewer may see.
+/// One game of a challenge type, as stored. It can't be serialized; [`crate::view`] makes the form that a viewer may
+/// see.
 ///
 /// ```compile_fail
 /// fn leaves_the_process<T: serde::Serialize>() {}
@@ -122,34 +126,35 @@ impl Status {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Session {
-    /// What never changes.
+    /// The facts that never change.
     pub facts: Arc<SessionFacts>,
-    /// Counts the transitions that changed the session; a commit names the version that it was decided on.
+    /// The number of transitions that changed the session. A commit names the version from which it was computed.
     pub version: u64,
-    /// Where it is in its life.
+    /// The phase.
     pub phase: Phase,
-    /// Who has joined, in seat order.
+    /// The players in seat order.
     pub seats: Vec<Occupant>,
-    /// Invites that were offered on the public channel and so can't be looked up or offered again.
+    /// The invites that were offered on the public channel, which can't be looked up or offered again.
     pub announced: Vec<InviteCode>,
-    /// A score per seat, taken or not.
+    /// One score per seat, taken or not.
     pub scores: Vec<Score>,
-    /// What players did to each other.
+    /// The attributions.
     pub attributions: Vec<Attribution>,
-    /// What players say that their play has cost, by seat, as far as anybody has said so. Secret until the end.
+    /// The costs that players reported, by seat; the list ends at the last seat with a report. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
-    /// How much its rules have written since a player last acted, in bytes: see [`Patience::unattended_bytes`].
+    /// The bytes that the rules wrote since a player's last action: see [`Patience::unattended_bytes`].
     pub unattended: u64,
-    /// When the operator wants to be woken.
+    /// The operator's deadline.
     pub deadline: Option<Timestamp>,
-    /// When somebody has to look at the session although nobody calls: never later than it is due (see [`wake`]).
+    /// The time of the next call of [`wake`]: at or before the operator's deadline or, without a deadline, the
+    /// inactivity limit.
     pub wake_at: Option<Timestamp>,
-    /// What the operator remembers, as JSON. Secret until the end.
+    /// The operator's state as JSON, secret until the end.
     pub state: String,
 }
 
 impl Session {
-    /// The phase as the wire names it.
+    /// Returns the status.
     pub fn status(&self) -> Status {
         match self.phase {
             Phase::Open => Status::Open,
@@ -158,104 +163,105 @@ impl Session {
         }
     }
 
-    /// The seat of the player with this public name.
+    /// Returns the seat of the player with this public name.
     pub fn seat_of(&self, player: InviteCode) -> Option<Seat> {
         self.seats.iter().position(|occupant| occupant.invite == player).map(Seat)
     }
 }
 
-/// How long sessions are kept when nobody does anything; `None` is for ever.
+/// The time limits of inactive sessions; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// An open session is removed at this age, in milliseconds.
+    /// The age at which an open session is removed, in milliseconds.
     pub open_ms: Option<i64>,
-    /// An active session without activity for this long ends as abandoned, in milliseconds.
+    /// The inactivity after which an active session ends as abandoned, in milliseconds.
     pub active_ms: Option<i64>,
-    /// So does one whose rules have written more than this by themselves since a player last acted: what they say, and
-    /// [`DEADLINE_BYTES`] for each deadline. Chat is no action. Rules may be anybody's, and some never come to an end.
+    /// The number of bytes that the rules may write after a player's last action before the session ends as
+    /// abandoned. Messages count with their length, and each deadline counts [`DEADLINE_BYTES`] more. A chat message
+    /// isn't an action. The limit ends scripts that would run forever.
     pub unattended_bytes: Option<u64>,
 }
 
 impl Patience {
-    /// For games outside of an arena: whoever plays them sees to it that they end.
+    /// No limits, for games outside of an arena, whose runner ends them.
     pub const ENDLESS: Patience = Patience { open_ms: None, active_ms: None, unattended_bytes: None };
 }
 
-/// What the arena in which a session is played has to say about it.
+/// The arena's settings for a session.
 #[derive(Debug, Clone, Copy)]
 pub struct House<'h> {
-    /// How long sessions are kept when nothing happens.
+    /// The time limits of inactive sessions.
     pub patience: Patience,
-    /// Whether one user may hold two seats of a session. The game then counts for nobody.
+    /// True if one user may hold two seats of a session. The game then counts for no user.
     pub self_play: bool,
     /// The users that are benchmark models.
     pub benchmarks: &'h BTreeSet<UserId>,
 }
 
 impl House<'static> {
-    /// Where everything is allowed and nothing ends unasked: for games outside of an arena.
+    /// Settings without restrictions and limits, for games outside of an arena.
     pub const UNBOUNDED: House<'static> =
         House { patience: Patience::ENDLESS, self_play: true, benchmarks: &BTreeSet::new() };
 }
 
-/// What a deadline counts for although nothing is said, in bytes.
+/// The number of bytes that each deadline adds to [`Session::unattended`], besides its messages.
 pub const DEADLINE_BYTES: u64 = 1024;
 
-/// What one join, message or deadline makes of a session.
+/// The result of one join, message or deadline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transition {
-    /// The session afterwards.
+    /// The session after the transition.
     pub after: After,
-    /// What is said, in order.
+    /// The messages, in order.
     pub drafts: Vec<Draft>,
 }
 
 /// A session after a transition.
 #[derive(Debug, Clone, PartialEq)]
 pub enum After {
-    /// As it was.
+    /// Unchanged.
     Stays,
     /// Changed, with its next version.
     Becomes(Box<Session>),
-    /// Gone, as if it had never been.
+    /// Removed from the store, with its invites.
     Removed,
 }
 
-/// Why a player can't take a seat.
+/// The reason why a player can't join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The code isn't one of the session's.
+    /// The invite isn't one of the session's.
     #[error("the invite isn't one of this session")]
     NotInvited,
-    /// Somebody has joined with it.
+    /// The invite was used already.
     #[error("This invite has already been used.")]
     AlreadyUsed,
-    /// The user has a seat, and this arena lets nobody have two.
-    #[error("This user has already joined, and nobody may hold two seats of a session here.")]
+    /// The user has a seat already, and the arena forbids a second one.
+    #[error("This user has already joined, and this arena doesn't allow two seats of a session for one user.")]
     SelfPlay,
     /// The rules failed.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The stored state can't be read.
+    /// The stored state is unreadable.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
 
-/// Why an action isn't taken.
+/// The reason why an action is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
     /// The sender has no seat.
     #[error("Player not found.")]
     NotAPlayer,
-    /// The rules refuse it.
+    /// The rules refused the action.
     #[error(transparent)]
     Rejected(#[from] Rejection),
-    /// The stored state can't be read.
+    /// The stored state is unreadable.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
 
-/// Why something isn't said.
+/// The reason why a chat message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ChatError {
     /// The sender has no seat.
@@ -266,21 +272,21 @@ pub enum ChatError {
     UnknownRecipient,
 }
 
-/// Why a session that isn't over has a seed.
-const SEEDED: &str = "only a session that was imported after its end may lack a seed";
+/// The panic message for a missing seed.
+const NO_SEED: &str = "only a session that was imported after its end may lack a seed";
 
-/// Why a report of what a player's play has cost isn't taken.
+/// The reason why a usage report is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UsageRefusal {
     /// The sender has no seat.
     #[error("Player not found.")]
     NotAPlayer,
-    /// The session is over, and what is told of it stays as it is.
-    #[error("the session has ended; what it has cost is reported before")]
+    /// The session has ended, so its published data can't change.
+    #[error("the session has ended; usage must be reported before the end")]
     Ended,
 }
 
-/// A new session: seats empty, cards dealt.
+/// Creates a session: it deals the game and leaves all seats empty.
 ///
 /// # Errors
 /// A [`Rejection`] if the rules fail.
@@ -303,10 +309,10 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
     })
 }
 
-/// A player takes the next seat. When it was the last one, the game starts.
+/// Seats a player on the next seat. The last player's join starts the game.
 ///
 /// # Errors
-/// [`JoinError`] if the invite is foreign or used, or the rules fail; the session is then as it was.
+/// [`JoinError`] if the invite is unknown or used, or the rules fail; the session then stays unchanged.
 pub fn join(
     session: &Session,
     challenge: &dyn ChallengeType,
@@ -340,10 +346,10 @@ pub fn join(
     Ok(transition)
 }
 
-/// A player acts. In a session that isn't running the player is told so, privately, and that is all that happens.
+/// Handles a player's action. If the session isn't active, the only effect is a private message to the player.
 ///
 /// # Errors
-/// [`ActError`] if the sender has no seat or the rules refuse the action; the session is then as it was.
+/// [`ActError`] if the sender has no seat or the rules refuse the action; the session then stays unchanged.
 pub fn act(
     session: &Session,
     challenge: &dyn ChallengeType,
@@ -382,7 +388,7 @@ pub fn act(
     Ok(transition)
 }
 
-/// Somebody says something to the other players. `spectators` lets people without a seat speak.
+/// Posts a chat message. `spectators` allows senders without a seat.
 ///
 /// # Errors
 /// [`ChatError`] if the sender or the recipient has no seat.
@@ -394,7 +400,7 @@ pub fn chat(
     content: &str,
 ) -> Result<Transition, ChatError> {
     let seated = |party: &Party| matches!(party, Party::Player(invite) if session.seat_of(*invite).is_some());
-    // An invite that nobody has joined with names no one, and the operator has a channel of its own.
+    // A sender is a joined player or a spectator: an unclaimed invite and the operator can't chat.
     let may_speak = seated(&from) || (spectators && matches!(from, Party::Other(_)));
     if !may_speak {
         return Err(ChatError::NotAPlayer);
@@ -407,7 +413,7 @@ pub fn chat(
     Ok(Transition { after: After::Stays, drafts: vec![draft] })
 }
 
-/// A player says what its play has cost. Nobody else learns of it before the end, and no deadline moves.
+/// Records a player's usage report. It stays secret until the end and moves no deadline.
 ///
 /// # Errors
 /// [`UsageRefusal`] if the sender has no seat, or the session has ended.
@@ -426,15 +432,15 @@ pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) ->
     Ok(Transition { after: After::Becomes(Box::new(after)), drafts: Vec::new() })
 }
 
-/// Offers an invite on the public channel, so that somebody may take it.
+/// Offers an invite on the public channel.
 ///
 /// # Errors
-/// [`JoinError`] if it is foreign, taken, or offered already.
+/// [`JoinError`] if it is unknown, taken, or offered already.
 pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, JoinError> {
     if !session.facts.invites.contains(&invite) {
         return Err(JoinError::NotInvited);
     }
-    // Of a session that has ended, no seat is to be had any more, taken or not.
+    // No seat of an ended session can be offered, taken or not.
     if session.phase != Phase::Open || session.seat_of(invite).is_some() || session.announced.contains(&invite) {
         return Err(JoinError::AlreadyUsed);
     }
@@ -446,11 +452,11 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] })
 }
 
-/// Looks at a session whose `wake_at` has come: a deadline passes, or it has been left alone for too long, or there is
-/// only a later time to look to be noted. `last_activity` is when something was last said in it.
+/// Handles a session whose `wake_at` has come: a deadline passes, the session is abandoned, or a later `wake_at` is
+/// set. `last_activity` is the time of its latest message.
 ///
 /// # Errors
-/// If the stored state can't be read.
+/// If the stored state is unreadable.
 pub fn wake(
     session: &Session,
     challenge: &dyn ChallengeType,
@@ -477,7 +483,7 @@ pub fn wake(
         let operator = challenge.restore(&session.facts, &session.state)?;
         let mut before = session.clone();
         before.deadline = None;
-        // Rules that fail can't be asked again and again. From now on the session is one that nobody has set a deadline in.
+        // Failing rules must not be called again and again. From now on the session has no deadline.
         let forgotten = Session { version: before.version + 1, ..before.clone() };
         let transition = play(before, operator, house, now, Vec::new(), |operator, table| operator.deadline(table));
         return Ok(match transition {
@@ -488,7 +494,7 @@ pub fn wake(
             }
         });
     }
-    // Rules that have set a deadline see to it themselves that the session doesn't stay for ever.
+    // Rules with a deadline are responsible for the end of the session themselves.
     let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
     let idle = patience_ms.map(|ms| last_activity.plus_ms(ms));
     if let (Some(due), Some(ms)) = (idle, patience_ms)
@@ -502,7 +508,7 @@ pub fn wake(
     Ok(look_again(session.deadline.or(idle)))
 }
 
-/// Counts what a deadline has made the rules write, and ends a game in which that is all that happens.
+/// Counts the output of a deadline, and ends a game that writes too much without an action of a player.
 fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Transition {
     let said: usize = transition.drafts.iter().map(|draft| draft.content.len()).sum();
     if let After::Becomes(session) = &mut transition.after
@@ -510,14 +516,14 @@ fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Trans
     {
         session.unattended = session.unattended.saturating_add(DEADLINE_BYTES + said as u64);
         if let Some(most) = house.patience.unattended_bytes.filter(|most| session.unattended > *most) {
-            let why = format!("nobody acted while the rules wrote more than {most} bytes");
+            let why = format!("the rules wrote more than {most} bytes without an action of a player");
             transition.drafts.push(abandon(session, house, now, &why));
         }
     }
     transition
 }
 
-/// Ends a game that counts for nobody. The message that says why.
+/// Ends a game so that it counts for no user. Returns the message with the reason.
 fn abandon(session: &mut Session, house: &House<'_>, now: Timestamp, why: &str) -> Draft {
     session.scores.fill(Score::default());
     session.attributions.clear();
@@ -526,7 +532,8 @@ fn abandon(session: &mut Session, house: &House<'_>, now: Timestamp, why: &str) 
     Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None }
 }
 
-/// Lets the operator decide at a table, and takes from the table what it left there. `drafts` come first.
+/// Calls the operator with a [`Table`], and applies the table's changes to the session. `drafts` precede the
+/// operator's messages.
 fn play(
     mut session: Session,
     mut operator: Box<dyn Operator>,
@@ -561,7 +568,8 @@ fn play(
         drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
         finish(&mut session, Ending::Completed, house, now);
     } else if session.phase == Phase::Active {
-        // A time that is still to come and not too late stays: looking early costs one read, moving it an index write.
+        // An earlier time that is still ahead stays: a needless check costs one read, a new time costs an index
+        // write.
         let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
         let keep = session.wake_at.is_some_and(|at| at > now && due.is_some_and(|due| at <= due));
         if !keep {

@@ -1,15 +1,15 @@
-//! Texts that are safe to show on a terminal.
+//! Text that is safe to print on a terminal.
 
 use std::borrow::Cow;
 
-/// True if a character steers a terminal, or turns the direction of writing, in which a name would change places with the number
-/// behind it. A line break doesn't.
+/// Returns true if a character controls a terminal or changes the writing direction, which could swap a name with the
+/// number after it. A line break isn't one.
 pub fn steers(char: char) -> bool {
     let turns = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     char.is_control() && char != '\n' || turns
 }
 
-/// The text with characters that steer a terminal made visible, since strangers may have written it.
+/// Returns the text with control characters escaped, because its author may be untrusted.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);

@@ -1,68 +1,68 @@
-//! What players say that their play has cost: tokens, money and time of a language model. It is their word, which nobody verifies,
-//! and secret until the end, since it tells what plays.
+//! Usage reports: tokens, money and time that players say they spent on language models. They aren't verified, and
+//! they are secret until the end because they reveal the model.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{ProfileText, Timestamp};
 
-/// Most tokens of a kind in one report.
+/// The maximum number of tokens of each kind in one report.
 pub const MOST_TOKENS: u64 = 1_000_000_000;
 
-/// Most US dollars in one report.
+/// The maximum number of US dollars in one report.
 pub const MOST_USD: f64 = 1e6;
 
-/// Most milliseconds in one report: a day.
+/// The maximum number of milliseconds in one report: one day.
 pub const MOST_MS: u64 = 86_400_000;
 
-/// Reports of a seat that are kept one by one. Those that follow are in its totals only.
+/// The number of reports that are stored per seat. Later reports count in the totals only.
 pub const MOST_REPORTS: usize = 500;
 
-/// Names of models that are kept of a seat.
+/// The maximum number of model names stored per seat.
 const MOST_MODELS: usize = 8;
 
-/// What a player says that one step has cost it, such as a request to a language model.
+/// A player's report of the cost of one step, such as a request to a language model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageReport {
-    /// When it was reported.
+    /// The time of the report.
     pub at: Timestamp,
     /// The model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ProfileText>,
-    /// Tokens of the question, those from a cache included.
+    /// Input tokens, including cached ones.
     #[schema(maximum = 1_000_000_000)]
     pub input_tokens: u64,
-    /// Tokens of the answer.
+    /// Output tokens.
     #[schema(maximum = 1_000_000_000)]
     pub output_tokens: u64,
-    /// Tokens of the question that came from a cache.
+    /// Input tokens that came from a cache.
     #[schema(maximum = 1_000_000_000)]
     pub cached_tokens: u64,
-    /// US dollars, where the player knows.
+    /// US dollars, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 1_000_000)]
     pub cost_usd: Option<f64>,
-    /// How long it took, in milliseconds, where the player knows.
+    /// The duration in milliseconds, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 86_400_000)]
     pub ms: Option<u64>,
-    /// Whether the player has estimated the tokens, as some endpoints don't count them.
+    /// True if the player estimated the tokens, because some endpoints don't count them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub estimated: bool,
 }
 
-/// A report that can't be right. The text names the number.
+/// The error for an impossible report. The text names the number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(String);
 
 impl UsageReport {
-    /// Refuses numbers out of bounds.
+    /// Checks the bounds of all numbers.
     ///
     /// # Errors
-    /// Names the field, as the wire does, and its bounds.
+    /// The text names the field, as on the wire, and its bounds.
     pub fn check(&self) -> Result<(), UsageError> {
         let tokens = [
             ("inputTokens", self.input_tokens),
@@ -73,7 +73,7 @@ impl UsageReport {
             return Err(UsageError(format!("{name} must be a whole number from 0 to {MOST_TOKENS}")));
         }
         if self.cached_tokens > self.input_tokens {
-            return Err(UsageError("cachedTokens are part of inputTokens, and can't be more".to_owned()));
+            return Err(UsageError("cachedTokens must not exceed inputTokens, which includes them".to_owned()));
         }
         if self.cost_usd.is_some_and(|cost| !(0.0..=MOST_USD).contains(&cost)) {
             return Err(UsageError(format!("costUsd must be a number from 0 to {MOST_USD}")));
@@ -85,62 +85,62 @@ impl UsageReport {
     }
 }
 
-/// All that the player at one seat has reported.
+/// All reports of the player at one seat.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SeatUsage {
-    /// Together.
+    /// The totals.
     pub total: UsageTotal,
-    /// The first [`MOST_REPORTS`] one by one, in order.
+    /// The first [`MOST_REPORTS`] reports, in order.
     pub reports: Vec<UsageReport>,
 }
 
-/// What a player's reports come to. Reported by the player, and verified by nobody.
+/// The totals of a player's reports, unverified.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageTotal {
-    /// How many there are.
+    /// The number of reports.
     pub reports: u64,
-    /// Tokens of questions, those from a cache included.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Tokens of answers.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens of questions that came from a cache.
+    /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// US dollars, of the reports that name them; not there if none does.
+    /// US dollars, over the reports that name them; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Milliseconds, of the reports that name them; not there if none does.
+    /// Milliseconds, over the reports that name them; absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
-    /// Whether some of the tokens are estimates.
+    /// True if some of the tokens are estimates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub estimated: bool,
-    /// The models' names, in the order in which they came, the first eight.
+    /// The first eight models' names, in the order of the reports.
     pub models: Vec<ProfileText>,
 }
 
 impl UsageTotal {
-    /// Refuses totals that no reports come to.
+    /// Checks that the totals can be those of reports.
     ///
     /// # Errors
-    /// Names the number.
+    /// The text names the number.
     pub fn check(&self) -> Result<(), UsageError> {
         if self.models.len() > MOST_MODELS {
-            return Err(UsageError(format!("models names more than {MOST_MODELS}")));
+            return Err(UsageError(format!("models has more than {MOST_MODELS} entries")));
         }
-        // What readers in JavaScript can count. Each addition stays below that too.
+        // The largest integer that JavaScript represents exactly. Each sum stays below it too.
         const MOST: u64 = 1 << 53;
         let counts = [self.reports, self.input_tokens, self.output_tokens, self.cached_tokens, self.ms.unwrap_or(0)];
         if counts.iter().any(|count| *count > MOST) || self.cost_usd.is_some_and(|cost| !(0.0..=1e15).contains(&cost)) {
-            return Err(UsageError("a total is beyond all bounds".to_owned()));
+            return Err(UsageError("a total is too large".to_owned()));
         }
         Ok(())
     }
 }
 
 impl SeatUsage {
-    /// Adds a report that was checked.
+    /// Adds a checked report.
     pub fn add(&mut self, report: UsageReport) {
         let total = &mut self.total;
         total.reports += 1;
@@ -216,7 +216,7 @@ mod tests {
         .collect();
         expect![[r#"
             Err("inputTokens must be a whole number from 0 to 1000000000")
-            Err("cachedTokens are part of inputTokens, and can't be more")
+            Err("cachedTokens must not exceed inputTokens, which includes them")
             Err("costUsd must be a number from 0 to 1000000")
             Err("costUsd must be a number from 0 to 1000000")
             Err("ms must be a whole number from 0 to 86400000")

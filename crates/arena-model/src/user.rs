@@ -1,51 +1,51 @@
-//! What is known of users, and the part of it that they say themselves.
+//! User profiles, and the changes that users make to them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::UserId;
 
-/// What is told of a user: the `UserProfile` of the wire.
+/// A user's public profile: `UserProfile` on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserProfile {
-    /// The user.
+    /// The user's id.
     pub user_id: UserId,
-    /// The name to be shown.
+    /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub username: Option<ProfileText>,
-    /// What plays, such as the name of a language model.
+    /// The player's kind, such as the name of a language model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ProfileText>,
-    /// Whether the arena's administrator says that it is a benchmark model.
+    /// True if the arena's administrator marked the user as a benchmark model.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub is_benchmark: bool,
 }
 
 impl UserProfile {
-    /// A user of whom nothing is known.
+    /// Returns the empty profile of a user.
     pub fn of(user_id: UserId) -> UserProfile {
         UserProfile { user_id, username: None, model: None, is_benchmark: false }
     }
 }
 
-/// What a user says of itself: 0 to [`ProfileText::MAX_BYTES`] bytes without control characters.
+/// A profile text: 0 to [`ProfileText::MAX_BYTES`] bytes without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, max_length = 200)]
 pub struct ProfileText(String);
 
-/// A text that can't be in a profile.
+/// The error for a text that can't be in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("at most {} bytes without control characters", ProfileText::MAX_BYTES)]
 pub struct ProfileTextError;
 
 impl ProfileText {
-    /// Longest text, in bytes.
+    /// The maximum length in bytes.
     pub const MAX_BYTES: usize = 200;
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -74,17 +74,17 @@ impl std::str::FromStr for ProfileText {
     }
 }
 
-/// What a user changes about its profile. What is left out stays; an empty text takes back what was there.
+/// A change to a profile. Missing fields stay; an empty text removes the value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProfileChange {
-    /// The name to be shown.
+    /// The display name.
     pub username: Option<ProfileText>,
-    /// What plays.
+    /// The player's kind, such as the name of a language model.
     pub model: Option<ProfileText>,
 }
 
 impl ProfileChange {
-    /// Makes the change.
+    /// Applies the change.
     pub fn apply(self, profile: &mut UserProfile) {
         let set = |field: &mut Option<ProfileText>, change: Option<ProfileText>| {
             if let Some(text) = change {

@@ -1,11 +1,11 @@
-//! The one door from what is stored to what somebody may see.
+//! Redaction: the only path from stored data to a viewer.
 //!
-//! [`Session`] and [`ChatMessage`] can't be serialised. What can is made here, by [`view`], [`game_ended`] and
-//! [`redact`], from who is looking. Until a session has ended nobody sees another's secret through it: no state of the
-//! game, no identities, no scores, no unclaimed invite.
+//! [`Session`] and [`ChatMessage`] can't be serialized. This module makes their serializable forms for a viewer
+//! with [`view`], [`game_ended`] and [`redact`]. Before the end of a session they show no secret of another player: no
+//! state, identities, scores or unclaimed invites.
 //!
-//! [`reveal_session`] and [`reveal_message`] show everything at any time: that is the administrator's export and nothing else's.
-//! They are functions of their own rather than one more [`Viewer`], so that nothing that a request says can lead there.
+//! [`reveal_session`] and [`reveal_message`] show everything at any time, for the administrator's export only. They
+//! are separate functions rather than a [`Viewer`], so that no request can select them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,20 +19,20 @@ use crate::{
     Timestamp, UsageReport, UsageTotal, UserId, UserProfile,
 };
 
-/// Who is looking.
+/// The viewer of a session or message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Viewer {
-    /// Nobody in particular; also every name that isn't a player of the session.
+    /// An anonymous viewer; also any name that isn't a player of the session.
     Nobody,
     /// The player with this public name.
     Player(InviteCode),
-    /// Somebody who has shown this invite, whether or not a player has joined with it.
+    /// A caller that presents this invite, before or after a player has joined with it.
     Holder(InviteCode),
-    /// Whoever created the session, in the answer to the creation only.
+    /// The creator of the session. Only the response to the creation request uses this viewer.
     Creator,
 }
 
-/// A session as a viewer may see it: the `Challenge` of the wire.
+/// A session as a viewer may see it: `Challenge` on the wire.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Challenge)]
@@ -44,7 +44,7 @@ pub struct SessionView<'s> {
     created_at: Timestamp,
     /// The challenge type, such as `psi`.
     challenge_type: &'s str,
-    /// The codes of all seats, in no order. One that isn't to be seen is `inv_hidden`.
+    /// The codes of all seats, in no particular order. A hidden code is `inv_hidden`.
     invites: Vec<String>,
     #[schema(value_type = StateView)]
     state: StateView<'s>,
@@ -52,82 +52,82 @@ pub struct SessionView<'s> {
     #[schema(value_type = Object)]
     game_state: &'s RawValue,
     game_category: GameCategory,
-    /// SHA-256 of the seed, as hexadecimal digits; not there where the seed isn't known, as of an imported session.
+    /// SHA-256 of the seed, as hexadecimal digits. Absent if the seed isn't known, as in some imported sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     seed_commitment: Option<String>,
-    /// Which version of the challenge's script it is played by: the SHA-256 of its files; not there where it is no script.
+    /// The version of the challenge's script: the SHA-256 of its files. Absent for built-in challenges.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     script_version: Option<ScriptVersion>,
-    /// True if the game counts on a board: it is played with the options that this arena has for the challenge.
+    /// True if the game counts on a board, because its options are this arena's own.
     rated: bool,
-    /// The board that it counts on: see `GET /api/scoring/{type}/boards`.
+    /// The game's board: see `GET /api/scoring/{type}/boards`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, pattern = "^[0-9a-f]{16}$")]
     board: Option<String>,
-    /// The version of the rules, of a session that counts; of a script the hash of its files.
+    /// The version of the rules of a session that counts; for a script, the hash of its files.
     #[serde(skip_serializing_if = "Option::is_none")]
     rules_version: Option<&'s str>,
-    /// SHA-256 of the prompt, of a session that counts; not there if the session is older than boards.
+    /// SHA-256 of the prompt of a session that counts. Absent if the session is older than boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     prompt_sha256: Option<&'s str>,
-    /// The options that the session is played with.
+    /// The session's options.
     #[schema(value_type = Object)]
     options: &'s serde_json::Value,
-    /// What everything was dealt from, as hexadecimal digits; there from the end on.
+    /// The seed of all randomness, as hexadecimal digits; present from the end on.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]+$")]
     seed: Option<String>,
 }
 
 impl SessionView<'_> {
-    /// The scores by seat, as far as they are shown.
+    /// Returns the visible scores by seat.
     pub fn scores(&self) -> &[Score] {
         self.state.scores
     }
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ChallengeState)]
 struct StateView<'s> {
     #[schema(value_type = Status)]
     status: &'static str,
-    /// When it ended.
+    /// The time of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     completed_at: Option<Timestamp>,
-    /// By seat. Empty until the end, but in the answer to whoever created the session.
+    /// Scores by seat. Empty until the end, except in the answer to the creation.
     #[schema(value_type = [Score])]
     scores: &'s [Score],
-    /// The invites of those who have joined, by seat.
+    /// The invites of the joined players, by seat.
     players: Vec<String>,
     /// Users by invite, in the order of `players`. Empty until the end.
     #[serde(serialize_with = "in_order")]
     #[schema(value_type = BTreeMap<String, UserId>)]
     player_identities: Vec<(String, &'s UserId)>,
-    /// What players did to each other; there from the end on, if they did anything.
+    /// The attributions; present from the end on, if there are any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [AttributionView], required = false)]
     attributions: Vec<AttributionView<'s>>,
-    /// What players say that their play has cost, by seat; nobody verifies it. There from the end on, if anybody has said so.
+    /// The costs that players reported, by seat, unverified. Present from the end on, if there are any reports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = [SeatUsageView], required = false)]
     reported_usage: Vec<SeatUsageView<'s>>,
-    /// Whether it was broken off since nobody did anything any more.
+    /// True if the session was ended because of inactivity.
     #[serde(skip_serializing_if = "Option::is_none")]
     abandoned: Option<bool>,
 }
 
-/// What the player at one seat says that its play has cost.
+/// The cost that the player at one seat reported.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ReportedUsage)]
 struct SeatUsageView<'s> {
     #[serde(flatten)]
     total: &'s UsageTotal,
-    /// The first 500 reports one by one; in the administrator's export only.
+    /// The first 500 reports; in the administrator's export only.
     #[serde(skip_serializing_if = "Option::is_none")]
     list: Option<&'s [UsageReport]>,
 }
@@ -136,35 +136,35 @@ struct SeatUsageView<'s> {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Attribution)]
 struct AttributionView<'s> {
-    /// The invite of whoever caused it.
+    /// The invite of the player that caused it.
     from: String,
-    /// The invite of whom it befell.
+    /// The invite of the affected player.
     to: String,
-    /// What it was, such as `security_breach`.
+    /// The kind of event, such as `security_breach`.
     #[serde(rename = "type")]
     kind: &'s str,
 }
 
-/// What is announced when a session ends, and what late subscribers are told: the `data` of a `game_ended` event.
+/// The end of a session, for subscribers present and later: the `data` of a `game_ended` event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GameEnded)]
 pub struct GameEndedView<'s> {
     #[serde(flatten)]
     #[schema(value_type = StateView)]
     state: StateView<'s>,
-    /// Those of `playerIdentities`, in the same order.
+    /// The profiles of `playerIdentities`, in the same order.
     #[serde(serialize_with = "in_order")]
     #[schema(value_type = BTreeMap<String, UserProfile>)]
     profiles: Vec<(&'s UserId, &'s UserProfile)>,
 }
 
-/// Serializes pairs as an object whose keys keep the order of the list. Clients read its values by their position, beside the
-/// scores, which are by seat.
+/// Serializes pairs as an object with the keys in the list's order. The list is in seat order, as the scores are, and
+/// clients match the values to the scores by position.
 fn in_order<S: Serializer, K: Serialize, V: Serialize>(pairs: &[(K, V)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
 }
 
-/// A session as `viewer` may see it.
+/// Returns a session as `viewer` may see it.
 pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
     let ended = session.status() == Status::Ended;
     let shows_invite = |invite: InviteCode| {
@@ -176,44 +176,44 @@ pub fn view(session: &Session, viewer: Viewer) -> SessionView<'_> {
                 Viewer::Nobody | Viewer::Player(_) => false,
             }
     };
-    let told = if ended { Told::Ending } else { Told::Nothing };
-    session_view(session, shows_invite, told, ended || viewer == Viewer::Creator)
+    let detail = if ended { Detail::Public } else { Detail::Hidden };
+    session_view(session, shows_invite, detail, ended || viewer == Viewer::Creator)
 }
 
-/// A session with all there is to it, whatever its phase. For the administrator's export only.
+/// Returns a session with all its secrets, in any phase. For the administrator's export only.
 pub fn reveal_session(session: &Session) -> SessionView<'_> {
-    session_view(session, |_| true, Told::Everything, true)
+    session_view(session, |_| true, Detail::Export, true)
 }
 
-/// What a view of a session tells of it.
+/// The amount of detail in a view of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
-    /// Nothing that is secret until the end.
-    Nothing,
-    /// What all may see from the end on.
-    Ending,
-    /// That, and what would be too long to be shown to everybody.
-    Everything,
+enum Detail {
+    /// No secrets.
+    Hidden,
+    /// The public data of an ended session.
+    Public,
+    /// The public data of an ended session, and the lists that are too long to be public, such as all usage reports.
+    Export,
 }
 
 fn session_view(
     session: &Session,
     shows_invite: impl Fn(InviteCode) -> bool,
-    told: Told,
+    detail: Detail,
     shows_scores: bool,
 ) -> SessionView<'_> {
     let facts = &*session.facts;
     let invite_text =
         |invite: &InviteCode| if shows_invite(*invite) { invite.to_string() } else { "inv_hidden".to_owned() };
-    let is_told = told != Told::Nothing;
-    let game_state = if is_told { session.state.as_str() } else { "{}" };
+    let is_shown = detail != Detail::Hidden;
+    let game_state = if is_shown { session.state.as_str() } else { "{}" };
     SessionView {
         id: facts.id.to_string(),
         name: &facts.challenge,
         created_at: facts.created_at,
         challenge_type: &facts.challenge,
         invites: facts.invites.iter().map(invite_text).collect(),
-        state: state_view(session, told, shows_scores),
+        state: state_view(session, detail, shows_scores),
         game_state: serde_json::from_str(game_state).expect("Operator::serialize() gives JSON"),
         game_category: match session.phase {
             Phase::Ended { category, .. } => category,
@@ -226,24 +226,24 @@ fn session_view(
         rules_version: facts.rated.as_ref().map(|terms| terms.rules.as_str()),
         prompt_sha256: facts.rated.as_ref().and_then(|terms| terms.prompt.as_deref()),
         options: &facts.options,
-        seed: facts.seed.as_ref().filter(|_| is_told).map(Seed::reveal),
+        seed: facts.seed.as_ref().filter(|_| is_shown).map(Seed::reveal),
     }
 }
 
-fn state_view(session: &Session, told: Told, shows_scores: bool) -> StateView<'_> {
+fn state_view(session: &Session, detail: Detail, shows_scores: bool) -> StateView<'_> {
     let player = |seat: crate::Seat| session.seats[seat.0].invite.to_string();
     let (completed_at, ending) = match session.phase {
         Phase::Ended { at, ending, .. } => (Some(at), Some(ending)),
         Phase::Open | Phase::Active => (None, None),
     };
-    let is_told = told != Told::Nothing;
-    let identities = session.seats.iter().filter(|_| is_told);
-    let attributions = session.attributions.iter().filter(|_| is_told);
-    let usage = session.usage.iter().filter(|_| is_told);
+    let is_shown = detail != Detail::Hidden;
+    let identities = session.seats.iter().filter(|_| is_shown);
+    let attributions = session.attributions.iter().filter(|_| is_shown);
+    let usage = session.usage.iter().filter(|_| is_shown);
     StateView {
         status: session.status().as_str(),
         completed_at,
-        // In the answer to its creation a session's scores are zeros, one per seat, as clients expect them.
+        // The response to the creation request has one zero score per seat, because clients expect it.
         scores: if shows_scores { &session.scores } else { &[] },
         players: session.seats.iter().map(|occupant| occupant.invite.to_string()).collect(),
         player_identities: identities
@@ -259,22 +259,23 @@ fn state_view(session: &Session, told: Told, shows_scores: bool) -> StateView<'_
         reported_usage: usage
             .map(|usage| SeatUsageView {
                 total: &usage.total,
-                list: (told == Told::Everything).then_some(usage.reports.as_slice()),
+                list: (detail == Detail::Export).then_some(usage.reports.as_slice()),
             })
             .collect(),
         abandoned: (ending == Some(Ending::Abandoned)).then_some(true),
     }
 }
 
-/// What is announced of a session that has ended; `None` while it hasn't. `profiles` are those of [`identities`].
+/// Returns the `game_ended` event of an ended session, or `None` for a session that hasn't ended. `profiles` has the
+/// profiles of the users that [`identities`] returns.
 pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserProfile>) -> Option<GameEndedView<'s>> {
     if session.status() != Status::Ended {
         return None;
     }
-    let state = state_view(session, Told::Ending, true);
+    let state = state_view(session, Detail::Public, true);
     let mut known: Vec<(&UserId, &UserProfile)> = Vec::new();
     for (_, user) in &state.player_identities {
-        // One user may hold several seats; an object has each key once.
+        // One user may hold several seats, but an object has each key once.
         if let Some(found) =
             profiles.get_key_value(*user).filter(|(user, _)| known.iter().all(|(other, _)| other != user))
         {
@@ -284,13 +285,13 @@ pub fn game_ended<'s>(session: &'s Session, profiles: &'s BTreeMap<UserId, UserP
     Some(GameEndedView { state, profiles: known })
 }
 
-/// Everybody whose identity is visible in these sessions.
+/// Returns the identified users of those sessions that have ended. Their identities are public.
 pub fn identities<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> BTreeSet<&'s UserId> {
     let ended = sessions.into_iter().filter(|session| session.status() == Status::Ended);
     ended.flat_map(|session| &session.seats).filter_map(|occupant| occupant.user.as_ref()).collect()
 }
 
-/// A message as a viewer may see it: the `ChatMessage` of the wire.
+/// A message as a viewer may see it: `ChatMessage` on the wire.
 #[derive(Debug)]
 pub struct MessageView<'m> {
     message: &'m ChatMessage,
@@ -298,31 +299,31 @@ pub struct MessageView<'m> {
 }
 
 impl MessageView<'_> {
-    /// Whether the viewer may read the message. There are only these two views of one.
+    /// Returns true if the viewer may read the message.
     pub fn is_readable(&self) -> bool {
         self.readable
     }
 }
 
-/// A message as `viewer` may see it. `ended` says whether its session has ended.
+/// Returns a message as `viewer` may see it. `ended` is true if the message's session has ended.
 ///
-/// A message to somebody is for that party and its sender alone. On the operator channel all is told once the session
-/// has ended; what players told each other in private stays theirs, unless `reveal_chat` says otherwise. A redacted
-/// message keeps its place, its parties and its time, and loses its text and its method, which may be the secret.
+/// A private message is visible to its sender and recipient. On the operator channel all messages become public at the
+/// end of the session. Private chat stays private unless `reveal_chat` is set. A redacted message keeps its index,
+/// parties and time, and loses its text and method, which may be the secret.
 ///
-/// A message that an administrator has hidden has no text for anybody. Whoever may read it gets the hash of the text
-/// instead; to others it looks like any message that they may not read, since a hash gives a short secret away.
+/// A message that an administrator has hidden has no text. Viewers who may read the message get the text's hash
+/// instead. Other viewers get no hash, because a short secret can be guessed from its hash.
 pub fn redact(message: &ChatMessage, viewer: Viewer, ended: bool, reveal_chat: bool) -> MessageView<'_> {
-    let told = ended && (reveal_chat || matches!(message.channel, Channel::Operator(_)));
+    let is_public = ended && (reveal_chat || matches!(message.channel, Channel::Operator(_)));
     let concerned = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
     let readable = match &message.to {
         None => true,
-        Some(to) => told || concerned(to) || concerned(&message.from),
+        Some(to) => is_public || concerned(to) || concerned(&message.from),
     };
     MessageView { message, readable }
 }
 
-/// A message with all there is to it. For the administrator's export only.
+/// Returns a message without redaction. For the administrator's export only.
 pub fn reveal_message(message: &ChatMessage) -> MessageView<'_> {
     MessageView { message, readable: true }
 }
@@ -352,7 +353,7 @@ impl Serialize for MessageView<'_> {
     }
 }
 
-/// Serialises what can be displayed, without a `String` in between.
+/// Serializes a displayable value without an intermediate `String`.
 struct Text<'t, T>(&'t T);
 
 impl<T: std::fmt::Display> Serialize for Text<'_, T> {
@@ -408,7 +409,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_to_somebody_is_read_by_its_two_parties_and_by_all_once_it_may_be(
+        fn a_private_message_is_readable_for_its_two_parties_until_it_is_public(
             message in message(), viewer in viewer(), ended in any::<bool>(), reveal_chat in any::<bool>(),
         ) {
             let is = |party: &Party| matches!((party, viewer), (Party::Player(a), Viewer::Player(b)) if *a == b);
@@ -428,9 +429,9 @@ mod tests {
             prop_assert_eq!(view.is_readable(), expected);
         }
 
-        // To who may not read it, nothing tells a hidden message from others.
+        // A viewer who may not read a message can't tell if it is hidden.
         #[test]
-        fn who_may_not_read_a_message_can_not_tell_whether_it_is_hidden(
+        fn a_viewer_without_access_can_not_tell_if_a_message_is_hidden(
             message in message(), viewer in viewer(), ended in any::<bool>(), reveal_chat in any::<bool>(),
         ) {
             let text = |message: &ChatMessage| {

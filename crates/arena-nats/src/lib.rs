@@ -1,4 +1,4 @@
-//! The address of a NATS server as users give it, with what of it may be shown.
+//! The URL of a NATS server, and its printable form without secrets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,23 @@ use std::str::FromStr;
 use async_nats::{ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
 
-/// A NATS server, as a URL names it: `nats://host:4222`, or `tls://` where the connection is to be encrypted, and user and password or a
-/// token in front of the host; or several of one cluster, with commas. What it shows of itself holds neither password nor token.
+/// A NATS server's URL: `nats://host:4222`, or `tls://` for an encrypted connection, with a user and password or a
+/// token before the host. Several servers of one cluster are separated by commas. The printed form has neither password
+/// nor token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsUrl {
     addresses: Vec<ServerAddr>,
     login: Option<Login>,
 }
 
-/// Who one is to the server.
+/// The login for the server.
 #[derive(Clone, PartialEq, Eq)]
 enum Login {
     User { name: String, password: String },
     Token(String),
 }
 
-/// Why a text is no URL of a NATS server. Says nothing of what is in it.
+/// The error for a text that isn't a NATS URL. The error doesn't contain the text, which may include a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: {0}")]
 pub struct NatsUrlError(&'static str);
@@ -51,7 +52,7 @@ impl FromStr for NatsUrl {
                     all.login = Some(Login::User { name: decoded(name)?, password: decoded(password)? });
                 }
             }
-            // The client would take no notice of it there.
+            // The client would ignore a login in the address.
             url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| malformed())?;
             all.addresses.push(ServerAddr::from_url(url).map_err(|_| malformed())?);
         }
@@ -60,12 +61,12 @@ impl FromStr for NatsUrl {
 }
 
 impl NatsUrl {
-    /// The servers, any of which will do.
+    /// Returns the servers, any of which may be used.
     pub fn servers(&self) -> &[ServerAddr] {
         &self.addresses
     }
 
-    /// How to connect: as whom the URL says.
+    /// Returns connection options with the URL's login.
     pub fn options(&self) -> ConnectOptions {
         match &self.login {
             None => ConnectOptions::new(),
@@ -78,7 +79,7 @@ impl NatsUrl {
 }
 
 impl fmt::Display for NatsUrl {
-    /// Without password and token.
+    /// Prints the URL without password and token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, address) in self.addresses.iter().enumerate() {
             let comma = if place > 0 { "," } else { "" };
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_where_a_server_is_and_who_one_is_to_it() {
+    fn a_url_has_servers_and_a_login() {
         check("nats://127.0.0.1", expect!["nats://127.0.0.1:4222"]);
         check("tls://ada:secret@nats.example:4333", expect!["tls://nats.example:4333 as ada by secret"]);
         check("nats://ada:p%40ss%3Aw%2F@nats.example", expect!["nats://nats.example:4222 as ada by p@ss:w/"]);
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_without_showing_it() {
+    fn an_invalid_url_is_refused_without_printing_it() {
         for text in ["", "127.0.0.1:4222", "http://ada:secret@x", "ada:secret@host", "nats://a,"] {
             check(text, expect!["it doesn't begin with nats:// or tls://"]);
         }

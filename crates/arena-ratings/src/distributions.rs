@@ -1,23 +1,23 @@
-//! The normal distribution and Student's, to about twelve digits.
+//! The normal distribution and Student's t-distribution, to about twelve digits.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI, SQRT_2};
 
-/// The share of intervals that should hold the truth.
+/// The confidence level of all intervals.
 pub const LEVEL: f64 = 0.95;
 
 /// The 97.5th percentile of the normal distribution.
 pub(crate) const Z: f64 = 1.959_963_984_540_054;
 
-/// From here on Student's distribution is the normal one for all practical purposes.
+/// The degrees of freedom above which the normal distribution replaces Student's.
 const MANY: f64 = 1e7;
 
-/// The probability that a normal variable lies below `x`.
+/// Returns the probability that a normal variable is below `x`.
 pub(crate) fn normal_below(x: f64) -> f64 {
     let tail = 0.5 * complementary_error(x.abs() / SQRT_2);
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// erfc(x), for x ≥ 0.
+/// Returns erfc(x) for x ≥ 0.
 fn complementary_error(x: f64) -> f64 {
     if x < 2.5 {
         // erf(x) = 2/√π e^(-x²) (x + 2x³/3 + 4x⁵/15 + …)
@@ -29,13 +29,13 @@ fn complementary_error(x: f64) -> f64 {
         }
         1.0 - FRAC_2_SQRT_PI * (-x * x).exp() * sum
     } else {
-        // The continued fraction x + (1/2)/(x + 1/(x + (3/2)/(x + …))), from its far end.
+        // The continued fraction x + (1/2)/(x + 1/(x + (3/2)/(x + …))), evaluated from its far end.
         let fraction = (1..=80).rev().fold(x, |rest, n| x + 0.5 * f64::from(n) / rest);
         0.5 * FRAC_2_SQRT_PI * (-x * x).exp() / fraction
     }
 }
 
-/// The probability that a variable of Student's distribution lies outside ±`t`.
+/// Returns the probability that a variable with Student's distribution is outside ±`t`.
 pub(crate) fn student_outside(t: f64, freedom: f64) -> f64 {
     if freedom > MANY {
         return complementary_error(t.abs() / SQRT_2);
@@ -43,7 +43,7 @@ pub(crate) fn student_outside(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
-/// The value that a variable of Student's distribution exceeds, in either direction, in 5 of 100 cases.
+/// Returns the two-sided 5 % quantile of Student's distribution: the absolute value of a variable exceeds it with probability 0.05.
 pub(crate) fn student_quantile(freedom: f64) -> f64 {
     if freedom > MANY {
         return Z;
@@ -51,9 +51,9 @@ pub(crate) fn student_quantile(freedom: f64) -> f64 {
     student_quantile_at(freedom, 1.0 - LEVEL)
 }
 
-/// The same for another share of cases, `outside`, of at most 5 in 100.
+/// Returns the two-sided quantile of Student's distribution for the probability `outside`, which must be at most 0.05.
 pub(crate) fn student_quantile_at(freedom: f64, outside: f64) -> f64 {
-    // The distribution's tails only fall, so halving an interval finds it, always by the same steps.
+    // The tails are monotonic, so bisection finds the value, with the same steps every time.
     let (mut low, mut high) = (Z, 2.0 * Z);
     while student_outside(high, freedom) > outside {
         low = high;
@@ -70,18 +70,18 @@ pub(crate) fn student_quantile_at(freedom: f64, outside: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The regularised incomplete beta function, by its continued fraction.
+/// Returns the regularized incomplete beta function, by its continued fraction.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
-    // The fraction converges on this side of the mean; the other one is its mirror image.
+    // The fraction converges quickly on this side of the mean only; the other side follows by symmetry.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(1.0 - x, b, a);
     }
     let front = (a * x.ln() + b * (-x).ln_1p() + log_gamma(a + b) - log_gamma(a) - log_gamma(b)).exp() / a;
     let apart = |value: f64| if value.abs() < 1e-300 { 1e-300 } else { value };
-    // Lentz's way: the fraction as a product, from its near end.
+    // Lentz's algorithm: the fraction as a product, from its near end.
     let (mut c, mut d) = (1.0, 1.0 / apart(1.0 - (a + b) * x / (a + 1.0)));
     let mut fraction = d;
     for n in 1..=500 {
@@ -101,7 +101,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     front * fraction
 }
 
-/// ln Γ(x), for x > 0: Stirling's series, after x was raised to where it is exact enough.
+/// Returns ln Γ(x) for x > 0, by Stirling's series after shifting x to 12 or more, where the series is accurate.
 fn log_gamma(x: f64) -> f64 {
     let (mut x, mut shift) = (x, 1.0);
     while x < 12.0 {
@@ -117,9 +117,9 @@ fn log_gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    // Made with scipy 1.17: `scipy.stats.norm.cdf`, `2 * scipy.stats.t.sf`, `scipy.stats.t.ppf(0.975, freedom)`.
+    // Reference values from scipy 1.17: `scipy.stats.norm.cdf`, `2 * scipy.stats.t.sf`, `scipy.stats.t.ppf(0.975, freedom)`.
     #[test]
-    fn values_are_those_of_the_tables() {
+    fn values_match_scipy() {
         for (x, below) in NORMAL {
             assert!((normal_below(x) / below - 1.0).abs() < 1e-10, "{x}: {}", normal_below(x));
         }

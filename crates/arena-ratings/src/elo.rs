@@ -1,46 +1,46 @@
-//! Elo, game by game in playing order. The order matters, and there is no interval: it says how agents do lately. What
-//! they are worth over all games says [`crate::bradley_terry`].
+//! Elo, game by game in playing order. The order matters, and there is no interval: Elo follows recent form. For strength over all
+//! games, see [`crate::bradley_terry`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::results::{Outcome, Results};
 
-/// Points of Elo to one unit of natural log-odds: 400 / ln 10.
+/// The Elo points of one unit of natural log-odds: 400 / ln 10.
 pub const ELO_PER_LOGIT: f64 = 400.0 / std::f64::consts::LN_10;
 
-/// How ratings begin and move.
+/// The constants of Elo.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EloOptions {
-    /// Rating of everybody before the first game.
+    /// The rating of all agents before the first game.
     pub start: f64,
-    /// Points at stake in a game.
+    /// The points at stake in a game (the K-factor).
     pub k: f64,
-    /// Whether the change of a game is rounded to an integer, halves to the even one.
+    /// True if the change of each game is rounded to an integer, halves to even.
     pub rounded: bool,
 }
 
 impl Default for EloOptions {
-    /// Those of the tournaments whose protocol the games follow: 1200, 24, rounded.
+    /// Returns the constants of the tournaments whose protocol the games follow: 1200, 24, rounded.
     fn default() -> EloOptions {
         EloOptions { start: 1200.0, k: 24.0, rounded: true }
     }
 }
 
-/// The share of the points that is expected of one rated `difference` above the other.
+/// Returns the expected score, 0 to 1, of an agent that is rated `difference` above its opponent.
 pub fn expected_score(difference: f64) -> f64 {
     1.0 / (1.0 + 10f64.powf(-difference / 400.0))
 }
 
-/// The difference at which this share of the points is expected: infinite for 0 and 1.
+/// Returns the rating difference with this expected score; infinite for 0 and 1.
 pub fn difference(score: f64) -> f64 {
     ELO_PER_LOGIT * (score / (1.0 - score)).ln()
 }
 
-/// The rating of each agent after all games.
+/// Returns each agent's rating after all games.
 ///
-/// A game of N seats is played by everybody against everybody at once, with `k / (N - 1)` at stake in each of these; the
-/// changes of an agent are added up and then rounded, if they are. The sum over all agents is kept, up to rounding.
+/// A game of N seats is one comparison of every two of them, with `k / (N - 1)` at stake in each. The changes of an agent are added up
+/// and then rounded, if rounding is on. The sum over all agents stays the same, apart from rounding.
 ///
 /// Source: A. Elo, *The Rating of Chessplayers, Past and Present* (1978).
 pub fn elo(results: &Results, options: &EloOptions) -> Vec<f64> {
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn two_equals_play_for_half_of_k() {
+    fn a_win_between_equals_moves_half_of_k() {
         let played = results(2, &[&[(0, 1), (1, 2)]]);
         assert_eq!(elo(&played, &EloOptions::default()), [1212.0, 1188.0]);
     }
 
-    // The same games in Python, with `round(24 * (score - 1 / (1 + 10 ** (difference / 400))))`, which rounds halves to
+    // Reference: the same games in Python, with `round(24 * (score - 1 / (1 + 10 ** (difference / 400))))`, which rounds halves to
     // even: the first agent's changes are 12, -13, -12, 1 and 13.
     #[test]
     fn changes_are_rounded_as_in_the_reference() {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn three_seats_play_everybody_against_everybody() {
+    fn a_game_of_three_is_three_comparisons() {
         let played = results(3, &[&[(0, 1), (1, 2), (2, 3)]]);
         assert_eq!(elo(&played, &EloOptions { rounded: false, ..EloOptions::default() }), [1212.0, 1200.0, 1188.0]);
     }

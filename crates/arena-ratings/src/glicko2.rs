@@ -1,5 +1,5 @@
-//! Glicko-2: a rating, how sure it is, and how much the agent's strength changes from time to time. The formulas are
-//! those of the crate `skillratings`; what a rating period is, is decided here.
+//! Glicko-2: a rating with its deviation and volatility. The crate `skillratings` implements the formulas; this module defines the
+//! rating periods.
 
 use serde::{Deserialize, Serialize};
 use skillratings::Outcomes;
@@ -7,39 +7,40 @@ use skillratings::glicko2::{Glicko2Config, Glicko2Rating, glicko2_rating_period}
 
 use crate::results::{Game, Outcome, Results};
 
-/// How ratings move.
+/// The constants of Glicko-2.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Glicko2Options {
-    /// How quickly volatility changes: 0.3 to 1.2, small where results are steady.
+    /// The constant that limits changes of volatility, from 0.3 to 1.2. Smaller values suit games with steady results.
     pub tau: f64,
-    /// Games of an agent in a rating period, on average: the ratings of a period are all computed from those before it.
+    /// The average number of games of an agent in a rating period. All ratings after a period are computed from the ratings before the
+    /// period.
     pub games_per_period: f64,
 }
 
 impl Default for Glicko2Options {
-    /// A tau of 0.5 and periods of 10 games, which is what the system's author has in mind ("at least 10-15 games").
+    /// Returns a tau of 0.5 and periods of 10 games, the lower end of the author's advice ("at least 10-15 games").
     fn default() -> Glicko2Options {
         Glicko2Options { tau: 0.5, games_per_period: 10.0 }
     }
 }
 
-/// What Glicko-2 thinks of an agent. The 95 % interval is `rating` ± 1.96 `deviation`.
+/// An agent's Glicko-2 rating. Its 95 % interval is `rating` ± 1.96 `deviation`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Glicko2 {
-    /// On the scale of Elo, 1500 at the beginning.
+    /// The rating on the Elo scale, 1500 at the start.
     pub rating: f64,
-    /// One standard deviation, 350 at the beginning.
+    /// The standard deviation of the rating, 350 at the start.
     pub deviation: f64,
-    /// How much strength changes from period to period.
+    /// The expected change of strength between periods.
     pub volatility: f64,
 }
 
-/// The rating of each agent after all games.
+/// Returns each agent's rating after all games.
 ///
-/// Periods are equally many games, in playing order; the last one may be shorter. An agent that doesn't play in one
-/// becomes less sure. A game of several seats counts as a game against each opponent, so it makes surer than it should:
-/// the system knows two seats only. Games that repeat earlier ones are left out, since each would make surer.
+/// Periods have equal numbers of games, in playing order; the last may be shorter. The deviation of an agent without games in a
+/// period grows. A game of several seats counts as one game against each opponent, so deviations come out too small: the system
+/// is made for two seats. Games that repeat earlier ones are left out, because each would narrow the deviation.
 ///
 /// Source: M. Glickman, *Example of the Glicko-2 system* (2013).
 pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
@@ -68,7 +69,7 @@ pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
     ratings.into_iter().map(plain).collect()
 }
 
-/// The games of a period: so many that each agent plays as often as asked, on average.
+/// Returns the number of games in a period: on average, each agent plays `games_per_period` of them.
 fn period(games: &[Game<'_>], agents: usize, options: &Glicko2Options) -> usize {
     let seats: usize = games.iter().map(|game| game.seats.len()).sum();
     let seats_per_game = seats as f64 / games.len().max(1) as f64;

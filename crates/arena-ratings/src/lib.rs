@@ -1,8 +1,8 @@
-//! From results to standings: points, Elo, Glicko-2, OpenSkill, and Bradley–Terry with ties, intervals and ranks; and the
-//! sequential test that says when a match of two agents has been played long enough.
+//! Ratings from results: points, Elo, Glicko-2, OpenSkill, and Bradley–Terry with ties, intervals and ranks; and the sequential
+//! probability ratio test (SPRT) of two agents.
 //!
-//! Everything here is pure: equal results in equal order and equal options give equal numbers, to the last bit. Who plays
-//! whom, and where results are kept, is for others to say; agents are numbers here.
+//! The crate is pure: equal results in equal order and equal options give equal numbers, to the last bit. Agents are numbers here;
+//! names, pairings and storage belong to other crates.
 
 pub mod bradley_terry;
 mod distributions;

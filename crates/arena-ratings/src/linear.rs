@@ -1,4 +1,4 @@
-//! Symmetric matrices, as far as a fit needs them.
+//! The linear algebra of a fit: symmetric matrices and their Cholesky factors.
 
 /// A square matrix, row by row.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ impl Matrix {
         &mut self.cells[row * self.size..][..self.size]
     }
 
-    /// Makes the upper triangle like the lower one.
+    /// Copies the lower triangle to the upper one.
     pub(crate) fn mirror(&mut self) {
         for row in 0..self.size {
             for column in 0..row {
@@ -37,8 +37,8 @@ impl Matrix {
         }
     }
 
-    /// The lower triangular factor of a positive definite matrix, of which the lower triangle is read; `None` if some
-    /// pivot is lost in the rounding of its row, so that the matrix is singular as far as can be told.
+    /// Returns the lower triangular factor of a positive definite matrix. Only the lower triangle is read. `None` if a pivot vanishes in
+    /// rounding: the matrix is numerically singular.
     pub(crate) fn cholesky(&self) -> Option<Cholesky> {
         let mut factor = Matrix::zero(self.size);
         for row in 0..self.size {
@@ -56,7 +56,7 @@ impl Matrix {
         Some(Cholesky { factor })
     }
 
-    /// `self` × `other`, where `other` is symmetric.
+    /// Returns `self` × `other`, where `other` is symmetric.
     pub(crate) fn times_symmetric(&self, other: &Matrix) -> Matrix {
         let mut product = Matrix::zero(self.size);
         for row in 0..self.size {
@@ -74,12 +74,12 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// The natural logarithm of the matrix' determinant.
+    /// Returns the natural logarithm of the matrix's determinant.
     pub(crate) fn log_determinant(&self) -> f64 {
         (0..self.factor.size).map(|at| 2.0 * self.factor.at(at, at).ln()).sum()
     }
 
-    /// The solution of matrix · x = `right`.
+    /// Solves matrix · x = `right`.
     pub(crate) fn solve(&self, right: &[f64]) -> Vec<f64> {
         let factor = &self.factor;
         let mut x = right.to_vec();
@@ -96,10 +96,10 @@ impl Cholesky {
         x
     }
 
-    /// The inverse of the matrix.
+    /// Returns the inverse of the matrix.
     pub(crate) fn inverse(&self) -> Matrix {
         let size = self.factor.size;
-        // The rows of L⁻ᵀ: entry (column, row) of what follows is that of L⁻¹ at (row, column).
+        // The rows of L⁻ᵀ: the entry (column, row) is that of L⁻¹ at (row, column).
         let mut transposed = Matrix::zero(size);
         for column in 0..size {
             let cells = transposed.row_mut(column);
@@ -121,7 +121,7 @@ impl Cholesky {
     }
 }
 
-/// In four sums, which the processor can add at the same time; the order is fixed, so the result is too.
+/// Returns the dot product, in four partial sums that the processor can add in parallel. The fixed order makes the result reproducible.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (mut sums, (a4, a_rest), (b4, b_rest)) = ([0.0; 4], a.as_chunks::<4>(), b.as_chunks::<4>());
     for (a, b) in a4.iter().zip(b4) {

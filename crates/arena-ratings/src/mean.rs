@@ -1,13 +1,13 @@
-//! A mean with its interval, by Student's distribution: for differences that are measured again and again.
+//! A mean with its interval by Student's t-distribution, for repeated measurements.
 
 use serde::Serialize;
 
 use crate::distributions::{LEVEL, student_quantile_at};
 
-/// A mean, and between which numbers the true one lies with 95 % confidence.
+/// A mean with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mean {
-    /// The mean.
+    /// The mean of the measurements.
     pub mean: f64,
     /// The lower end of the interval.
     pub low: f64,
@@ -16,8 +16,8 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// The mean of measurements that don't depend on each other; `None` if there are fewer than two. `questions`: how many such
-    /// intervals are looked at together, all of which shall hold with 95 % confidence (Bonferroni); 1 for one alone.
+    /// Computes the mean of independent measurements; `None` for fewer than two. `questions` is the number of intervals that together have
+    /// 95 % confidence (Bonferroni correction); 1 for a single interval.
     pub fn of(values: &[f64], questions: usize) -> Option<Mean> {
         if values.len() < 2 {
             return None;
@@ -35,7 +35,7 @@ impl Mean {
 mod tests {
     use super::*;
 
-    // Of R: t.test(c(1, 2, 4, 5)), and the same with conf.level = 1 - 0.05 / 4.
+    // From R: t.test(c(1, 2, 4, 5)), and the same with conf.level = 1 - 0.05 / 4.
     #[test]
     fn intervals_are_those_of_students_test() {
         let values = [1.0, 2.0, 4.0, 5.0];

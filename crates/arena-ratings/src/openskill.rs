@@ -1,5 +1,5 @@
-//! OpenSkill: ratings for games of any number of seats, by the method of Weng and Lin with full pairs. The formulas are
-//! those of the crate `skillratings`.
+//! OpenSkill: ratings for games of any number of seats, by the method of Weng and Lin with full pairs. The crate `skillratings`
+//! implements the formulas.
 
 use serde::{Deserialize, Serialize};
 use skillratings::MultiTeamOutcome;
@@ -7,45 +7,46 @@ use skillratings::weng_lin::{WengLinConfig, WengLinRating, weng_lin_multi_team};
 
 use crate::results::Results;
 
-/// How ratings move.
+/// The constants of OpenSkill.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenSkillOptions {
-    /// The difference of skill that gives the better one about two wins of three; more, the more luck a game has.
+    /// The difference of skill at which the better agent wins about two of three games. Games with more luck need a larger value.
     pub beta: f64,
 }
 
 impl Default for OpenSkillOptions {
-    /// The usual 25/6.
+    /// Returns the usual beta of 25/6.
     fn default() -> OpenSkillOptions {
         OpenSkillOptions { beta: 25.0 / 6.0 }
     }
 }
 
-/// What OpenSkill thinks of an agent.
+/// An agent's OpenSkill rating.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OpenSkill {
-    /// Skill, 25 at the beginning.
+    /// The estimated skill, 25 at the start.
     pub mu: f64,
-    /// One standard deviation, 25/3 at the beginning.
+    /// The standard deviation of the skill, 25/3 at the start.
     pub sigma: f64,
 }
 
 impl OpenSkill {
-    /// `mu` - 3 `sigma`: what the agent is worth at least. It is what boards are usually sorted by.
+    /// Returns `mu` - 3 `sigma`, a lower bound of the skill. Leaderboards usually sort by it.
     pub fn ordinal(&self) -> f64 {
         self.mu - 3.0 * self.sigma
     }
 }
 
-/// The rating of each agent after all games, in playing order, without those that repeat earlier ones: each would make surer.
+/// Returns each agent's rating after all games, in playing order. Games that repeat earlier ones are left out, because each would narrow
+/// the deviation.
 ///
 /// Source: R. Weng and C.-J. Lin, *A Bayesian Approximation Method for Online Ranking* (2011), algorithm 1.
 pub fn openskill(results: &Results, options: &OpenSkillOptions) -> Vec<OpenSkill> {
     let config = WengLinConfig { beta: options.beta, ..WengLinConfig::new() };
     let mut ratings = vec![WengLinRating::new(); results.agents()];
     for game in results.distinct() {
-        // The list of a game is of references into the ratings, so it can't be kept from game to game.
+        // The list borrows from the ratings, so it can't be reused for the next game.
         let teams: Vec<_> = game
             .seats
             .iter()

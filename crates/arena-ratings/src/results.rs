@@ -1,5 +1,4 @@
-//! What is rated: games between agents, in the order in which they were played. Names, schedules and files are left to
-//! others; an agent here is a number.
+//! The input of all ratings: games between numbered agents, in playing order.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,74 +7,75 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct AgentIndex(pub usize);
 
-/// Games in playing order, all of them between agents that exist.
+/// Games in playing order between agents 0 to N - 1.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Results {
     agents: usize,
     seats: Vec<RankedSeat>,
-    /// For each game: the end of its seats in the list, the pair that it belongs to, and true if it repeats an earlier one.
+    /// For each game: the end of its seats in the list of all seats, the pair to which the game belongs, and true if the game repeats an
+    /// earlier game.
     games: Vec<(usize, Option<u64>, bool)>,
 }
 
-/// Who sat in one seat of a game, and what became of it.
+/// The agent on one seat of a game, and its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankedSeat {
-    /// Who sat there.
+    /// The agent.
     pub agent: AgentIndex,
-    /// 1 is the best; equal ranks are a tie.
+    /// The rank; 1 is the best, and equal ranks are a tie.
     pub rank: u32,
 }
 
-/// One game.
+/// The result of one game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Game<'r> {
-    /// In seat order, two or more, no agent twice.
+    /// The seats, two or more, with distinct agents.
     pub seats: &'r [RankedSeat],
-    /// Games of one pair share a seed, and so aren't independent of each other.
+    /// The pair that the game belongs to. Games of a pair share a seed, so they aren't independent.
     pub pair: Option<u64>,
-    /// The game went move by move as an earlier one with the same agents on the same seats. It counts in points and in Elo, and is no
-    /// evidence: nothing that has an interval or a deviation takes it up.
+    /// True if the game has the same moves as an earlier one with the same agents on the same seats. It counts for points and Elo, but not
+    /// for ratings with an interval or a deviation.
     pub is_repeat: bool,
 }
 
-/// Why something isn't the result of a game.
+/// An invalid game result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResultsError {
-    /// A game needs an opponent.
-    #[error("a game has {0} seats, and needs 2 or more")]
+    /// Fewer than two seats.
+    #[error("a game has {0} seats, but needs at least 2")]
     TooFewSeats(usize),
-    /// Somebody played who isn't rated.
-    #[error("a game has agent {agent}, but there are only {agents}, counted from 0")]
+    /// An agent number that is out of range.
+    #[error("a game names agent {agent}, but there are only {agents} agents, numbered from 0")]
     UnknownAgent {
-        /// Who played.
+        /// The agent's number.
         agent: usize,
-        /// How many there are.
+        /// The number of agents.
         agents: usize,
     },
-    /// Nobody can be told from oneself.
-    #[error("agent {0} sits in two seats of a game")]
+    /// An agent on two seats of one game.
+    #[error("agent {0} has two seats in one game")]
     AgainstItself(usize),
-    /// Ranks begin with 1 and there are no more of them than seats.
-    #[error("the ranks of a game are {0:?}, but they count from 1, for the best, to the number of seats at most")]
+    /// Ranks without a 1, or outside 1 to the number of seats.
+    #[error("a game has the ranks {0:?}; ranks must start at 1 and not exceed the number of seats")]
     Ranks(Vec<u32>),
 }
 
 impl Results {
-    /// No games yet, between so many agents.
+    /// Creates an empty list of games between this number of agents.
     pub fn new(agents: usize) -> Results {
         Results { agents, ..Results::default() }
     }
 
-    /// Adds the next game: agents in seat order, each with its rank. Games with the same `pair` share a seed, such as two
-    /// games with swapped seats.
+    /// Adds the next game: the agents in seat order, each with its rank. Games with the same `pair` share a seed, such as two games with
+    /// swapped seats.
     ///
     /// # Errors
-    /// [`ResultsError`] if it can't be a game; then nothing is added.
+    /// [`ResultsError`] if the game is invalid. An invalid game isn't added.
     pub fn push(&mut self, seats: &[(AgentIndex, u32)], pair: Option<u64>) -> Result<(), ResultsError> {
         self.add(seats, pair, false)
     }
 
-    /// Adds the next game, which went as an earlier one did. See [`Game::is_repeat`].
+    /// Adds the next game as a repeat of an earlier one. See [`Game::is_repeat`].
     ///
     /// # Errors
     /// As [`Results::push`].
@@ -108,33 +108,33 @@ impl Results {
         Ok(())
     }
 
-    /// How many agents there are.
+    /// Returns the number of agents.
     pub fn agents(&self) -> usize {
         self.agents
     }
 
-    /// How many games there are.
+    /// Returns the number of games.
     pub fn len(&self) -> usize {
         self.games.len()
     }
 
-    /// Whether there is no game.
+    /// Returns true if there are no games.
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
     }
 
-    /// The game at a place in playing order.
+    /// Returns the game at this index in playing order.
     ///
     /// # Panics
-    /// If there are not so many games.
+    /// If the index is out of range.
     pub fn game(&self, place: usize) -> Game<'_> {
         let begin = if place == 0 { 0 } else { self.games[place - 1].0 };
         let (end, pair, is_repeat) = self.games[place];
         Game { seats: &self.seats[begin..end], pair, is_repeat }
     }
 
-    /// The agents in groups that share games, directly or through others; the largest group first, and of equal ones that with the
-    /// first agent. An agent without games is a group of its own.
+    /// Splits the agents into groups that games link, directly or through a chain of agents. The largest group comes first; groups of equal
+    /// size are ordered by their first agent. An agent without games is a group of its own.
     pub fn groups(&self) -> Vec<Vec<AgentIndex>> {
         let mut parent: Vec<usize> = (0..self.agents).collect();
         fn root(parent: &mut [usize], mut agent: usize) -> usize {
@@ -160,7 +160,7 @@ impl Results {
         groups
     }
 
-    /// The games between these agents alone, who are numbered by their places in the list from here on. The list is sorted.
+    /// Returns the games between these agents only. `agents` must be sorted; each agent's new number is its index in `agents`.
     pub fn among(&self, agents: &[AgentIndex]) -> Results {
         let mut among = Results::new(agents.len());
         for game in self.games() {
@@ -175,24 +175,24 @@ impl Results {
         among
     }
 
-    /// The number of games that repeat earlier ones.
+    /// Returns the number of games that repeat earlier ones.
     pub fn repeats(&self) -> usize {
         self.games.iter().filter(|(.., is_repeat)| *is_repeat).count()
     }
 
-    /// The games without those that repeat earlier ones, in playing order.
+    /// Returns the games that don't repeat earlier ones, in playing order.
     pub fn distinct(&self) -> impl Iterator<Item = Game<'_>> + '_ {
         self.games().filter(|game| !game.is_repeat)
     }
 
-    /// All games, in playing order.
+    /// Returns all games, in playing order.
     pub fn games(&self) -> impl Iterator<Item = Game<'_>> + '_ {
         (0..self.len()).map(|place| self.game(place))
     }
 }
 
 impl Game<'_> {
-    /// Every two seats, the earlier one first, with the outcome for that one.
+    /// Returns every pair of seats, the earlier seat first, with the outcome for the earlier seat.
     pub fn comparisons(&self) -> impl Iterator<Item = (AgentIndex, AgentIndex, Outcome)> + '_ {
         self.seats.iter().enumerate().flat_map(|(seat, one)| {
             self.seats[seat + 1..].iter().map(move |two| (one.agent, two.agent, Outcome::of(one.rank, two.rank)))
@@ -200,20 +200,20 @@ impl Game<'_> {
     }
 }
 
-/// How one of two agents fared against the other.
+/// The outcome of a comparison of two agents, from the view of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was ranked above the other.
+    /// Ranked above the opponent.
     Win,
-    /// They share a rank.
+    /// The same rank.
     Draw,
-    /// It was ranked below the other.
+    /// Ranked below the opponent.
     Loss,
 }
 
 impl Outcome {
-    /// The outcome for the one with rank `own`.
+    /// Returns the outcome for the agent with rank `own`.
     pub fn of(own: u32, other: u32) -> Outcome {
         match own.cmp(&other) {
             std::cmp::Ordering::Less => Outcome::Win,
@@ -222,7 +222,7 @@ impl Outcome {
         }
     }
 
-    /// 1, 0.5 or 0 points.
+    /// Returns the points: 1, 0.5 or 0.
     pub fn points(self) -> f64 {
         match self {
             Outcome::Win => 1.0,
@@ -231,7 +231,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome for the other one.
+    /// Returns the outcome for the opponent.
     pub fn reversed(self) -> Outcome {
         match self {
             Outcome::Win => Outcome::Loss,
@@ -241,23 +241,22 @@ impl Outcome {
     }
 }
 
-/// What one agent has collected.
+/// The games and points of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Tally {
-    /// Games played.
+    /// The games played.
     pub games: u64,
-    /// Games in which the agent alone was ranked first.
+    /// The games in which the agent alone was ranked first.
     pub wins: u64,
-    /// Games in which it shared the first rank.
+    /// The games in which the agent shared the first rank.
     pub draws: u64,
-    /// Games in which somebody was ranked above it.
+    /// The games in which an opponent was ranked above the agent.
     pub losses: u64,
-    /// Against each opponent of a game 1 for being ranked above, 0.5 for the same rank; the mean over the opponents, so
-    /// that a game of however many seats gives 0 to 1.
+    /// The points. Each opponent gives 1 for a higher rank and 0.5 for the same rank; a game gives the mean over the opponents, 0 to 1.
     pub points: f64,
 }
 
-/// What each agent has collected.
+/// Returns the games and points of each agent.
 pub fn tallies(results: &Results) -> Vec<Tally> {
     let mut tallies = vec![Tally::default(); results.agents()];
     for game in results.games() {
@@ -272,7 +271,7 @@ pub fn tallies(results: &Results) -> Vec<Tally> {
                 _ => tally.losses += 1,
             }
             let sum: f64 = game.seats.iter().map(|other| Outcome::of(seat.rank, other.rank).points()).sum();
-            // Everybody ties with oneself.
+            // The sum includes the agent's tie with itself.
             tally.points += (sum - 0.5) / opponents;
         }
     }
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_game_is_refused() {
+    fn invalid_games_are_refused() {
         refused(&[], ResultsError::TooFewSeats(0));
         refused(&[(0, 1)], ResultsError::TooFewSeats(1));
         refused(&[(0, 1), (3, 2)], ResultsError::UnknownAgent { agent: 3, agents: 3 });

@@ -1,5 +1,5 @@
-//! A match between two agents: how far apart they are, and when it has been played long enough (SPRT). On games, or on
-//! pairs of games with swapped seats, whose two results depend on each other.
+//! The difference of two agents in Elo, and the sequential probability ratio test (SPRT) of this difference. Both accept single games
+//! (trinomial), or pairs of games with swapped seats and dependent results (pentanomial).
 
 use std::fmt;
 
@@ -9,30 +9,30 @@ use crate::distributions::{Z, normal_below};
 use crate::elo::{ELO_PER_LOGIT, difference, expected_score};
 use crate::results::{AgentIndex, Outcome, Results};
 
-/// Normalised Elo to one unit of (score - 0.5) / standard deviation of a game: 800 / ln 10.
+/// The factor from (score - 0.5) / (standard deviation of a game) to normalized Elo: 800 / ln 10.
 const ELO_PER_DEVIATION: f64 = 2.0 * ELO_PER_LOGIT;
 
-/// How far a round goes towards a target that it can't keep, of the way to the last one that it could.
+/// The share of the way to the last reachable target that a round takes if the target itself is out of reach.
 const REACHED: f64 = 0.9;
 
-/// The largest hypothesis, in Elo, to either side. Beyond it a test is of nothing that anybody could doubt.
+/// The largest absolute value of a hypothesis, in Elo.
 const MOST_ELO: f64 = 1_000.0;
 
-/// What stands for a count of 0, so that what wasn't seen isn't taken for impossible. Fastchess does the same.
+/// The replacement for a count of 0, so that unseen results aren't impossible. Fastchess does the same.
 const UNSEEN: f64 = 1e-3;
 
-/// The results of a match from the view of one agent: how often it scored what.
+/// The counts of results from the view of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scores {
-    /// Games: losses, draws, wins.
+    /// Single games: losses, draws, wins.
     Trinomial([u64; 3]),
-    /// Pairs of games that gave 0, 0.5, 1, 1.5 and 2 points.
+    /// Pairs of games with 0, 0.5, 1, 1.5 and 2 points.
     Pentanomial([u64; 5]),
 }
 
 impl Scores {
-    /// All games of two seats between two agents, one by one, from the view of `one`.
+    /// Counts the results of two-seat games between two agents as single games, from the view of `one`.
     pub fn trinomial(results: &Results, one: AgentIndex, two: AgentIndex) -> Scores {
         let mut counts = [0; 3];
         for (_, outcome) in between(results, one, two) {
@@ -41,8 +41,8 @@ impl Scores {
         Scores::Trinomial(counts)
     }
 
-    /// The pairs of two-seat games between two agents, from the view of `one`. Games without a pair, and pairs of which
-    /// other than two games were played, are left out.
+    /// Counts the pairs of two-seat games between two agents, from the view of `one`. Games without a pair, and pairs without exactly two
+    /// games, are left out.
     pub fn pentanomial(results: &Results, one: AgentIndex, two: AgentIndex) -> Scores {
         let mut games: Vec<(u64, usize)> = between(results, one, two)
             .filter_map(|(pair, outcome)| pair.map(|pair| (pair, half_points(outcome))))
@@ -57,10 +57,10 @@ impl Scores {
         Scores::Pentanomial(counts)
     }
 
-    /// Takes one more observation: a game, or a pair of games, of so many half points.
+    /// Counts one more observation, a game or a pair of games, with this number of half points.
     ///
     /// # Panics
-    /// If it can't have so many.
+    /// If `half_points` exceeds 2 for a game or 4 for a pair.
     pub fn add(&mut self, half_points: usize) {
         match self {
             Scores::Trinomial(counts) => counts[half_points] += 1,
@@ -68,7 +68,7 @@ impl Scores {
         }
     }
 
-    /// How many observations there are of each number of half points, from 0 on.
+    /// Returns the number of observations for each number of half points, from 0.
     pub fn counts(&self) -> &[u64] {
         match self {
             Scores::Trinomial(counts) => counts,
@@ -76,7 +76,7 @@ impl Scores {
         }
     }
 
-    /// Games of one observation: 1 or 2.
+    /// Returns the number of games in an observation: 1 or 2.
     fn games_each(&self) -> f64 {
         match self {
             Scores::Trinomial(_) => 1.0,
@@ -84,14 +84,14 @@ impl Scores {
         }
     }
 
-    /// What there was to be had of an observation at each place, from 0 to 1, with how often it was had.
+    /// Returns the possible scores of an observation, 0 to 1, with their counts.
     fn observed(&self) -> Vec<(f64, f64)> {
         let counts = self.counts();
         let top = (counts.len() - 1) as f64;
         counts.iter().enumerate().map(|(place, count)| (place as f64 / top, *count as f64)).collect()
     }
 
-    /// The difference in Elo and how sure it is; `None` before the first game.
+    /// Returns the difference in Elo with its interval; `None` before the first game.
     pub fn difference(&self) -> Option<Difference> {
         let observed = self.observed();
         let count: f64 = observed.iter().map(|(_, count)| count).sum();
@@ -102,17 +102,17 @@ impl Scores {
         let variance = observed.iter().map(|(value, count)| (value - score).powi(2) * count).sum::<f64>() / count;
         let error = (variance / count).sqrt();
         let [low, high] = [score - Z * error, score + Z * error].map(|score| score.clamp(0.0, 1.0));
-        // Of one game: that of a pair's mean is half of it where the two are independent.
+        // The deviation of one game. The variance of a pair's mean is half of a game's if the two are independent.
         let deviation = (variance * self.games_each()).sqrt();
-        let normalised = |score: f64| ELO_PER_DEVIATION * (score - 0.5) / deviation;
+        let normalized = |score: f64| ELO_PER_DEVIATION * (score - 0.5) / deviation;
         let has_spread = variance > 0.0;
         Some(Difference {
             score,
             elo: difference(score),
             elo_low: difference(low),
             elo_high: difference(high),
-            normalised: has_spread.then(|| normalised(score)),
-            normalised_error: has_spread.then(|| normalised(0.5 + Z * error)),
+            normalised: has_spread.then(|| normalized(score)),
+            normalised_error: has_spread.then(|| normalized(0.5 + Z * error)),
             likelihood_of_superiority: if has_spread {
                 normal_below((score - 0.5) / error)
             } else {
@@ -122,7 +122,7 @@ impl Scores {
     }
 }
 
-/// The games of two seats between two agents: their pairs, and the outcomes for `one`.
+/// Returns the games of two seats between two agents: the pair of each, and the outcome for `one`.
 fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator<Item = (Option<u64>, Outcome)> + '_ {
     results.distinct().filter_map(move |game| {
         let [first, second] = game.seats else { return None };
@@ -145,45 +145,45 @@ fn half_points(outcome: Outcome) -> usize {
     }
 }
 
-/// How far apart two agents are, as far as their match tells.
+/// The estimated difference of two agents.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Difference {
-    /// Share of the points, 0 to 1.
+    /// The share of the points, 0 to 1.
     pub score: f64,
-    /// In logistic Elo; infinite if one agent has all points.
+    /// The difference in logistic Elo; infinite if one agent has all points.
     pub elo: f64,
-    /// Lower end of the 95 % interval, from the normal one of the score.
+    /// The lower end of its 95 % interval, from the normal interval of the score.
     pub elo_low: f64,
-    /// Its upper end.
+    /// The upper end.
     pub elo_high: f64,
-    /// In normalised Elo, which counts how much results scatter; `None` if they don't.
+    /// The difference in normalized Elo, relative to the scatter of results; `None` without scatter.
     pub normalised: Option<f64>,
-    /// Half the width of its 95 % interval.
+    /// Half the width of the 95 % interval of `normalised`.
     pub normalised_error: Option<f64>,
-    /// How probable it is that the agent is the better one, 0 to 1.
+    /// The probability that the agent is the better one, 0 to 1.
     pub likelihood_of_superiority: f64,
 }
 
 impl Difference {
-    /// Half the width of the 95 % interval in Elo: the number behind `±`.
+    /// Returns half the width of the 95 % interval in Elo: the number after `±`.
     pub fn elo_error(&self) -> f64 {
         (self.elo_high - self.elo_low) / 2.0
     }
 }
 
-/// In what the hypotheses of a test are given.
+/// The unit of a test's hypotheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EloModel {
-    /// The usual Elo, of the expected score alone.
+    /// Logistic Elo, a function of the expected score alone.
     Logistic,
-    /// Elo in units of a game's standard deviation: tests take equally long whatever the rate of draws.
+    /// Elo in units of a game's standard deviation. With this unit, the length of a test doesn't depend on the rate of draws.
     #[default]
     Normalized,
 }
 
 impl EloModel {
-    /// Its name in files and arguments.
+    /// Returns the name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             EloModel::Logistic => "logistic",
@@ -192,7 +192,7 @@ impl EloModel {
     }
 }
 
-/// A sequential test of two hypotheses: the difference is `elo0`, or it is `elo1`.
+/// A sequential test of two hypotheses: a difference of `elo0` (H0) or of `elo1` (H1).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Numbers")]
 pub struct Sprt {
@@ -204,14 +204,14 @@ pub struct Sprt {
 }
 
 impl fmt::Display for Sprt {
-    /// As chess runners take it: `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`.
+    /// Writes the test as chess runners take it: `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sprt { elo0, elo1, alpha, beta, model } = self;
         write!(f, "elo0={elo0} elo1={elo1} alpha={alpha} beta={beta} model={}", model.name())
     }
 }
 
-/// The numbers of a test, before anybody has looked at them.
+/// The numbers of a test before validation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Numbers {
@@ -230,10 +230,10 @@ impl TryFrom<Numbers> for Sprt {
     }
 }
 
-/// Why there is no such test.
+/// An error for invalid numbers of a test.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SprtError {
-    /// The two hypotheses have an order.
+    /// Hypotheses that aren't in ascending order.
     #[error("elo0 is {elo0} and elo1 is {elo1}, but elo0 must be less")]
     Hypotheses {
         /// As given.
@@ -241,7 +241,7 @@ pub enum SprtError {
         /// As given.
         elo1: f64,
     },
-    /// Nobody needs a test of such a difference.
+    /// Hypotheses beyond ±1000 Elo.
     #[error("elo0 is {elo0} and elo1 is {elo1}, but both must lie between -{MOST_ELO} and {MOST_ELO}")]
     TooFar {
         /// As given.
@@ -249,7 +249,7 @@ pub enum SprtError {
         /// As given.
         elo1: f64,
     },
-    /// Rates of error are less than a coin's.
+    /// Error rates outside 0 to 0.5.
     #[error("alpha is {alpha} and beta is {beta}, but both must be more than 0 and less than 0.5")]
     Errors {
         /// As given.
@@ -259,20 +259,20 @@ pub enum SprtError {
     },
 }
 
-/// What a test says so far.
+/// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SprtState {
     /// The logarithm of the likelihood ratio of `elo1` against `elo0`.
     pub llr: f64,
-    /// At or below it `elo0` is accepted.
+    /// The bound at or below which `elo0` is accepted.
     pub lower: f64,
-    /// At or above it `elo1` is accepted.
+    /// The bound at or above which `elo1` is accepted.
     pub upper: f64,
-    /// What follows.
+    /// The verdict that follows from `llr` and the bounds.
     pub verdict: SprtVerdict,
 }
 
-/// Whether a test has come to its end.
+/// The verdict of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SprtVerdict {
@@ -285,10 +285,10 @@ pub enum SprtVerdict {
 }
 
 impl Sprt {
-    /// A test that takes `elo0` for `elo1` in a share `alpha` of cases, and `elo1` for `elo0` in a share `beta`.
+    /// Creates a test that accepts H1 with probability `alpha` if H0 is true, and H0 with probability `beta` if H1 is true.
     ///
     /// # Errors
-    /// [`SprtError`] if the numbers make no test.
+    /// [`SprtError`] if the numbers are invalid.
     pub fn new(elo0: f64, elo1: f64, alpha: f64, beta: f64, model: EloModel) -> Result<Sprt, SprtError> {
         if !(elo0.is_finite() && elo1.is_finite() && elo0 < elo1) {
             return Err(SprtError::Hypotheses { elo0, elo1 });
@@ -302,20 +302,20 @@ impl Sprt {
         Ok(Sprt { elo0, elo1, alpha, beta, model })
     }
 
-    /// Its two hypotheses, in Elo.
+    /// Returns `elo0` and `elo1`.
     pub fn hypotheses(&self) -> [f64; 2] {
         [self.elo0, self.elo1]
     }
 
-    /// In what these are given.
+    /// Returns the unit of the hypotheses.
     pub fn model(&self) -> EloModel {
         self.model
     }
 
-    /// What the test says after these results.
+    /// Returns the state of the test after these results.
     ///
-    /// The likelihood ratio is the generalised one: of all distributions of results that have the hypothesis' difference,
-    /// the likeliest is taken, once for each hypothesis.
+    /// The test uses the generalized likelihood ratio: each hypothesis is represented by the most likely distribution of results that has
+    /// the hypothesized difference.
     ///
     /// Sources: A. Wald, *Sequential Tests of Statistical Hypotheses* (1945); M. Van den Bergh, *A practical introduction
     /// to the GSPRT*, and *Normalized Elo* (2020). Fastchess computes the same.
@@ -349,15 +349,15 @@ impl Sprt {
     }
 }
 
-/// Of all distributions with this mean, the one under which the counts are likeliest.
+/// Returns the maximum-likelihood distribution of scores among those with this mean.
 fn likeliest_with_mean(observed: &[(f64, f64)], mean: f64) -> Vec<f64> {
     let gaps: Vec<f64> = observed.iter().map(|(score, _)| score - mean).collect();
     tilted(observed, &gaps)
 }
 
-/// Of all distributions whose mean is `target` standard deviations above 0.5, the one under which the counts are
-/// likeliest, as far as some rounds get: each makes the condition linear around the distribution before it. Far from the
-/// target no distribution keeps such a condition; then a round goes only as far as there is one.
+/// Returns the distribution with a mean `target` standard deviations above 0.5 under which the counts are most likely. Each round of the
+/// iteration linearizes the condition around the previous distribution. If no distribution satisfies the
+/// linear condition, as may happen far from the target, the round goes only part of the way.
 fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
     let mut shares = vec![1.0 / observed.len() as f64; observed.len()];
     for _ in 0..100 {
@@ -379,13 +379,13 @@ fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
     shares
 }
 
-/// Of all distributions under which `gaps` has the mean 0, the one under which the counts are likeliest: the shares
-/// counted, each divided by 1 + x · gap, with the x that gives the mean.
+/// Returns the distribution under which `gaps` has the mean 0 and the counts are most likely: the observed shares, each divided by
+/// 1 + x · gap, with the x that gives this mean.
 fn tilted(observed: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
     let total: f64 = observed.iter().map(|(_, count)| count).sum();
     let top = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let bottom = gaps.iter().copied().fold(f64::INFINITY, f64::min);
-    // Between these all divisors are positive, and the mean falls all the way from +∞ to -∞.
+    // Between these bounds all divisors are positive, and the mean falls from +∞ to -∞.
     let (mut low, mut high) = (-1.0 / top, -1.0 / bottom);
     let mean = |x: f64| -> f64 {
         observed.iter().zip(gaps).map(|((_, count), gap)| count / total * gap / (1.0 + x * gap)).sum()
@@ -416,10 +416,10 @@ mod tests {
         assert!((found - expected).abs() <= within, "{found} instead of {expected}");
     }
 
-    // What fastchess prints for these counts, by its own tests: 40.70 ± 30.43, nElo 49.77 ± 36.77, LOS 99.60 %; and of
+    // Reference values from fastchess's own tests for these counts: 40.70 ± 30.43, nElo 49.77 ± 36.77, LOS 99.60 %; and of
     // pairs 55.58 ± 27.65, nElo 57.94 ± 28.28.
     #[test]
-    fn difference_is_what_fastchess_prints() {
+    fn difference_matches_fastchess() {
         let games = Scores::Trinomial([96, 111, 136]).difference().unwrap();
         near(games.elo, 40.70, 0.01);
         near(games.elo_error(), 30.43, 0.01);
@@ -433,10 +433,10 @@ mod tests {
         near(pairs.normalised_error.unwrap(), 28.28, 0.01);
     }
 
-    // Made with scipy 1.17: both hypotheses' likeliest distributions by `scipy.optimize.minimize` (SLSQP) under the
+    // Reference values from scipy 1.17: the most likely distributions of both hypotheses by `scipy.optimize.minimize` (SLSQP) under the
     // constraint of the hypothesis itself, with counts of 0 as 0.001.
     #[test]
-    fn ratio_is_that_of_a_general_optimiser() {
+    fn ratio_matches_a_general_optimizer() {
         let tests = [(EloModel::Logistic, 0.0, 5.0), (EloModel::Normalized, 0.0, 5.0), (EloModel::Logistic, -3.0, 1.0)];
         for (scores, ratios) in [
             (Scores::Trinomial([96, 111, 136]), [0.799_005_4, 0.664_488_1, 0.697_480_6]),
@@ -451,7 +451,7 @@ mod tests {
         }
     }
 
-    // For hypotheses near each other the ratio is that of a normal mean whose variance is the one observed.
+    // For close hypotheses, the ratio is approximately that of a normal mean with the observed variance.
     #[test]
     fn ratio_is_near_the_one_from_mean_and_variance() {
         let counts = [10.0, 200.0, 600.0, 230.0, 12.0];
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_make_no_test_are_refused() {
+    fn invalid_numbers_are_refused() {
         let test = |elo0, elo1, alpha, beta| Sprt::new(elo0, elo1, alpha, beta, EloModel::Logistic).map(|_| ());
         assert_eq!(test(5.0, 0.0, 0.05, 0.05), Err(SprtError::Hypotheses { elo0: 5.0, elo1: 0.0 }));
         assert_eq!(test(0.0, 1_001.0, 0.05, 0.05), Err(SprtError::TooFar { elo0: 0.0, elo1: 1_001.0 }));
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_counted_from_the_view_of_the_one_asked_for() {
+    fn pairs_are_counted_from_the_view_of_the_first_agent() {
         let (a, b, c) = (AgentIndex(0), AgentIndex(1), AgentIndex(2));
         let mut results = Results::new(3);
         let mut play = |one, two, ranks: [u32; 2], pair| {

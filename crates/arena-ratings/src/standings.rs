@@ -1,4 +1,4 @@
-//! All ratings side by side.
+//! The ratings of all systems side by side.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,58 +8,58 @@ use crate::glicko2::{Glicko2, Glicko2Options, glicko2};
 use crate::openskill::{OpenSkill, OpenSkillOptions, openskill};
 use crate::results::{AgentIndex, Results, Tally, tallies};
 
-/// How results become ratings.
+/// The constants of all rating systems.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatingOptions {
-    /// Of Elo.
+    /// Constants of Elo.
     pub elo: EloOptions,
-    /// Of Glicko-2.
+    /// Constants of Glicko-2.
     pub glicko2: Glicko2Options,
-    /// Of OpenSkill.
+    /// Constants of OpenSkill.
     pub openskill: OpenSkillOptions,
-    /// Of Bradley–Terry.
+    /// Options of the Bradley–Terry fit.
     pub bradley_terry: FitOptions,
 }
 
 /// The ratings of all agents.
 #[derive(Debug, Clone)]
 pub struct Standings {
-    /// Group by group; in each the highest rating of Bradley–Terry first.
+    /// The agents, group by group. Within a group, agents are in descending order of Bradley–Terry rating.
     pub rows: Vec<Standing>,
-    /// The groups of agents that share games, the largest first. Each is rated by itself, by every system: numbers of different groups
-    /// can't be compared.
+    /// The groups of agents that games link, directly or through a chain of agents; the largest group comes first. Every system rates each
+    /// group separately, so ratings of different groups can't be compared.
     pub groups: Vec<Group>,
 }
 
 /// The ratings of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Standing {
-    /// The agent.
+    /// The agent's number.
     pub agent: AgentIndex,
-    /// Its group, from 0.
+    /// The number of the agent's group, from 0.
     pub group: usize,
-    /// Games and points.
+    /// The agent's games and points.
     #[serde(flatten)]
     pub tally: Tally,
-    /// After the last game.
+    /// Elo after the last game.
     pub elo: f64,
-    /// After the last game.
+    /// Glicko-2 after the last game.
     pub glicko2: Glicko2,
-    /// After the last game.
+    /// OpenSkill after the last game.
     pub openskill: OpenSkill,
-    /// From all games together, in Elo.
+    /// The Bradley–Terry rating, in Elo.
     pub rating: f64,
-    /// The interval of the rating, with 95 % confidence.
+    /// The 95 % interval of `rating`.
     pub interval: Interval,
-    /// The ranks that the results allow, among the agents of its group.
+    /// The agent's rank within its group, with the range of ranks that the rating intervals permit.
     pub rank: Rank,
 }
 
-/// All ratings of all agents.
+/// Rates all agents by all systems.
 ///
 /// # Errors
-/// [`FitError`] if Bradley–Terry can't be fitted as asked.
+/// [`FitError`] if the Bradley–Terry model can't be fitted with these options.
 pub fn standings(results: &Results, options: &RatingOptions) -> Result<Standings, FitError> {
     let groups = bradley_terry::groups(results, &options.bradley_terry)?;
     let mut rows = Vec::with_capacity(results.agents());

@@ -1,26 +1,26 @@
-//! What ends a tournament before all of its games are played: how far that is, and what it came to.
+//! Texts on a tournament's stop condition: a sequential test (SPRT), or a margin for all rating intervals.
 
 use arena_ratings::{EloModel, Scores, SprtVerdict};
 use arena_tournament::{Record, Stop, Trial};
 use serde_json::{Value, json};
 
-/// How a sequential test stands, as chess runners write it, in several lines; `None` without a test.
+/// Formats the state of a sequential test in the style of chess runners, in several lines; `None` without a test.
 pub fn trial(record: &Record) -> Option<String> {
     let trial = record.schedule.trial()?;
-    let told = versus(&trial.scores()).unwrap_or_default();
+    let difference = versus(&trial.scores()).unwrap_or_default();
     let state = trial.state();
-    Some(told + &format!("LLR: {:.2} ({:.2}, {:.2}) {}", state.llr, state.lower, state.upper, hypotheses(trial)))
+    Some(difference + &format!("LLR: {:.2} ({:.2}, {:.2}) {}", state.llr, state.lower, state.upper, hypotheses(trial)))
 }
 
-/// What a match of two came to, as chess runners write it, in lines; `None` before the first result.
+/// Formats the difference of two agents in the style of chess runners, in several lines; `None` before the first result.
 pub fn versus(scores: &Scores) -> Option<String> {
     let difference = scores.difference()?;
-    // Nothing is known of it where results don't scatter.
-    let normalised = match (difference.normalised, difference.normalised_error) {
-        (Some(normalised), Some(error)) => format!(", nElo: {} +/- {}", number(normalised), number(error)),
+    // Results without scatter have no normalized difference.
+    let normalized = match (difference.normalised, difference.normalised_error) {
+        (Some(normalized), Some(error)) => format!(", nElo: {} +/- {}", number(normalized), number(error)),
         _ => String::new(),
     };
-    let elo = format!("Elo: {} +/- {}{normalised}\n", number(difference.elo), number(difference.elo_error()));
+    let elo = format!("Elo: {} +/- {}{normalized}\n", number(difference.elo), number(difference.elo_error()));
     let superior = 100.0 * difference.likelihood_of_superiority;
     let counts = match *scores {
         Scores::Pentanomial(counts @ [ll, ld, equal, wd, ww]) => {
@@ -39,7 +39,7 @@ pub fn versus(scores: &Scores) -> Option<String> {
     Some(elo + &counts)
 }
 
-/// What it came to, in a sentence, if it is there to be told.
+/// Returns the outcome of the stop condition in one sentence; `None` while games are left, or without a stop condition.
 pub(crate) fn verdict(record: &Record) -> Option<String> {
     let schedule = &record.schedule;
     if !schedule.is_complete() {
@@ -50,23 +50,23 @@ pub(crate) fn verdict(record: &Record) -> Option<String> {
         let [elo0, elo1] = trial.sprt().hypotheses();
         let (first, second) = (record.name(0), record.name(1));
         let elo = match trial.sprt().model() {
-            EloModel::Normalized => "normalised Elo",
+            EloModel::Normalized => "normalized Elo",
             EloModel::Logistic => "Elo",
         };
         let test = hypotheses(trial);
         return Some(match trial.state().verdict {
             SprtVerdict::AcceptH1 => {
                 format!(
-                    "SPRT {test}: H1 was accepted after {games} games: {first} is more than {elo0} {elo} above {second}"
+                    "SPRT {test}: H1 accepted after {games} games; {first} is more than {elo0} {elo} stronger than {second}"
                 )
             }
             SprtVerdict::AcceptH0 => {
                 format!(
-                    "SPRT {test}: H0 was accepted after {games} games: {first} is less than {elo1} {elo} above {second}"
+                    "SPRT {test}: H0 accepted after {games} games; {first} is less than {elo1} {elo} stronger than {second}"
                 )
             }
             SprtVerdict::Continue => {
-                format!("SPRT {test}: undecided after {games} games, which is as many as there may be")
+                format!("SPRT {test}: undecided after {games} games, the maximum")
             }
         });
     }
@@ -74,24 +74,24 @@ pub(crate) fn verdict(record: &Record) -> Option<String> {
     let names: Vec<&str> = unsure.iter().map(|agent| record.name(*agent)).collect();
     let is_all_played = schedule.shape().games() == Some(games as u64);
     Some(match (names.is_empty(), is_all_played) {
-        (true, _) => format!("all ratings are sure to ±{margin} Elo after {games} games"),
+        (true, _) => format!("every rating's 95 % interval is within ±{margin} Elo after {games} games"),
         (false, true) => format!(
-            "after {games} games, which is as many as there may be, these ratings aren't sure to ±{margin} Elo: {}",
+            "after {games} games, the maximum, the 95 % intervals of these ratings are wider than ±{margin} Elo: {}",
             names.join(", ")
         ),
         (false, false) => format!(
-            "all ratings are sure to ±{margin} Elo after {games} games, but for those that no result bounds on one side: {}",
+            "every rating's 95 % interval is within ±{margin} Elo after {games} games, except those with an open side: {}",
             names.join(", ")
         ),
     })
 }
 
-/// What ends it, and how far that is, for other programs.
+/// Returns the stop condition and its state as JSON.
 pub(crate) fn json(record: &Record) -> Option<Value> {
     let schedule = &record.schedule;
-    let mut told = json!(record.plan.stop?);
+    let mut stop = json!(record.plan.stop?);
     if let Some(trial) = schedule.trial() {
-        let test = &mut told["sprt"];
+        let test = &mut stop["sprt"];
         let (state, scores) = (trial.state(), trial.scores());
         test["llr"] = state.llr.into();
         test["lower"] = state.lower.into();
@@ -102,9 +102,9 @@ pub(crate) fn json(record: &Record) -> Option<Value> {
         test["difference"] = json!(scores.difference());
     }
     if let Some(unsure) = schedule.unsure() {
-        told["unsure"] = unsure.iter().map(|agent| record.name(*agent)).collect();
+        stop["unsure"] = unsure.iter().map(|agent| record.name(*agent)).collect();
     }
-    Some(told)
+    Some(stop)
 }
 
 fn hypotheses(trial: &Trial) -> String {
@@ -112,7 +112,7 @@ fn hypotheses(trial: &Trial) -> String {
     format!("[{elo0:.2}, {elo1:.2}]")
 }
 
-/// Two digits behind the point, as chess runners write it; a dash where there is no number.
+/// Formats a number with two decimals, as chess runners do; a dash for NaN.
 fn number(value: f64) -> String {
     if value.is_nan() { "-".to_owned() } else { format!("{value:.2}") }
 }

@@ -1,4 +1,4 @@
-//! Standings for other programs: JSON, CSV, Markdown. Equal plans and results give equal bytes.
+//! Standings for other programs: JSON, CSV and Markdown.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,48 @@ use arena_tournament::{cross_table, standings};
 use serde_json::{Value, json};
 
 use crate::ending;
+use crate::exporters::Exporter;
 use crate::ratings::{Rating, Ratings};
 use crate::scores::means;
-use crate::standings::{Grid, cross, fates, grid, numbers, played, remarks, title};
+use crate::standings::{Grid, RANK_RANGE, cross, fates, grid, numbers, played, remarks, title};
 use arena_model::printable;
 
-/// The columns whose texts users have chosen; all others are numbers of ours.
+/// The exporter of CSV.
+pub(crate) const CSV: Exporter = Exporter {
+    name: "csv",
+    label: "CSV",
+    content_type: "text/csv; charset=utf-8",
+    help: "Print comma-separated values",
+    has_seed: false,
+    policy: None,
+    write: csv,
+};
+
+/// The exporter of Markdown.
+pub(crate) const MARKDOWN: Exporter = Exporter {
+    name: "markdown",
+    label: "Markdown",
+    content_type: "text/markdown; charset=utf-8",
+    help: "Print Markdown tables",
+    has_seed: true,
+    policy: None,
+    write: markdown,
+};
+
+/// The columns with untrusted text from users. All other columns contain numbers that this program has formatted.
 const NAMES: [&str; 2] = ["name", "version"];
 
-/// The plan, the standings, the cross table and the remarks as a JSON object.
+/// The heading of the column [`RANK_RANGE`] in CSV. It must not change, since other programs read the column by this name.
+const RANK_RANGE_KEY: &str = "rank may be";
+
+/// Returns the plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
     let (fates, ratings, means) = (fates(record), Ratings::of(record), means(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
         .map(|line| {
             let (agent, fate) = (&record.plan.agents[line.agent], &fates[line.agent]);
-            let mut told = json!({
+            let mut row = json!({
                 "rank": line.rank,
                 "name": agent.name,
                 "version": agent.version,
@@ -38,22 +64,23 @@ pub fn json(record: &Record) -> Value {
             });
             if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
                 let Rating { elo, interval, ranks } = ratings.rating(line.agent);
-                // An end that is open is null.
-                told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
-                told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
-                // Of the rating in its group; agents that it can't tell from the first of them share a place.
-                told["place"] = ranks.place.into();
+                // An unbounded end is null.
+                row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
+                row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+                // The rank by Elo within the group. Agents share a rank if their intervals overlap with the interval of the best agent of
+                // that rank.
+                row["place"] = ranks.place.into();
                 // Ratings of different groups can't be compared.
-                told["group"] = (1 + ratings.group(line.agent)).into();
+                row["group"] = (1 + ratings.group(line.agent)).into();
             }
             if let Some([utility, security]) = means.as_ref().and_then(|means| means[line.agent]) {
-                told["utility"] = utility.json();
-                told["security"] = security.json();
+                row["utility"] = utility.json();
+                row["security"] = security.json();
             }
             if let Some(survived) = line.survived {
-                told["rounds_survived"] = survived.into();
+                row["rounds_survived"] = survived.into();
             }
-            told
+            row
         })
         .collect();
     let table = cross_table(&record.schedule);
@@ -67,7 +94,7 @@ pub fn json(record: &Record) -> Value {
         }
     }
     let plan = &record.plan;
-    let mut told = json!({
+    let mut report = json!({
         "game": plan.game,
         "rules_version": plan.rules_version,
         "options": plan.options,
@@ -85,17 +112,17 @@ pub fn json(record: &Record) -> Value {
         "remarks": remarks(record),
     });
     if let Some(stop) = ending::json(record) {
-        told["stop"] = stop;
+        report["stop"] = stop;
     }
-    told
+    report
 }
 
-/// The standings as comma-separated values.
+/// Returns the standings as comma-separated values.
 pub fn csv(record: &Record) -> String {
     numbers(record).csv()
 }
 
-/// The standings and the cross table in Markdown.
+/// Returns the standings, the cross table and the remarks as Markdown.
 pub fn markdown(record: &Record) -> String {
     let trial = ending::trial(record).map(|trial| format!("```\n{trial}\n```\n\n")).unwrap_or_default();
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
@@ -109,12 +136,13 @@ pub fn markdown(record: &Record) -> String {
 }
 
 impl Grid {
-    /// As comma-separated values. Source: RFC 4180.
+    /// Returns the table as comma-separated values. Source: RFC 4180.
     ///
-    /// A spreadsheet takes a text that begins as a formula does for one. Names are other people's, so those that do have an apostrophe in
-    /// front. Source: OWASP, CSV Injection.
+    /// A spreadsheet evaluates a cell that begins like a formula. Names come from users, so a name that begins like a formula gets an
+    /// apostrophe in front. Source: OWASP, CSV Injection.
     pub fn csv(&self) -> String {
         let cell = |(column, text): (usize, &String)| {
+            let text = if text == RANK_RANGE { RANK_RANGE_KEY } else { text };
             let is_name = NAMES.contains(&self.header[column].as_str());
             let sign = if is_name && text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
             match text.contains([',', '"', '\n', '\r']) {
@@ -126,7 +154,7 @@ impl Grid {
         [&self.header].into_iter().chain(&self.rows).map(line).collect()
     }
 
-    /// As a table in Markdown, whose columns from `numbers` on are numbers.
+    /// Returns the table as Markdown. The columns from `numbers` on are numbers, aligned right.
     pub fn markdown(&self, numbers: usize) -> String {
         let row = |cells: &Vec<String>| {
             let cells: Vec<String> = cells.iter().map(|cell| plain(cell)).collect();
@@ -138,7 +166,7 @@ impl Grid {
     }
 }
 
-/// A text that means nothing to Markdown but itself.
+/// Escapes a text so that Markdown shows it literally.
 pub fn plain(text: &str) -> String {
     let mut plain = String::new();
     for char in printable(text).replace('\n', " ").chars() {

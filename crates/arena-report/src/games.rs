@@ -1,4 +1,4 @@
-//! Single games: who played, and what came of it, in a line.
+//! Single games as one line each.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
@@ -9,11 +9,11 @@ use arena_tournament::{GameLine, Record};
 use crate::text::number_of;
 use arena_model::printable;
 
-/// A game in a line, as chess runners write it: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
+/// Formats a game as one line, in the style of chess runners: `Finished game 3 of 56 (a vs b): 1-0 {CHECKMATE}`.
 pub fn line(record: &Record, game: &GameLine) -> String {
     let (names, result) = of_game(record, game);
     let (number, all) = (game.number, record.schedule.games());
-    let of = if record.schedule.counts(number) { format!("of {all}") } else { "beyond the end".to_owned() };
+    let of = if record.schedule.counts(number) { format!("of {all}") } else { "after the end".to_owned() };
     let line = finished(format_args!("{number} {of}"), &names, &result, &game.result.outcome);
     match record.schedule.repeat_of(number) {
         Some(first) => format!("{line}, repeats game {first}"),
@@ -21,21 +21,21 @@ pub fn line(record: &Record, game: &GameLine) -> String {
     }
 }
 
-/// A game in a line, by its number, the names of its agents, and its result.
+/// Formats a game as one line from its number, the names of its agents and its result.
 pub fn finished(number: impl Display, names: &[&str], result: &str, outcome: &MatchOutcome) -> String {
     let (names, why) = (names.join(" vs "), outcome.describe());
     printable(&format!("Finished game {number} ({names}): {result} {{{why}}}")).into_owned()
 }
 
-/// The names of those who played, White first where there is one, and the result in the same order.
+/// Returns the names of a game's agents, White first if the game has one, and the result in the same order.
 pub(crate) fn of_game<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>, String) {
     named(game.result.names(), &game.result, || record.first_seat(game.number))
 }
 
-/// The result of a game that counts for no agent.
+/// The text for the result of a game that counts for no agent.
 pub const VOID: &str = "void";
 
-/// The same of a game whose agents have these names, by seat. Of two, the one on `first_seat` is named first.
+/// Returns the names and the result of a game from the agents' names by seat. In a game of two, the agent on `first_seat` comes first.
 pub fn named<'a, A>(
     mut names: Vec<&'a str>,
     result: &MatchResult<A>,

@@ -1,11 +1,11 @@
-//! What a tournament or the season of a league came to, in every form in which it is told: standings and cross tables as texts, JSON, CSV,
-//! Markdown and PGN; pictures as SVG; and all of it as a page in HTML.
+//! Reports of tournaments and league seasons: standings and cross tables as text, JSON, CSV, Markdown and PGN; pictures as SVG; and
+//! one HTML page with all of them.
 //!
-//! Everything here is pure: equal plans and results give equal bytes. Files are read, tables drawn on terminals and answers sent by
-//! those who ask.
+//! The crate is pure: equal plans and results give equal bytes. Callers read the files, draw tables on terminals and send the reports.
 
 mod ending;
 mod export;
+mod exporters;
 mod games;
 mod html;
 mod pgn;
@@ -21,10 +21,11 @@ pub use arena_model::{printable, steers};
 pub use arena_ratings::bradley_terry::Interval;
 pub use ending::{trial, versus};
 pub use export::{csv, json, markdown, plain};
+pub use exporters::{EXPORTERS, Exporter};
 pub use games::{VOID, finished, line, named};
 pub use html::{HTML_POLICY, html};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
-pub use ratings::{Rating, Ratings, apart, listed};
+pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;
 pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title, title_without_seed};
 pub use svg::{

@@ -1,5 +1,5 @@
-//! Games of two in Portable Game Notation. Games of chess whose replays were kept have moves, others their results alone,
-//! which is what rating tools read.
+//! Games of two as Portable Game Notation (PGN). Chess games with a kept replay have moves. All other games have their result only,
+//! which is enough for rating tools.
 
 use arena_model::Verdict;
 use arena_tournament::{GameLine, Record};
@@ -7,38 +7,38 @@ use arena_tournament::{GameLine, Record};
 use crate::games::of_game;
 use arena_model::printable;
 
-/// The games can't be written in PGN: it is a notation for games of two.
+/// An error for games with more than two seats, which PGN can't represent.
 #[derive(Debug, thiserror::Error)]
-#[error("PGN is for games of two, and these have {seats} seats")]
+#[error("PGN needs games of two seats; this tournament's games have {seats}")]
 pub struct PgnError {
-    /// The seats of a game of this tournament.
+    /// The number of seats of a game.
     pub seats: usize,
 }
 
 /// A game in PGN.
 #[derive(Debug)]
 pub struct PgnGame<E> {
-    /// The game's text, with a line end.
+    /// The PGN text, with a final line end.
     pub text: String,
-    /// The error on account of which the text has the game's result, but not its moves.
+    /// The reason that the text has no moves, if reading the replay failed.
     pub missing: Option<MovesMissing<E>>,
 }
 
-/// A replay was kept, and its moves can't be had.
+/// An error for a kept replay that can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("game {number} is written without its moves: {source}")]
 pub struct MovesMissing<E> {
     /// The game's number, from 1.
     pub number: usize,
-    /// The fault of its replay.
+    /// The reason that the replay can't be read.
     pub source: E,
 }
 
-/// All games, by number: those whose replays can't be read, too, with their results alone. `replay` returns the replay of a game in
-/// PGN, or `None` if it wasn't kept; it is called for games of chess, one at a time.
+/// Returns all games in the order of their numbers. `replay` returns the replay of a game as PGN, or `None` if the replay wasn't kept; the
+/// function is called for chess games only, one at a time. If a replay can't be read, the game has only its result, and the error.
 ///
 /// # Errors
-/// When the games aren't played by two.
+/// [`PgnError`] if the games don't have two seats.
 pub fn pgn<'a, E>(
     record: &'a Record,
     mut replay: impl FnMut(&GameLine) -> Result<Option<String>, E> + 'a,
@@ -59,15 +59,15 @@ pub fn pgn<'a, E>(
     }))
 }
 
-/// What a tournament takes over from a game that it kept.
+/// The parts of a replay's PGN that go into the tournament's PGN.
 struct Kept {
-    /// The tags that tell where the game began, if not as usual: lines, each with its end.
+    /// The tag lines of a start position other than the usual one, each with its line end.
     start: String,
-    /// The moves, and how it ended.
+    /// The moves and the result.
     moves: String,
 }
 
-/// Takes these parts out of a replay in PGN; all other tags are the tournament's.
+/// Extracts the start position and the moves from a replay's PGN. The tournament provides all other tags.
 fn kept(replay: &str) -> Kept {
     let (tags, moves) = replay.split_once("\n\n").unwrap_or_default();
     let is_start = |tag: &&str| tag.starts_with("[SetUp ") || tag.starts_with("[FEN ");

@@ -1,13 +1,13 @@
-//! Ratings of a tournament: how strong its games say that the agents are, and how sure that is.
+//! Elo ratings of a tournament's agents, with 95 % intervals and ranks.
 
 use arena_ratings::bradley_terry::{FitOptions, Group, Interval, Rank, groups};
 use arena_ratings::{AgentIndex, Results};
 use arena_tournament::{Record, results};
 
-/// The ratings of all agents, in groups that share games. Each group is rated by itself.
+/// The ratings of all agents. Agents that games link, directly or through a chain of agents, form a group; each group is rated separately.
 pub struct Ratings {
     groups: Vec<Group>,
-    /// By agent.
+    /// Indexed by agent number.
     agents: Vec<Rated>,
 }
 
@@ -15,7 +15,7 @@ pub struct Ratings {
 #[derive(Clone, Copy)]
 struct Rated {
     group: usize,
-    /// Its number in the group.
+    /// The agent's index in the group.
     index: AgentIndex,
     ranks: Rank,
 }
@@ -23,29 +23,29 @@ struct Rated {
 /// The rating of one agent, in Elo.
 #[derive(Debug, Clone, Copy)]
 pub struct Rating {
-    /// The mean is 0 of the agents of its group, but for those that the results don't tie to the others: most often those that won or
-    /// lost everything.
+    /// The rating. The mean over the agents of a group is 0. This mean leaves out agents without both points won and points lost against
+    /// the others, directly or through a chain: mostly agents that won or lost every game.
     pub elo: f64,
-    /// Where it lies with 95 % confidence; unbounded where the games leave it open.
+    /// The 95 % interval of the rating; unbounded on each side for which the games give no bound.
     pub interval: Interval,
-    /// The ranks that the games allow, among all agents. The games don't compare agents of different groups.
+    /// The rank, and the range of ranks that the intervals permit, among all agents. Games don't compare agents of different groups.
     pub ranks: Rank,
 }
 
 impl Ratings {
-    /// The ratings, once there are games; `None` also with more agents than can be rated together.
+    /// Rates the agents of a record. `None` without games, or with too many agents to be rated together.
     pub fn of(record: &Record) -> Option<Ratings> {
         Ratings::of_results(&results(&record.schedule))
     }
 
-    /// The ratings by these results, once there are some; `None` also with more agents than can be rated together.
+    /// Rates agents from these results. `None` without games, or with too many agents to be rated together.
     pub fn of_results(results: &Results) -> Option<Ratings> {
         if results.is_empty() {
             return None;
         }
         let groups = groups(results, &FitOptions::default()).ok()?;
-        let nobody = Rank { place: 1, tie: 0, best: 1, worst: results.agents() };
-        let mut agents = vec![Rated { group: 0, index: AgentIndex(0), ranks: nobody }; results.agents()];
+        let unrated = Rank { place: 1, tie: 0, best: 1, worst: results.agents() };
+        let mut agents = vec![Rated { group: 0, index: AgentIndex(0), ranks: unrated }; results.agents()];
         for (number, group) in groups.iter().enumerate() {
             let others = results.agents() - group.agents.len();
             for (place, (agent, ranks)) in group.agents.iter().zip(group.fit.ranking().ranks).enumerate() {
@@ -56,25 +56,25 @@ impl Ratings {
         Some(Ratings { groups, agents })
     }
 
-    /// The rating of the agent of this number.
+    /// Returns the rating of the agent with this number.
     pub fn rating(&self, agent: usize) -> Rating {
         let Rated { group, index, ranks } = self.agents[agent];
         let fit = &self.groups[group].fit;
         Rating { elo: fit.rating(index), interval: fit.interval(index), ranks }
     }
 
-    /// All agents, by number: group by group, in each the highest rating first.
+    /// Returns all agent numbers, group by group, the highest rating of each group first.
     pub fn order(&self) -> Vec<usize> {
         let of_group = |group: &Group| group.fit.order().into_iter().map(|index| group.agents[index.0].0).collect();
         self.groups.iter().flat_map(|group| -> Vec<usize> { of_group(group) }).collect()
     }
 
-    /// The group of an agent, from 0 for the largest.
+    /// Returns the group of an agent, from 0 for the largest.
     pub fn group(&self, agent: usize) -> usize {
         self.agents[agent].group
     }
 
-    /// The place of an agent by its rating in its group: `2`, or `2=` if the games don't separate it from others with that place.
+    /// Returns an agent's rank by Elo in its group: `2`, or `2=` if other agents share the rank.
     pub fn place(&self, agent: usize) -> String {
         let Rated { group, ranks, .. } = self.agents[agent];
         let shares = |other: &&Rated| (other.group, other.ranks.place) == (group, ranks.place);
@@ -82,49 +82,48 @@ impl Ratings {
         format!("{}{}", ranks.place, if is_shared { "=" } else { "" })
     }
 
-    /// The groups of agents with games, by number; the largest first.
+    /// Returns the groups that have games, the largest first.
     fn groups_with_games(&self) -> impl Iterator<Item = &Group> {
         self.groups.iter().filter(|group| !group.results.is_empty())
     }
 
-    /// A sentence for agents that share no games; `None` if all that have games do.
+    /// Returns a sentence that lists the groups of agents between which no games were played; `None` if there is only one group.
     pub fn apart<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let groups: Vec<Vec<&str>> =
             self.groups_with_games().map(|group| group.agents.iter().map(|agent| name(agent.0)).collect()).collect();
         apart(&groups)
     }
 
-    /// What it would take for another to lead, in a sentence; or that nobody leads.
+    /// Returns a sentence with the width of the lead in games, or with the agents that share first place.
     pub fn lead(&self, record: &Record) -> Option<String> {
         self.lead_among(|agent| record.name(agent))
     }
 
-    /// The same of agents that bear these names.
+    /// Returns the sentence of [`Ratings::lead`] with these names.
     pub fn lead_among<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let mut groups = self.groups_with_games();
-        // Between groups that share no games there is no lead.
+        // With several groups there is no overall lead, since their ratings can't be compared.
         let (Some(group), None) = (groups.next(), groups.next()) else { return None };
         let games = group.fit.games_to_lose_lead()?;
         let order = group.fit.order();
         let name = |index: AgentIndex| name(group.agents[index.0].0);
         let (first, second) = (name(*order.first()?), name(*order.get(1)?));
         if games == 0 {
-            return Some(format!("nobody leads in Elo: {first} and {second} share the first place"));
+            return Some(format!("no leader in Elo: {first} and {second} share first place"));
         }
-        let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
-        Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first} in Elo"))
+        Some(lead_width(first, "Elo lead", games, second))
     }
 }
 
 impl Rating {
-    /// What stands behind `±`: one number, or one to either side where they differ.
+    /// Formats the margin after `±`: one number, or one for each side if they differ.
     pub fn margin(&self) -> String {
         let side = |margin: f64| if margin.is_finite() { format!("{margin:.0}") } else { "∞".to_owned() };
         let (below, above) = (side(self.elo - self.interval.low), side(self.interval.high - self.elo));
         if below == above { below } else { format!("-{below} +{above}") }
     }
 
-    /// The ranks that the games allow.
+    /// Formats the range of ranks: `2`, or `1-3`.
     pub fn range(&self) -> String {
         match (self.ranks.best, self.ranks.worst) {
             (best, worst) if best == worst => best.to_string(),
@@ -133,23 +132,32 @@ impl Rating {
     }
 }
 
-/// More names than these aren't listed in a sentence.
+/// The largest number of names that a sentence lists in full.
 const NAMES: usize = 5;
 
-/// A sentence for groups of agents that share no games, by the names of their agents; `None` if there is one group.
+/// Returns a sentence that lists the groups of agents between which no games were played; `None` if there are fewer than two groups.
 pub fn apart(groups: &[Vec<&str>]) -> Option<String> {
     if groups.len() < 2 {
         return None;
     }
     let groups: Vec<String> = groups.iter().map(|names| format!("({})", listed(names))).collect();
     Some(format!(
-        "{} groups of agents share no games; each is rated by itself, and ratings of different groups can't be compared: {}",
+        "{} groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: {}",
         groups.len(),
         listed(&groups)
     ))
 }
 
-/// A list for a sentence, cut where it gets too long.
+/// Returns a sentence with the width of a lead: the number of games in a row that `second` has to win against `first` to end the lead.
+pub fn lead_width(first: &str, lead: &str, games: u64, second: &str) -> String {
+    let (width, next) = match games {
+        1 => ("1 game".to_owned(), "the next game".to_owned()),
+        _ => (format!("{games} games"), format!("the next {games} games")),
+    };
+    format!("{first}'s {lead} is {width} wide: it would end if {second} won {next} between them")
+}
+
+/// Joins names for a sentence: all of them, or the first few and the number of the rest.
 pub fn listed<T: AsRef<str>>(names: &[T]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match &names[..] {

@@ -1,23 +1,23 @@
-//! What to type to play a tournament again.
+//! The command line that plays a tournament again.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use arena_model::{Dialect, Limits, SandboxMode};
-use arena_tournament::{Entrant, Format, Plan, Reach, Record, Stop};
+use arena_tournament::{Entrant, Format, Reach, Record, Stop, TournamentPlan};
 use serde_json::Value;
 
 use crate::text::shell_word;
 
-/// The seed as people choose it: a number if it is one, else 64 hexadecimal digits.
-pub fn seed(plan: &Plan) -> String {
+/// Formats the seed as the command line takes it: an integer if it fits in 64 bits, else 64 hexadecimal digits.
+pub fn seed(plan: &TournamentPlan) -> String {
     match plan.seed.strip_prefix("0".repeat(48).as_str()).map(|low| u64::from_str_radix(low, 16)) {
         Some(Ok(number)) => number.to_string(),
         _ => plan.seed.clone(),
     }
 }
 
-/// The command that plays the tournament again, where the agents are where they were.
+/// Returns the command that plays the tournament again, with the agents at the same paths.
 pub fn command(record: &Record) -> String {
     let plan = &record.plan;
     let mut words = ["arena", "tournament", "run"].map(str::to_owned).to_vec();
@@ -40,7 +40,7 @@ pub fn command(record: &Record) -> String {
     add("--seed", seed(plan));
     match plan.stop {
         Some(Stop::Margin(margin)) => add("--until-margin", margin.to_string()),
-        // Its numbers are called in the plan what they are called on the command line.
+        // The plan's keys are the option's keys.
         Some(Stop::Sprt(sprt)) => {
             if let Ok(Value::Object(parts)) = serde_json::to_value(sprt) {
                 let part = |(key, value): (&String, &Value)| {
@@ -62,7 +62,7 @@ pub fn command(record: &Record) -> String {
         add("--bank-ms", plan.limits.bank_ms.to_string());
     }
     match plan.sandbox {
-        // A server requires it; at the command line one sees whether it is in force.
+        // Only servers require the sandbox. The command line reports whether the sandbox is in force, so `On` is enough.
         SandboxMode::On | SandboxMode::Required => {}
         SandboxMode::NoNamespaces => add("--sandbox", "no-namespaces".to_owned()),
         SandboxMode::Off => add("--sandbox", "off".to_owned()),
@@ -74,7 +74,7 @@ pub fn command(record: &Record) -> String {
     for path in &plan.expose {
         add("--expose", path.display().to_string());
     }
-    // Manifests may say another; one option is for all.
+    // The option sets the dialect of all agents, so it is written only if all have the same. Manifests may set another.
     if let Some(first) = plan.agents.first().map(|agent| agent.dialect)
         && first != Dialect::default()
         && plan.agents.iter().all(|agent| agent.dialect == first)
@@ -97,7 +97,7 @@ pub fn command(record: &Record) -> String {
     let mut line = String::new();
     let mut is_command = false;
     for (at, word) in words.iter().enumerate() {
-        // An option and its value stay together, and so do the words of an agent.
+        // An option and its value share a line, and so do the words of an agent's command.
         let gap = match at {
             0 => "",
             _ if word == "--" || word.starts_with("--") && !is_command => " \\\n    ",
@@ -109,7 +109,7 @@ pub fn command(record: &Record) -> String {
     line
 }
 
-/// The words of an agent that was named as a command line: its path is those words, the first of them its program.
+/// Returns the words of an agent's command line; `None` if the user gave a path instead of a command line.
 fn words_of(agent: &Entrant) -> Option<Vec<String>> {
     let Reach::Command { program, args, .. } = &agent.reach else { return None };
     let (first, rest) = agent.path.split_once(' ')?;

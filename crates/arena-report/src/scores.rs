@@ -1,4 +1,4 @@
-//! Utility and security in tournaments of challenges: each agent's means, with their intervals.
+//! Mean utility and security of each agent in tournaments of challenges, with 95 % intervals.
 
 use std::collections::BTreeMap;
 
@@ -16,31 +16,32 @@ pub(crate) struct ScoreMean {
     pub high: f64,
 }
 
-/// The means of one agent; `None` for one that has no game that was settled.
+/// The mean utility and security of one agent; `None` if none of its games was scored.
 pub(crate) type Means = Option<[ScoreMean; 2]>;
 
-/// The titles of the two, in the order in which [`means`] has them.
+/// The headings of the two means, in the order of [`Means`].
 pub(crate) const PARTS: [&str; 2] = ["utility", "security"];
 
-/// The mean utility and security of each agent, by number; `None` if no game has any, as in games that aren't challenges and in older
-/// journals.
+/// Returns the mean utility and security of each agent, by number. `None` if no game has such scores: the game isn't a challenge, or the
+/// journal is older than the scores.
 ///
-/// Games of a meeting share a seed, so the mean of a meeting is one observation of its agents. Games that repeat earlier ones are left
-/// out, and so are those in which the agent was disqualified or that ended before the rules had settled the scores.
+/// The games of a meeting (one set of agents with one seed, in rotated seats) are dependent, so the mean over a meeting is one observation
+/// for each of its agents. The means leave out games that repeat earlier games, games in which the agent was disqualified, and games that
+/// ended before the rules had settled the scores.
 pub(crate) fn means(record: &Record) -> Option<Vec<Means>> {
-    // By agent and meeting: sums and how many games they are of.
+    // By agent and meeting: the sums of the scores, and the number of games.
     let mut observed: Vec<BTreeMap<u64, ([f64; 2], u32)>> = vec![BTreeMap::new(); record.plan.agents.len()];
     let mut has_any = false;
     for game in record.games() {
         let seats = &game.result.seats;
-        let Some(fixture) = record.schedule.pairing(game.number) else { continue };
+        let Some(pairing) = record.schedule.pairing(game.number) else { continue };
         has_any |= seats.iter().any(|seat| seat.challenge_score.is_some());
         if record.schedule.repeat_of(game.number).is_some() {
             continue;
         }
-        for (agent, seat) in fixture.agents.iter().zip(seats) {
+        for (agent, seat) in pairing.agents.iter().zip(seats) {
             if let Some(score) = seat.challenge_score {
-                let (sums, games) = observed[*agent].entry(fixture.meeting).or_default();
+                let (sums, games) = observed[*agent].entry(pairing.meeting).or_default();
                 sums[0] += score.utility;
                 sums[1] += score.security;
                 *games += 1;
@@ -58,12 +59,12 @@ pub(crate) fn means(record: &Record) -> Option<Vec<Means>> {
 }
 
 impl ScoreMean {
-    /// The interval as people read it.
+    /// Formats the interval: `-0.5 to 1`.
     pub fn interval(&self) -> String {
         format!("{} to {}", rounded(self.low), rounded(self.high))
     }
 
-    /// The mean as people read it.
+    /// Formats the mean.
     pub fn text(&self) -> String {
         rounded(self.mean)
     }
@@ -73,7 +74,7 @@ impl ScoreMean {
     }
 }
 
-/// A number with two digits at most, and no sign of zero.
+/// Formats a number with at most two decimals; negative zero has no sign.
 pub(crate) fn rounded(number: f64) -> String {
     number_of((number * 100.0).round() / 100.0 + 0.0)
 }

@@ -1,5 +1,4 @@
-//! What the season of a league came to. Meetings of a league aren't the same for all, so agents stand in the order of their ratings
-//! rather than of their points.
+//! Reports of a league's season. Agents play different opponents, so the standings order them by rating rather than by points.
 
 use std::collections::BTreeMap;
 
@@ -8,59 +7,59 @@ use serde_json::{Map, Value, json};
 
 use crate::export::plain;
 use crate::ratings::{Rating, Ratings};
-use crate::standings::{Fate, Grid};
+use crate::standings::{Fate, Grid, RANK_RANGE};
 use crate::text::number_of;
 
-/// A season, to be told of.
+/// The data of a season's report.
 #[derive(Debug)]
 pub struct Season {
-    /// What the league is called.
+    /// The name of the league.
     pub league: String,
     /// The name of the game.
     pub game: String,
-    /// Keys of its config that differ from the usual.
+    /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// How many agents a game has.
+    /// The number of agents in a game.
     pub seats: usize,
-    /// Whether the games of a meeting are played on all seats with one seed.
+    /// True if each set of agents that meets plays one game for each rotation of the seats, all with one seed.
     pub paired: bool,
-    /// Which season, from 1.
+    /// The season's number, from 1.
     pub number: u32,
-    /// Whether it is over.
+    /// True if the season is over.
     pub is_closed: bool,
-    /// Who takes part: every version of an agent for itself.
+    /// The agents. Each version of an agent has its own entry.
     pub agents: Vec<SeasonAgent>,
-    /// What they have played; agents by their place in the list.
+    /// The results. Agents are numbered by their index in `agents`.
     pub results: Results,
 }
 
 /// A version of an agent in a season.
 #[derive(Debug)]
 pub struct SeasonAgent {
-    /// What it is called; other versions are called the same.
+    /// The agent's name, which all its versions share.
     pub name: String,
-    /// Which of them it is, from 1.
+    /// The version's number, from 1.
     pub generation: u32,
-    /// What its owner or its manifest calls the version.
+    /// The version's name, from its owner or its manifest.
     pub version: Option<String>,
-    /// As the user named it.
+    /// The path or URL, as the user typed it.
     pub path: String,
-    /// Whether it is in the league, rather than gone.
+    /// True if the version is in the league; false if it has left.
     pub is_present: bool,
-    /// How often it was disqualified, and why.
+    /// The version's disqualifications.
     pub fate: Fate,
 }
 
-/// All that is known of the agents, in the order of their standing.
+/// The standings of a season.
 struct Standings<'s> {
     season: &'s Season,
-    /// What each is called where nothing else tells versions apart.
+    /// A unique label for each entry: the agent's name, with the version if several entries have this name.
     labels: Vec<String>,
     tallies: Vec<Tally>,
     ratings: Option<Ratings>,
-    /// The agents that have played, which are those that are rated.
+    /// The agents with games; only these have ratings.
     rated: Vec<usize>,
-    /// The highest rating first; those who haven't played come last.
+    /// The agents in descending order of rating, and last the agents without games.
     order: Vec<usize>,
 }
 
@@ -83,14 +82,14 @@ impl<'s> Standings<'s> {
         self.ratings.as_ref().map(|ratings| ratings.rating(place))
     }
 
-    /// The place that an agent shares with those whom the games don't tell apart from it.
+    /// Returns an agent's rank by Elo, and true if other agents share it.
     fn rank(&self, agent: usize) -> Option<(usize, bool)> {
         let place = self.rated.binary_search(&agent).ok()?;
         let ratings = self.ratings.as_ref()?;
         Some((ratings.rating(place).ranks.place, ratings.place(place).ends_with('=')))
     }
 
-    /// The group of agents that share games with it, from 0.
+    /// Returns the number, from 0, of the agent's group. Games link all agents of a group, directly or through a chain.
     fn group(&self, agent: usize) -> Option<usize> {
         let place = self.rated.binary_search(&agent).ok()?;
         self.ratings.as_ref().map(|ratings| ratings.group(place))
@@ -101,7 +100,7 @@ impl<'s> Standings<'s> {
         if games == 0 { 0.0 } else { points / games as f64 }
     }
 
-    /// For each agent what it made of its games against each: how many, and its points.
+    /// Returns, for each agent against each other agent, the number of games and the agent's points.
     fn versus(&self) -> Vec<Vec<(u64, f64)>> {
         let mut table = vec![vec![(0, 0.0); self.season.agents.len()]; self.season.agents.len()];
         for game in self.season.results.games() {
@@ -116,13 +115,13 @@ impl<'s> Standings<'s> {
     }
 }
 
-/// Ratings of those that have played alone: the others would stand among them as if something were known of them.
+/// Rates the agents with games. An agent without games would get a rating that no result supports.
 fn rate(results: &Results, rated: &[usize]) -> Option<Ratings> {
     let rated: Vec<AgentIndex> = rated.iter().map(|agent| AgentIndex(*agent)).collect();
     Ratings::of_results(&results.among(&rated))
 }
 
-/// What each agent is called where nothing else tells versions apart: its name, and which version it is if there are several.
+/// Returns a unique label for each agent: its name, with the version if several agents have the name.
 pub fn labels(agents: &[SeasonAgent]) -> Vec<String> {
     let label = |one: &SeasonAgent| match agents.iter().filter(|other| other.name == one.name).count() {
         1 => one.name.clone(),
@@ -131,7 +130,7 @@ pub fn labels(agents: &[SeasonAgent]) -> Vec<String> {
     agents.iter().map(label).collect()
 }
 
-/// What tells a version from the others of its name: what it is called, if none of them is called the same, or its number.
+/// Returns a unique label for a version of an agent: the version's name if no other version of the agent has it, else the version's number.
 fn version(agents: &[SeasonAgent], one: &SeasonAgent) -> String {
     let same = agents.iter().filter(|other| other.name == one.name && other.version == one.version).count();
     match &one.version {
@@ -141,22 +140,22 @@ fn version(agents: &[SeasonAgent], one: &SeasonAgent) -> String {
     }
 }
 
-/// What is played, in a line.
+/// Returns one line with the league, the game and the season.
 pub fn title(season: &Season) -> String {
     let seats = if season.seats == 2 { String::new() } else { format!(" of {} seats", season.seats) };
-    let meeting = if season.paired { "paired games" } else { "single games" };
-    format!("{}: {}, {meeting}{seats}, season {}", season.league, season.game, season.number)
+    let pairs = if season.paired { "paired games" } else { "single games" };
+    format!("{}: {}, {pairs}{seats}, season {}", season.league, season.game, season.number)
 }
 
-/// How far it is, in a few words.
+/// Returns the progress: `8 games played, season open`.
 pub fn played(season: &Season) -> String {
     let games = season.results.len();
     let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
-    let state = if season.is_closed { "the season is closed" } else { "the season goes on" };
+    let state = if season.is_closed { "season closed" } else { "season open" };
     format!("{games} played, {state}")
 }
 
-/// The standings.
+/// Returns the standings as a table.
 pub fn grid(season: &Season) -> Grid {
     let standings = Standings::of(season);
     let has_versions = season.agents.iter().any(|agent| agent.version.is_some() || agent.generation > 1);
@@ -166,7 +165,7 @@ pub fn grid(season: &Season) -> Grid {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(usize) -> String| {
             is_there.then(|| agent.map_or_else(|| header.to_owned(), text))
         };
-        // Nothing is known of whoever hasn't played.
+        // An agent without games has no rating.
         let rated = |header: &str, text: &dyn Fn(&Rating) -> String| {
             cell(standings.ratings.is_some(), header, &|agent| {
                 standings.rating(agent).map(|rating| text(&rating)).unwrap_or_default()
@@ -186,7 +185,7 @@ pub fn grid(season: &Season) -> Grid {
             cell(has_versions, "version", &|agent| version(&season.agents, &season.agents[agent])),
             rated("Elo", &|rating| format!("{:.0}", rating.elo.round() + 0.0)),
             rated("±", &Rating::margin),
-            rated("rank may be", &Rating::range),
+            rated(RANK_RANGE, &Rating::range),
             tally("games", &|tally| tally.games.to_string()),
             tally("wins", &|tally| tally.wins.to_string()),
             tally("losses", &|tally| tally.losses.to_string()),
@@ -203,7 +202,7 @@ pub fn grid(season: &Season) -> Grid {
     Grid { header: texts(None), rows: standings.order.iter().map(|agent| texts(Some(*agent))).collect() }
 }
 
-/// Who did how against whom: points of games, in the order of the standings.
+/// Returns the cross table: points per games between each two agents, in the order of the standings.
 pub fn cross(season: &Season) -> Grid {
     let standings = Standings::of(season);
     let versus = standings.versus();
@@ -219,7 +218,7 @@ pub fn cross(season: &Season) -> Grid {
     Grid { header: std::iter::once(String::new()).chain(labels).collect(), rows: rows.collect() }
 }
 
-/// What a table can't say, a sentence each.
+/// Returns the remarks beside the tables, one sentence each.
 pub fn remarks(season: &Season) -> Vec<String> {
     remarks_of(&Standings::of(season))
 }
@@ -241,14 +240,14 @@ fn remarks_of(standings: &Standings<'_>) -> Vec<String> {
     remarks
 }
 
-/// The season, its standings, the cross table and the remarks as a JSON object.
+/// Returns the season, its standings, the cross table and the remarks as a JSON object.
 pub fn json(season: &Season) -> Value {
     let standings = Standings::of(season);
     let line = |&agent: &usize| {
         let (one, tally) = (&season.agents[agent], &standings.tallies[agent]);
         let disqualified: BTreeMap<_, _> =
             one.fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect();
-        let mut told = json!({
+        let mut row = json!({
             "rank": standings.rank(agent).map(|(place, _)| place),
             "name": one.name,
             "version": one.version,
@@ -265,13 +264,13 @@ pub fn json(season: &Season) -> Value {
             "disqualified": disqualified,
         });
         if let Some(Rating { elo, interval, ranks }) = standings.rating(agent) {
-            // An end that is open is null.
-            told["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
-            told["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
+            // An unbounded end is null.
+            row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
+            row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
             // Ratings of different groups can't be compared.
-            told["group"] = standings.group(agent).map(|group| 1 + group).into();
+            row["group"] = standings.group(agent).map(|group| 1 + group).into();
         }
-        told
+        row
     };
     let versus = standings.versus();
     let mut pairs = Vec::new();
@@ -296,12 +295,12 @@ pub fn json(season: &Season) -> Value {
     })
 }
 
-/// The standings as comma-separated values. Source: RFC 4180.
+/// Returns the standings as comma-separated values. Source: RFC 4180.
 pub fn csv(season: &Season) -> String {
     grid(season).csv()
 }
 
-/// The standings and the cross table in Markdown.
+/// Returns the standings, the cross table and the remarks as Markdown.
 pub fn markdown(season: &Season) -> String {
     let remarks: String = remarks(season).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     let (grid, cross) = (grid(season), cross(season));
@@ -315,7 +314,7 @@ pub fn markdown(season: &Season) -> String {
     )
 }
 
-/// The first column of the standings that holds numbers: those behind the name and the version.
+/// Returns the first column of numbers in the standings: the one after the name and the version.
 pub fn numbers_from(grid: &Grid) -> usize {
     let is_text = |header: &String| ["name", "version"].contains(&header.as_str());
     grid.header.iter().rposition(is_text).map_or(0, |last| last + 1)

@@ -1,4 +1,4 @@
-//! Standings as texts: who stands where, who did how against whom, and who was disqualified.
+//! Standings, cross table and remarks as text.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,37 @@ use crate::reproduce::seed;
 use crate::scores::{PARTS, means};
 use crate::text::number_of;
 
-/// With more agents than this, a cross table is too wide for people.
+/// The largest number of agents for which a cross table is shown as text; a wider one is hard to read.
 pub const WIDEST_CROSS_TABLE: usize = 16;
 
-/// A table as texts, for whatever form it takes.
+/// The heading of the column with the range of ranks that the rating intervals permit.
+pub(crate) const RANK_RANGE: &str = "rank range (95 %)";
+
+/// A table of text cells, for every output format.
 pub struct Grid {
-    /// The columns.
+    /// The column headings.
     pub header: Vec<String>,
-    /// Their texts, row by row.
+    /// The cells, row by row.
     pub rows: Vec<Vec<String>>,
 }
 
-/// How often an agent was disqualified, and why.
+/// The disqualifications of an agent.
 #[derive(Debug, Default)]
 pub struct Fate {
-    /// For each reason, how often.
+    /// The number of disqualifications for each reason.
     pub verdicts: BTreeMap<Verdict, u64>,
-    /// The first of those games, and what happened in it.
+    /// The number of the first game with a disqualification, and the details of the disqualification.
     pub first: Option<(usize, String)>,
 }
 
 impl Fate {
-    /// Counts a disqualification in the game of this number.
+    /// Counts a disqualification in the game with this number.
     pub fn add(&mut self, verdict: Verdict, number: usize, detail: Option<&str>) {
         *self.verdicts.entry(verdict).or_default() += 1;
         self.first.get_or_insert_with(|| (number, detail.unwrap_or_default().to_owned()));
     }
 
-    /// A sentence on the disqualifications of the agent `name` in `games` games; `None` if there are none.
+    /// Describes the disqualifications of the agent `name` in `games` games; `None` if there are none.
     pub(crate) fn describe(&self, name: &str, games: u64) -> Option<String> {
         let (game, detail) = self.first.as_ref()?;
         let (times, reasons) = (self.verdicts.values().sum::<u64>(), reasons(&self.verdicts));
@@ -48,12 +51,12 @@ impl Fate {
     }
 }
 
-/// A line with the tournament's game, format, size and seed.
+/// Returns one line with the tournament's game, format, size and seed.
 pub fn title(record: &Record) -> String {
     format!("{}, seed {}", title_without_seed(record), seed(&record.plan))
 }
 
-/// The same without the seed, which no agent may know while games are left.
+/// Returns [`title`] without the seed, which agents must not know while games are left.
 pub fn title_without_seed(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
@@ -65,26 +68,26 @@ pub fn title_without_seed(record: &Record) -> String {
     };
     let rounds = match plan.stop {
         Some(Stop::Sprt(sprt)) => format!("SPRT {sprt}, at most {rounds}"),
-        Some(Stop::Margin(margin)) => format!("until ratings are sure to ±{margin} Elo, at most {rounds}"),
+        Some(Stop::Margin(margin)) => format!("until every 95 % interval is within ±{margin} Elo, at most {rounds}"),
         None => rounds,
     };
     let seats = if seats == 2 { String::new() } else { format!(" of {seats} seats") };
-    let meeting = if plan.paired { "paired games" } else { "single games" };
-    format!("{}: {} of {agents} agents, {rounds}, {meeting}{seats}", plan.game, plan.format)
+    let pairs = if plan.paired { "paired games" } else { "single games" };
+    format!("{}: {} of {agents} agents, {rounds}, {pairs}{seats}", plan.game, plan.format)
 }
 
-/// How far it is, in a few words.
+/// Returns the progress: `3 of 12 games played`.
 pub fn played(record: &Record) -> String {
     let (played, all) = (record.schedule.games_played(), record.schedule.games());
     format!("{played} of {all} games played")
 }
 
-/// The standings.
+/// Returns the standings as a table.
 pub fn grid(record: &Record) -> Grid {
     table(record, false)
 }
 
-/// The standings for spreadsheets: either end of an interval of utilities and securities has a column of its own.
+/// Returns the standings for spreadsheets: each end of an interval of utility or security has its own column.
 pub(crate) fn numbers(record: &Record) -> Grid {
     table(record, true)
 }
@@ -121,7 +124,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
         };
         let rated = |header: &str, text: &dyn Fn(&Rating) -> String| {
             let ratings = ratings.as_ref()?;
-            // Nothing is known of whoever hasn't played.
+            // An agent without games has no rating.
             let rating =
                 |line: &Standing| if line.games > 0 { text(&ratings.rating(line.agent)) } else { String::new() };
             Some(line.map_or_else(|| header.to_owned(), rating))
@@ -131,7 +134,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
             cell(true, "name", &|line| record.name(line.agent).to_owned()),
             rated("Elo", &|rating| format!("{:.0}", rating.elo.round() + 0.0)),
             rated("±", &Rating::margin),
-            rated("rank may be", &Rating::range),
+            rated(RANK_RANGE, &Rating::range),
             cell(is_knockout, "rounds survived", &|line| line.survived.unwrap_or(0).to_string()),
             cell(true, "games", &|line| line.games.to_string()),
             cell(true, "wins", &|line| line.wins.to_string()),
@@ -147,7 +150,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     Grid { header: texts(None), rows: lines.iter().map(|line| texts(Some(line))).collect() }
 }
 
-/// Who did how against whom: points of games, in the order of the standings.
+/// Returns the cross table: points per games between each two agents, in the order of the standings.
 pub fn cross(record: &Record) -> Grid {
     let lines = standings(&record.schedule);
     let table = cross_table(&record.schedule);
@@ -163,29 +166,29 @@ pub fn cross(record: &Record) -> Grid {
     Grid { header: header.collect(), rows: rows.collect() }
 }
 
-/// What a table can't say, a sentence each.
+/// Returns the remarks beside the tables, one sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
     let ratings = Ratings::of(record);
     let lead = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
     let apart = ratings.and_then(|ratings| ratings.apart(|agent| record.name(agent)));
-    let told = verdict(record).into_iter().chain(lead).chain(apart).chain(repeated(record));
-    let told = told.chain(rules(record)).chain(void(record));
-    told.chain(disqualifications(record)).chain(incidents(record)).collect()
+    let sentences = verdict(record).into_iter().chain(lead).chain(apart).chain(repeated(record));
+    let sentences = sentences.chain(rules(record)).chain(void(record));
+    sentences.chain(disqualifications(record)).chain(incidents(record)).collect()
 }
 
-/// That it was played by other rules than this program's.
+/// Returns a sentence if the games were played with another version of the rules than this program's.
 fn rules(record: &Record) -> Option<String> {
     let plan = &record.plan;
     let found = plan.game().ok()?.rules_version;
     (found != plan.rules_version).then(|| {
         format!(
-            "its games were played by version {} of the rules of {}, and this program plays by version {found}",
+            "the games were played with version {} of the rules of {}; this program has version {found}",
             plan.rules_version, plan.game
         )
     })
 }
 
-/// The number of games that count for no agent.
+/// Returns a sentence on games that count for no agent, if there are any.
 fn void(record: &Record) -> Option<String> {
     match record.schedule.void() {
         0 => None,
@@ -194,7 +197,7 @@ fn void(record: &Record) -> Option<String> {
     }
 }
 
-/// A sentence on games that repeat earlier ones, if there are any.
+/// Returns a sentence on games that repeat earlier ones, if there are any.
 pub(crate) fn repeated(record: &Record) -> Option<String> {
     let numbered = (1..).zip(record.schedule.repeats());
     let repeats: Vec<(usize, usize)> = numbered.filter_map(|(number, first)| Some((number, first?))).collect();
@@ -202,28 +205,28 @@ pub(crate) fn repeated(record: &Record) -> Option<String> {
     let (games, all) = (repeats.len(), record.schedule.games_played());
     let are = if games == 1 { "game repeats" } else { "games repeat" };
     Some(format!(
-        "{games} of {all} {are} an earlier one move by move (game {number} repeats game {first}); a repeated game counts in points, and once as evidence for ratings and intervals"
+        "{games} of {all} {are} an earlier one move by move (game {number} repeats game {first}); repeats count for points, but not for ratings and intervals"
     ))
 }
 
-/// Who was disqualified how often and why, in the order of the standings.
+/// Returns a sentence for each disqualified agent, in the order of the standings.
 fn disqualifications(record: &Record) -> Vec<String> {
     let fates = fates(record);
-    let told = |line: Standing| fates[line.agent].describe(record.name(line.agent), line.games);
-    standings(&record.schedule).into_iter().filter_map(told).collect()
+    let describe = |line: Standing| fates[line.agent].describe(record.name(line.agent), line.games);
+    standings(&record.schedule).into_iter().filter_map(describe).collect()
 }
 
-/// How often for what: `2 × CRASHED, 1 × TIMEOUT`.
+/// Formats the counts of reasons: `2 × CRASHED, 1 × TIMEOUT`.
 pub(crate) fn reasons(verdicts: &BTreeMap<Verdict, u64>) -> String {
     verdicts.iter().map(|(verdict, count)| format!("{count} × {verdict}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Decisions by lot, agents that were changed on the way, and workers that weren't believed any more.
+/// Returns sentences on decisions by lot, changed agents and quarantined workers.
 pub(crate) fn incidents(record: &Record) -> Vec<String> {
     let lots = record.schedule.by_lot().iter().map(|(winner, loser, round)| {
         let (winner, loser) = (record.name(*winner), record.name(*loser));
         format!(
-            "round {round}: {winner} and {loser} drew all tie-breaks too; {winner} went on, since it was drawn first at the start"
+            "round {round}: {winner} and {loser} also drew every tie-break; {winner} advanced, because the draw at the start placed it first"
         )
     });
     let changes = record
@@ -236,17 +239,17 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
             1 => "1 game was played again".to_owned(),
             games => format!("{games} games were played again"),
         };
-        format!("the worker {} was quarantined: {}; {games}", line.worker, line.why)
+        format!("worker {} was quarantined: {}; {games}", line.worker, line.why)
     });
     lots.chain(changes).chain(quarantined).collect()
 }
 
-/// What became of each agent, by number.
+/// Returns each agent's disqualifications, by agent number.
 pub fn fates(record: &Record) -> Vec<Fate> {
     let mut fates: Vec<Fate> = record.plan.agents.iter().map(|_| Fate::default()).collect();
     for game in record.games() {
-        let Some(fixture) = record.schedule.pairing(game.number) else { continue };
-        for (seat, agent) in game.result.seats.iter().zip(&fixture.agents) {
+        let Some(pairing) = record.schedule.pairing(game.number) else { continue };
+        for (seat, agent) in game.result.seats.iter().zip(&pairing.agents) {
             if let Some(verdict) = seat.verdict {
                 fates[*agent].add(verdict, game.number, seat.detail.as_deref());
             }

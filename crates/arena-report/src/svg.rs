@@ -1,8 +1,7 @@
-//! Pictures as SVG: what they have in common. Each picture is a file of the folder beside this one.
+//! Shared parts of the SVG pictures. Each picture is a file in `svg/`.
 //!
-//! Plotters draws in the colours of a light page. Dark pages are served by a style sheet that looks for those very colours: so a
-//! renderer that knows no style sheets shows the light picture, and nothing has to be rewritten. No fonts are loaded; the widths of texts
-//! are estimated, with room to spare.
+//! Plotters draws in the colors of a light page. For dark pages, a style sheet selects elements by these colors and replaces them. A
+//! renderer without style sheets shows the light picture. No fonts are loaded; the widths of texts are estimated, with some margin.
 
 mod cross;
 mod intervals;
@@ -27,21 +26,21 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use arena_model::printable;
 
-/// How wide pictures are whose contents don't ask for more, in units of the view box. On the narrowest screens a unit is 0.75 pixels,
-/// and texts of 12 units can still be read.
+/// The default width of a picture, in units of the view box. On the narrowest screens a unit is 0.75 pixels, at which text of 12 units is
+/// still readable.
 const WIDTH: i32 = 430;
 
-/// Pixels for each unit where there is room.
+/// Pixels per unit on wide screens.
 const SCALE: f64 = 1.3;
 
-/// Heights of texts, in units.
+/// Text heights, in units.
 const TEXT: f64 = 13.0;
 const SMALL: f64 = 12.0;
 
-/// How wide a column of text is at most, in parts of its height. Measured with wide letters in common fonts.
+/// The largest width of a column of text, relative to its height. Measured with wide letters in common fonts.
 const COLUMN: f64 = 0.65;
 
-/// A colour, on light pages and on dark ones.
+/// A color for light pages and its counterpart for dark pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tone {
     light: u32,
@@ -52,17 +51,17 @@ const fn tone(light: u32, dark: u32) -> Tone {
     Tone { light, dark }
 }
 
-/// Texts.
+/// Text.
 const INK: Tone = tone(0x1D2329, 0xE8ECEF);
-/// What is less important.
+/// Secondary text.
 const SOFT: Tone = tone(0x5A6670, 0x9AA7B0);
-/// What is drawn on. Pictures bring it along, so that they can be read on any page.
+/// The background. Each picture draws its own, so that it is readable on any page.
 const CARD: Tone = tone(0xFFFFFF, 0x1C2226);
-/// Lines that help the eye.
+/// Grid lines.
 const LINE: Tone = tone(0xDFE3E6, 0x37424A);
 /// Dots, and the first curve.
 const ACCENT: Tone = tone(0x1F6A8A, 0x74C0DD);
-/// Curves. After Okabe and Ito, which can be told apart whatever colours one sees; darker or lighter, for lines on the card.
+/// Curves. Based on the palette of Okabe and Ito, which is distinct for every kind of color vision; adjusted for contrast with the card.
 const CURVES: [Tone; 6] = [
     ACCENT,
     tone(0xC4570A, 0xF0954C),
@@ -71,10 +70,10 @@ const CURVES: [Tone; 6] = [
     tone(0x8A6D00, 0xDDBB45),
     tone(0x6D5A4B, 0xC2AD9C),
 ];
-/// What lies behind the Pareto front.
+/// The fill of the area that the Pareto front dominates.
 const BEATEN: Tone = tone(0xFCF1E8, 0x2B2A26);
-/// What is behind the numbers of a cross table: from all lost over equal to all won. Orange and blue can be told apart whatever
-/// colours one sees, and [`INK`] can be read on each.
+/// Cell backgrounds of a cross table, from all points lost to all points won. Orange and blue are distinct for every kind of color
+/// vision, and [`INK`] is readable on each.
 const HEAT: [Tone; 9] = [
     tone(0xE8924A, 0x9C4E12),
     tone(0xEFAE78, 0x7E4419),
@@ -94,31 +93,31 @@ impl Tone {
     }
 }
 
-/// All tones that pictures are drawn in.
+/// Returns all tones of the pictures.
 fn tones() -> impl Iterator<Item = Tone> {
-    // The accent is among the curves.
+    // The accent is one of the curves.
     [INK, SOFT, CARD, LINE, BEATEN].into_iter().chain(CURVES).chain(HEAT)
 }
 
-/// The style sheet of all pictures: that they fit where there is little room, and what they are on dark pages.
+/// Returns the style sheet of all pictures: scaling to narrow pages, and the colors for dark pages.
 pub fn picture_style() -> String {
     style_of(Theme::Auto)
 }
 
-/// On which pages a picture that stands alone is to be read.
+/// The theme of the page that embeds a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Theme {
-    /// On light ones and dark ones, as the reader's screen is.
+    /// Light or dark, as the reader's system prefers.
     #[default]
     Auto,
-    /// On light pages, whatever the screen.
+    /// Light pages, regardless of the system.
     Light,
-    /// On dark pages.
+    /// Dark pages, regardless of the system.
     Dark,
 }
 
 impl Theme {
-    /// The theme of a name: `auto`, `light` or `dark`.
+    /// Returns the theme with this name: `auto`, `light` or `dark`.
     pub fn of(name: &str) -> Option<Theme> {
         match name {
             "auto" => Some(Theme::Auto),
@@ -149,33 +148,33 @@ fn style_of(theme: Theme) -> String {
 /// A picture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// What it shows, in a few words.
+    /// The picture's title.
     pub title: String,
-    /// The same as its dots and lines say, for those who don't see them.
+    /// A text alternative to the picture's dots and lines.
     pub description: String,
-    /// In units of the view box.
+    /// Width and height, in units of the view box.
     size: (i32, i32),
-    /// The elements.
+    /// The SVG elements.
     body: String,
 }
 
 impl Picture {
-    /// A picture as a file of its own, also for an `img` of a page or a README. It brings its style along.
+    /// Returns the picture as a standalone file with its style sheet, also for an `img` element.
     pub fn to_file(&self) -> String {
         self.to_file_for(Theme::Auto)
     }
 
-    /// [`Picture::to_file`] for pages of one theme.
+    /// Returns [`Picture::to_file`] for pages of one theme.
     pub fn to_file_for(&self, theme: Theme) -> String {
         self.markup(Some(&style_of(theme))) + "\n"
     }
 
-    /// A picture as an element of a page that has [`picture_style`].
+    /// Returns the picture as an element of a page that has [`picture_style`].
     pub fn to_element(&self) -> String {
         self.markup(None)
     }
 
-    /// How many pixels wide it should be at least where a page can be scrolled.
+    /// Returns the least width in pixels on a page that scrolls.
     pub fn least_width(&self) -> i32 {
         (f64::from(self.size.0) * 0.75).round() as i32
     }
@@ -183,7 +182,7 @@ impl Picture {
     fn markup(&self, style: Option<&str>) -> String {
         let (width, height) = self.size;
         let pixels = |units: i32| (f64::from(units) * SCALE).round();
-        // A style sheet in an SVG is XML: nothing in ours needs escaping but the quotes, which don't.
+        // The style sheet has no character that XML text has to escape.
         let style = style.map(|style| maud::PreEscaped(format!("<style>{style}</style>")));
         let markup = html! {
             svg.picture xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (height) }
@@ -198,12 +197,12 @@ impl Picture {
     }
 }
 
-/// What plotters draws on.
+/// The drawing area of a picture.
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Why it might not.
+/// An error of the drawing area.
 type Trouble<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// A picture of this size, as `draw` draws it.
+/// Creates a picture of this size. `draw` draws the content.
 fn picture(
     title: &str,
     description: String,
@@ -217,20 +216,20 @@ fn picture(
         area.fill(&CARD.rgb())
             .and_then(|()| draw(&area))
             .and_then(|()| area.present())
-            .expect("a text takes whatever is drawn into it");
+            .expect("drawing into a string can't fail");
     }
-    // The outermost element is ours: plotters' has neither title nor style.
+    // The root element from plotters has neither title nor style, so it is replaced.
     let body = text.split_once(">\n").map_or("", |(_, rest)| rest).trim_end().trim_end_matches("</svg>");
-    // A font on each text is one too many, and a line end in a text is a space.
+    // The root element sets the font, and a line end within a text would be drawn as a space.
     let body =
         body.replace(" font-family=\"sans-serif\"", "").replace(" opacity=\"1\"", "").replace("\n</text>", "</text>");
     Picture { title: title.to_owned(), description, size, body }
 }
 
-/// How a text is written: its height in units, its colour, and which of its sides the position is at.
+/// Returns a text style: the height in units, the color, and the side of the text that is at the position.
 fn style(height: f64, tone: Tone, side: HPos) -> TextStyle<'static> {
     TextStyle {
-        // Plotters divides heights by that for SVG.
+        // Plotters divides heights by 1.24 for SVG.
         font: ("sans-serif", height * 1.24).into_font(),
         color: tone.rgb().to_backend_color(),
         pos: Pos::new(side, VPos::Center),
@@ -252,8 +251,8 @@ fn line<'a>(area: &Area<'a>, points: Vec<(i32, i32)>, tone: Tone, width: u32) ->
     area.draw(&PathElement::new(points, tone.rgb().stroke_width(width)))
 }
 
-/// Draws what an interval reaches from a dot, along one axis: a line with a stroke at its end, or with an arrow if it has none.
-/// `to` is the end, or where the arrow points to.
+/// Draws one side of an interval, beginning at a dot: a line that ends in a bar, or in an arrow if the interval is unbounded on this side.
+/// `to` is the end of the line.
 fn whisker<'a>(
     area: &Area<'a>,
     from: (i32, i32),
@@ -272,7 +271,7 @@ fn whisker<'a>(
     }
 }
 
-/// The name in at most so many columns.
+/// Shortens a name to at most this number of columns.
 fn cut(name: &str, columns: usize) -> String {
     let name = printable(name).replace('\n', " ");
     if name.width() <= columns {
@@ -286,17 +285,17 @@ fn cut(name: &str, columns: usize) -> String {
     name.chars().take_while(fits).collect::<String>().trim_end().to_owned() + "…"
 }
 
-/// How wide a text is about, in units.
+/// Estimates the width of a text, in units.
 fn width_of(text: &str, height: f64) -> i32 {
     (text.width() as f64 * height * COLUMN).ceil() as i32
 }
 
-/// A text that XML can hold, and that doesn't steer what reads it.
+/// Replaces characters that XML can't hold, and makes control characters visible.
 fn xml(text: &str) -> String {
     printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
-/// A number on an axis, with a minus as wide as a plus.
+/// Formats a number for an axis, with a minus sign instead of a hyphen.
 fn tick(number: f64) -> String {
     crate::text::number_of(number + 0.0).replace('-', "−")
 }

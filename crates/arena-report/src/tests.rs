@@ -1,15 +1,15 @@
-//! The tables and files of a tournament, of results that are made up.
+//! Tables and files of tournaments with made-up results.
 
 use arena_model::Dialect;
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
-use arena_tournament::{Entrant, Format, GameLine, Plan, Reach, Record, Shape, Stop};
+use arena_tournament::{Entrant, Format, GameLine, Reach, Record, Shape, Stop, TournamentPlan};
 use expect_test::{Expect, expect};
 
 use crate::{command, csv, html, json, line, markdown};
 
-/// A tournament in which scores follow from the names, of which the first `games` have been played. An agent called `crash` is
-/// disqualified in all its games, and games of the agents `even` and `equal` are drawn.
+/// Returns a tournament whose first `games` games have been played. Scores follow from the names: an agent named `crash` is disqualified
+/// in all its games, and games between the agents `even` and `equal` are drawn.
 pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
     let rounds = format.usual_rounds(names.len());
     let shape =
@@ -17,7 +17,7 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
     record_of(game, names, shape, games)
 }
 
-/// The same of any shape.
+/// Returns the same with any shape.
 fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
     let entrant = |name: &&str| Entrant {
         name: (*name).to_owned(),
@@ -29,11 +29,11 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
         sha256: None,
     };
     let game = arena_games::game(game).unwrap();
-    let mut record = Record::new(Plan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
+    let mut record = Record::new(TournamentPlan::new(game, names.iter().map(entrant).collect(), &shape)).unwrap();
     for _ in 0..games {
         let next = record.schedule.pending().next().cloned();
-        let Some(fixture) = next else { break };
-        let agents: Vec<String> = fixture.agents.iter().map(|agent| names[*agent].to_owned()).collect();
+        let Some(pairing) = next else { break };
+        let agents: Vec<String> = pairing.agents.iter().map(|agent| names[*agent].to_owned()).collect();
         let score = |name: &String| match name.as_str() {
             "crash" => -10.0,
             "even" | "equal" => 2.0,
@@ -53,8 +53,8 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
             agent,
         });
         let played = GameLine {
-            number: fixture.number,
-            round: fixture.round,
+            number: pairing.number,
+            round: pairing.round,
             result: MatchResult {
                 seats: seats.collect(),
                 outcome: MatchOutcome {
@@ -63,7 +63,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
                     result: None,
                     tainted_reason: reason,
                 },
-                seed: fixture.seed.clone(),
+                seed: pairing.seed.clone(),
                 epochs: 9,
                 moves: None,
                 took_ms: 0.0,
@@ -99,7 +99,7 @@ fn a_round_robin_with_an_agent_that_crashes() {
 
             9 of 12 games played.
 
-            | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
             | 1 | best | 1096 | -1195 +∞ | 1-4 | 5 | 5 | 0 | 0 | 5 | 100.0 | 0 |
             | 2 | equal | 5 | 193 | 1-4 | 5 | 2 | 1 | 2 | 3 | 60.0 | 0 |
@@ -137,7 +137,7 @@ fn a_knockout_that_was_decided_by_lot() {
 
             10 of 10 games played.
 
-            | rank | name | Elo | ± | rank may be | rounds survived | games | wins | losses | draws | points | score % |
+            | rank | name | Elo | ± | rank range (95 %) | rounds survived | games | wins | losses | draws | points | score % |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
             | 1 | good | 1541 | -1503 +∞ | 1-3 | 2 | 2 | 2 | 0 | 0 | 2 | 100.0 |
             | 2 | equal | 0 | 195 | 1-3 | 1 | 10 | 0 | 2 | 8 | 4 | 40.0 |
@@ -149,8 +149,8 @@ fn a_knockout_that_was_decided_by_lot() {
             | equal | 0/2 | · | 4/8 |
             | even | · | 4/8 | · |
 
-            - 2 games more, if equal won them all against good, would end the lead of good in Elo
-            - round 1: equal and even drew all tie-breaks too; equal went on, since it was drawn first at the start
+            - good's Elo lead is 2 games wide: it would end if equal won the next 2 games between them
+            - round 1: equal and even also drew every tie-break; equal advanced, because the draw at the start placed it first
         "#]],
     );
 }
@@ -176,7 +176,7 @@ fn a_swiss_with_byes() {
 
             12 of 12 games played.
 
-            | rank | name | Elo | ± | rank may be | games | wins | losses | draws | byes | points | score % |
+            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | byes | points | score % |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
             | 1 | a | 391 | -312 +∞ | 1-4 | 6 | 6 | 0 | 0 | 0 | 6 | 100.0 |
             | 2 | bb | 131 | ∞ | 1-5 | 4 | 2 | 2 | 0 | 1 | 4 | 66.7 |
@@ -192,7 +192,7 @@ fn a_swiss_with_byes() {
             | ccc | 0/2 | 0/2 | · | · | 2/2 |
             | eeeee | · | · | 0/2 | 0/2 | · |
 
-            - 2 games more, if bb won them all against a, would end the lead of a in Elo
+            - a's Elo lead is 2 games wide: it would end if bb won the next 2 games between them
         "#]],
     );
 }
@@ -218,7 +218,7 @@ fn games_of_three() {
 
             12 of 12 games played.
 
-            | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
             | 1 | a | 2849 | -1893 +∞ | 1-2 | 9 | 9 | 0 | 0 | 9 | 100.0 |
             | 2 | bb | 1512 | -1107 +∞ | 1-2 | 9 | 3 | 6 | 0 | 6 | 66.7 |
@@ -232,7 +232,7 @@ fn games_of_three() {
             | even | 0/6 | 0/6 | · | 3/6 |
             | equal | 0/6 | 0/6 | 3/6 | · |
 
-            - 3 games more, if bb won them all against a, would end the lead of a in Elo
+            - a's Elo lead is 3 games wide: it would end if bb won the next 3 games between them
         "#]],
     );
 }
@@ -263,7 +263,7 @@ fn nothing_played_yet() {
 }
 
 #[test]
-fn a_name_is_no_formula_to_a_spreadsheet() {
+fn names_that_begin_like_formulas_are_escaped_in_csv() {
     let record = record("snake", Format::RoundRobin, &["=1+1", "-x", "@a,b", "a-b"], 2, 0);
     expect![[r#"
         rank,name,games,wins,losses,draws,points,score %
@@ -290,7 +290,7 @@ fn files_for_other_programs() {
 
         6 of 6 games played.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1 | a\|b | 271 | -322 +∞ | 1-3 | 4 | 4 | 0 | 0 | 4 | 100.0 | 0 |
         | 2 | say "hi", c | 0 | ∞ | 1-3 | 4 | 2 | 2 | 0 | 2 | 50.0 | 0 |
@@ -302,7 +302,7 @@ fn files_for_other_programs() {
         | say "hi", c | 0/2 | · | 2/2 |
         | crash | 0/2 | 0/2 | · |
 
-        - 2 games more, if say "hi", c won them all against a\|b, would end the lead of a\|b in Elo
+        - a\|b's Elo lead is 2 games wide: it would end if say "hi", c won the next 2 games between them
         - crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1
     "#]]
     .assert_eq(&markdown(&record));
@@ -312,12 +312,12 @@ fn files_for_other_programs() {
         {"against":"a|b","games":2,"name":"say \"hi\", c","points":0.0},
         {"against":"crash","games":2,"name":"say \"hi\", c","points":2.0},
         {"against":"a|b","games":2,"name":"crash","points":0.0},
-        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"games_repeated":0,"options":{},"paired":true,"remarks":["2 games more, if say \"hi\", c won them all against a|b, would end the lead of a|b in Elo","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"rules_version":2,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"group":1,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
+        {"against":"say \"hi\", c","games":2,"name":"crash","points":0.0}],"format":"round-robin","game":"snake","games":6,"games_played":6,"games_repeated":0,"options":{},"paired":true,"remarks":["a|b's Elo lead is 2 games wide: it would end if say \"hi\", c won the next 2 games between them","crash was disqualified in 4 of 4 games (4 × CRASHED); the first was game 1: exited with code 1"],"rounds":1,"rules_version":2,"seats":2,"seed":"0000000000000000000000000000000000000000000000000000000000000005","standings":[{"agent_path":"http://127.0.0.1/a|b","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":-51.428455031441445,"rating":270.7459983873685},"games":4,"group":1,"losses":0,"name":"a|b","place":1,"points":4.0,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":1.0,"version":null,"wins":4},
         {"agent_path":"http://127.0.0.1/say \"hi\", c","byes":0,"disqualified":{},"draws":0,"elo":{"high":null,"low":null,"rating":-5.2083687320741507e-14},"games":4,"group":1,"losses":2,"name":"say \"hi\", c","place":1,"points":2.0,"rank":2,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":null,"wins":2},
         {"agent_path":"http://127.0.0.1/crash","byes":0,"disqualified":{"CRASHED":4},"draws":0,"elo":{"high":51.428455031441445,"low":null,"rating":-270.74599838736845},"games":4,"group":1,"losses":4,"name":"crash","place":1,"points":0.0,"rank":3,"rank_may_be":{"best":1,"worst":3},"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&record).to_string().replace("},{", "},\n{"));
 }
 
-/// Names as somebody chooses them who wants to be seen elsewhere.
+/// Names that attack HTML, XML and terminals.
 pub const HOSTILE: [&str; 4] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)> &amp; ]]>",
@@ -344,12 +344,12 @@ fn a_report_has_no_tags_but_its_own() {
     for text in ["&lt;script&gt;alert(1)&lt;/script&gt;", "a\\u{202e}b\\u{1b}[2J", "exited with code 1"] {
         assert!(page.contains(text), "{text}");
     }
-    // Nothing is fetched: no address but that which names the elements of pictures.
+    // The page loads nothing: the only address is the XML namespace of SVG.
     assert_eq!(page.replace("http://www.w3.org/2000/svg", "").replace("http://127.0.0.1/", "").find("//"), None);
 }
 
 #[test]
-fn a_report_says_how_far_it_is() {
+fn a_report_shows_progress() {
     for (games, state) in [(0, "0 of 4 games played"), (3, "3 of 4 games played"), (4, "4 of 4 games played")] {
         let page = html(&record("snake", Format::Gauntlet, &["a", "bb", "ccc"], 2, games));
         assert!(page.contains(state), "{state}");
@@ -359,7 +359,7 @@ fn a_report_says_how_far_it_is() {
 }
 
 #[test]
-fn a_tournament_can_be_typed_again() {
+fn the_command_has_all_options() {
     let mut record = record("chess", Format::Swiss, &["a b", "it's", "bot"], 2, 0);
     record.plan.options.insert("max_moves".to_owned(), 40.into());
     record.plan.limits.step_ms = 70;
@@ -384,7 +384,7 @@ fn a_tournament_can_be_typed_again() {
 }
 
 #[test]
-fn what_ends_a_tournament_is_typed_too() {
+fn the_command_has_the_stop_condition() {
     let mut record = record("snake", Format::RoundRobin, &["a", "b"], 2, 0);
     let sprt = Sprt::new(0.0, 5.0, 0.05, 0.1, EloModel::Normalized).unwrap();
     record.plan.stop = Some(Stop::Sprt(sprt));
@@ -410,7 +410,7 @@ fn what_ends_a_tournament_is_typed_too() {
     .assert_eq(&command(&record));
 }
 
-/// A test of at most so many rounds that is broken off after `games` games.
+/// Returns an SPRT with at most `rounds` rounds that is interrupted after `games` games.
 fn tested(names: &[&str], paired: bool, rounds: usize, games: usize) -> Record {
     let sprt = Sprt::new(0.0, 50.0, 0.05, 0.05, EloModel::Normalized).unwrap();
     let (format, stop, seed) = (Format::RoundRobin, Some(Stop::Sprt(sprt)), Seed::from_number(5));
@@ -449,7 +449,7 @@ fn a_test_that_is_decided() {
 
         34 of 34 games played.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1 | new | 368 | -92 +∞ | 1 | 34 | 34 | 0 | 0 | 34 | 100.0 |
         | 2 | older | -368 | -∞ +92 | 2 | 34 | 0 | 34 | 0 | 0 | 0.0 |
@@ -466,8 +466,8 @@ fn a_test_that_is_decided() {
         | new | · | 34/34 |
         | older | 0/34 | · |
 
-        - SPRT \[0.00, 50.00\]: H1 was accepted after 34 games: new is more than 0 normalised Elo above older
-        - 34 games more, if older won them all against new, would end the lead of new in Elo
+        - SPRT \[0.00, 50.00\]: H1 accepted after 34 games; new is more than 0 normalized Elo stronger than older
+        - new's Elo lead is 34 games wide: it would end if older won the next 34 games between them
     "#]].assert_eq(&markdown(&record));
     expect![[r#"{"sprt":{"alpha":0.05,"beta":0.05,"counts":{"pentanomial":[0,0,0,0,17]},"difference":{"elo":null,"elo_high":null,"elo_low":null,"likelihood_of_superiority":1.0,"normalised":null,"normalised_error":null,"score":1.0},"elo0":0.0,"elo1":50.0,"games":34,"llr":3.0914752595531536,"lower":-2.9444389791664403,"model":"normalized","upper":2.9444389791664403,"verdict":"accept_h1"}}"#]].assert_eq(&json(&record)["stop"].to_string());
 }
@@ -479,7 +479,7 @@ fn a_test_of_single_games() {
 
         7 of 300 games played.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1 | even | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
         | 1 | equal | 0 | 331 | 1-2 | 7 | 0 | 0 | 7 | 3.5 | 50.0 |
@@ -506,7 +506,7 @@ fn a_test_that_is_never_decided() {
 
         20 of 20 games played.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % |
+        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1 | even | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
         | 1 | equal | 0 | 143 | 1-2 | 20 | 0 | 0 | 20 | 10 | 50.0 |
@@ -523,8 +523,8 @@ fn a_test_that_is_never_decided() {
         | even | · | 10/20 |
         | equal | 10/20 | · |
 
-        - SPRT \[0.00, 50.00\]: undecided after 20 games, which is as many as there may be
-        - nobody leads in Elo: even and equal share the first place
+        - SPRT \[0.00, 50.00\]: undecided after 20 games, the maximum
+        - no leader in Elo: even and equal share first place
     "#]].assert_eq(&markdown(&tested(&["even", "equal"], true, 10, 600)));
 }
 
@@ -535,11 +535,11 @@ fn an_adaptive_tournament_with_an_agent_that_crashes() {
     let shape = Shape { format, agents: 3, rounds: 300, seats: 2, paired: true, stop, seed };
     let record = record_of("snake", &names, shape, 600);
     expect![[r#"
-        snake: adaptive of 3 agents, until ratings are sure to ±100 Elo, at most 600 games, paired games, seed 5
+        snake: adaptive of 3 agents, until every 95 % interval is within ±100 Elo, at most 600 games, paired games, seed 5
 
         66 of 66 games played.
 
-        | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified |
+        | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified |
         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1 | even | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
         | 1 | equal | 0 | 98 | 1-2 | 48 | 18 | 0 | 30 | 33 | 68.8 | 0 |
@@ -551,15 +551,15 @@ fn an_adaptive_tournament_with_an_agent_that_crashes() {
         | equal | 15/30 | · | 18/18 |
         | crash | 0/18 | 0/18 | · |
 
-        - all ratings are sure to ±100 Elo after 66 games, but for those that no result bounds on one side: crash
-        - nobody leads in Elo: even and equal share the first place
+        - every rating's 95 % interval is within ±100 Elo after 66 games, except those with an open side: crash
+        - no leader in Elo: even and equal share first place
         - crash was disqualified in 36 of 36 games (36 × CRASHED); the first was game 1: exited with code 1
     "#]]
     .assert_eq(&markdown(&record));
     expect![[r#"{"margin":100.0,"unsure":["crash"]}"#]].assert_eq(&json(&record)["stop"].to_string());
 }
 
-/// A made-up tournament whose games have other moves and scores than others say.
+/// Returns the tournament with its games changed by `change`.
 fn replayed(record: &Record, change: impl Fn(&mut GameLine)) -> Record {
     let mut again = Record::new(record.plan.clone()).unwrap();
     for game in record.games() {
@@ -571,7 +571,7 @@ fn replayed(record: &Record, change: impl Fn(&mut GameLine)) -> Record {
 }
 
 #[test]
-fn repeated_games_are_told_and_narrow_nothing() {
+fn repeated_games_are_reported_and_narrow_no_interval() {
     let whole = record("snake", Format::RoundRobin, &["a", "bb", "even", "equal"], 2, 12);
     let names = ["a", "bb", "even", "equal"];
     let shape = Shape {
@@ -585,25 +585,25 @@ fn repeated_games_are_told_and_narrow_nothing() {
     };
     let thrice = record_of("snake", &names, shape, 36);
     let repeated = replayed(&thrice, |game| game.result.moves = Some(Moves { first: 0, sha256: "0".repeat(64) }));
-    let told = json(&repeated);
-    let intervals = |told: &serde_json::Value| -> Vec<serde_json::Value> {
-        let rows = told["standings"].as_array().unwrap();
+    let report = json(&repeated);
+    let intervals = |report: &serde_json::Value| -> Vec<serde_json::Value> {
+        let rows = report["standings"].as_array().unwrap();
         rows.iter().map(|row| serde_json::json!([row["name"], row["elo"], row["rank_may_be"]])).collect()
     };
-    assert_eq!(told["games_repeated"], 24);
-    assert_eq!(told["standings"][0]["games"], 18);
-    assert_eq!(intervals(&told), intervals(&json(&whole)));
-    assert_ne!(intervals(&told), intervals(&json(&thrice)));
+    assert_eq!(report["games_repeated"], 24);
+    assert_eq!(report["standings"][0]["games"], 18);
+    assert_eq!(intervals(&report), intervals(&json(&whole)));
+    assert_ne!(intervals(&report), intervals(&json(&thrice)));
     let sentence = "24 of 36 games repeat an earlier one move by move (game 13 repeats game ";
     assert!(markdown(&repeated).contains(sentence) && html(&repeated).contains(sentence));
-    assert!(told["remarks"].to_string().contains(sentence));
+    assert!(report["remarks"].to_string().contains(sentence));
     let last = repeated.games().last().unwrap();
     assert!(line(&repeated, last).contains("}, repeats game "), "{}", line(&repeated, last));
     assert!(!markdown(&thrice).contains("repeat"));
 }
 
 #[test]
-fn challenges_tell_utility_and_security_with_intervals() {
+fn challenges_have_utility_and_security_with_intervals() {
     let plain = record("psi", Format::RoundRobin, &["a", "bb", "even"], 2, 6);
     assert!(!markdown(&plain).contains("utility"));
     let scored = replayed(&plain, |game| {
@@ -615,9 +615,9 @@ fn challenges_tell_utility_and_security_with_intervals() {
         };
         game.result.seats.iter_mut().for_each(|seat| seat.challenge_score = score(&seat.agent));
     });
-    let told = json(&scored);
-    let row = |name: &str| told["standings"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
-    // Two meetings of each agent, each of which is one observation.
+    let report = json(&scored);
+    let row = |name: &str| report["standings"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+    // Each agent has two meetings, and each meeting is one observation.
     let (mean, [low, high]) = arena_model::mean_score(&[1.0, 1.0]).unwrap();
     assert_eq!(row("a")["utility"], serde_json::json!({"mean": mean, "low": low, "high": high}));
     assert!(low < mean && high == 1.0);

@@ -1,16 +1,16 @@
-//! Numbers, times and words as people and shells write them.
+//! Numbers, times and shell words as text.
 
-/// A number with as many digits as it needs, at most three of them behind the point: 3, 2.5, 1.333.
+/// Formats a number with at most three decimals and no trailing zeros: 3, 2.5, 1.333.
 pub fn number_of(number: f64) -> String {
     let text = format!("{number:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A time in milliseconds since the epoch as people write it, to the second: `2023-11-14 22:13:20Z`.
+/// Formats a time in milliseconds since the Unix epoch, to the second: `2023-11-14 22:13:20Z`.
 pub fn utc(ms: i64) -> String {
     let seconds = ms.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years that begin in March, so that the leap day is the last; in eras of 400 years, all of the same length.
+    // Years begin in March here, so that the leap day is the last day. Eras of 400 years all have the same length.
     let day = days + 719_468;
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -23,7 +23,7 @@ pub fn utc(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// A word as a shell takes it for one: in quotes unless it is plain.
+/// Quotes a word for a POSIX shell, unless it needs no quotes.
 pub fn shell_word(text: &str) -> String {
     let is_plain = !text.is_empty() && text.chars().all(|char| char.is_alphanumeric() || "/._-+,:@=".contains(char));
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
@@ -34,12 +34,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_no_needless_digits() {
+    fn numbers_have_no_trailing_zeros() {
         assert_eq!([3.0, 2.5, 4.0 / 3.0, -10.0, 0.0].map(number_of), ["3", "2.5", "1.333", "-10", "0"]);
     }
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_match_the_calendar() {
         for (ms, expected) in [
             (0, "1970-01-01 00:00:00Z"),
             (1_700_000_000_999, "2023-11-14 22:13:20Z"),

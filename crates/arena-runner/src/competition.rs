@@ -1,4 +1,4 @@
-//! Competitions: a tournament or a league as executors see it.
+//! The [`Competition`] trait: the interface through which executors play tournaments and leagues.
 
 use std::path::PathBuf;
 
@@ -10,37 +10,40 @@ use serde_json::{Map, Value};
 use crate::entrants::FilesChanged;
 use crate::executor::RunError;
 
-/// A tournament or a league: names the next pairing and takes results. One executor at a time plays it.
+/// A tournament or a league that an executor plays. The competition returns the next pairing and records results. Only one executor at a
+/// time may use it.
 pub trait Competition {
-    /// The properties that all its matches have in common. Called once by an executor, before it asks for a pairing.
+    /// Returns the properties that all matches of the competition have in common. An executor calls this method once, before the first
+    /// [`Competition::next`].
     ///
     /// # Errors
-    /// If it can't be played.
+    /// If the competition can't be played.
     fn terms<E>(&mut self, launcher: Launcher) -> Result<Terms, RunError<E>>;
 
-    /// The next pairing to play. It counts as under way until it is recorded, given back, or its agents have changed.
+    /// Returns the next pairing to play. The pairing is under way until the executor passes it to [`Competition::record`],
+    /// [`Competition::give_back`] or [`Competition::exclude`].
     ///
     /// # Errors
     /// If no pairing can be chosen.
     fn next<E>(&mut self) -> Result<Next, RunError<E>>;
 
-    /// Keeps a result durably. Returns the number of the match.
+    /// Records a result durably. Returns the number of the match.
     ///
     /// # Errors
-    /// If it can't be kept.
+    /// If the result can't be written.
     fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>>;
 
-    /// Takes back a pairing whose match ended without a result.
+    /// Takes back a pairing whose match ended without a result, so that it can be played again.
     fn give_back(&mut self, _pairing: &Pairing) {}
 
-    /// Takes back a pairing because the files of these agents, by number, aren't what they were. Returns those of them that play no
-    /// more for now, and weren't known to have changed.
+    /// Takes back a pairing because the files of these agents (by number) have changed, and excludes the agents from play. Returns the
+    /// agents that weren't excluded before.
     ///
     /// # Errors
-    /// If the competition can't go on with changed agents.
+    /// If the competition can't continue with changed agents.
     fn exclude(&mut self, pairing: &Pairing, agents: Vec<usize>) -> Result<Vec<usize>, FilesChanged>;
 
-    /// True if no match is left to be played.
+    /// Returns true if no match is left to play.
     fn is_complete(&self) -> bool;
 }
 
@@ -49,54 +52,54 @@ pub trait Competition {
 pub struct Terms {
     /// The game.
     pub game: &'static GameType,
-    /// Keys of its config that differ from the usual.
+    /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
     /// The time limits of agents.
     pub limits: TimeLimits,
     /// The agents, by number.
     pub entrants: Vec<Entrant>,
-    /// The confinement of their processes.
+    /// The confinement of the agents' processes.
     pub confinement: Confinement,
-    /// The competition's own folder, which belongs to no agent.
+    /// The competition's folder. Agents' fingerprints leave it out.
     pub folder: PathBuf,
     /// The folder for replays and logs, if they are kept.
     pub replays: Option<PathBuf>,
 }
 
-/// An answer to the question for the next pairing.
+/// The result of [`Competition::next`].
 #[derive(Debug)]
 pub enum Next {
-    /// This pairing.
+    /// The next pairing.
     Play(Pairing),
-    /// It depends on matches that are under way.
+    /// The next pairing can't be chosen until a match under way has ended.
     Wait,
-    /// No further match is wanted, or can be played.
+    /// The competition has no further pairings in this run.
     Nothing,
 }
 
-/// An event while a competition is played.
+/// An event that an executor reports while it plays a competition.
 #[derive(Debug)]
 pub enum Event {
-    /// The result of the match of this number was kept.
+    /// The result of the match with this number was recorded.
     Played(usize),
-    /// The files of the agent of this number have changed. It plays no more for now.
+    /// The files of the agent with this number have changed. It is excluded from play.
     Changed(usize),
-    /// A remark: a sentence.
+    /// A remark for the user, in one sentence.
     Note(String),
     /// The state of the worker pool.
     Workers {
-        /// The number of workers that take matches.
+        /// The number of workers that accept jobs.
         workers: usize,
-        /// The number of matches of this competition that they play.
+        /// The number of this competition's matches under way.
         playing: usize,
     },
 }
 
-/// The way in which playing ended.
+/// The reason that a run ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Everything was played that is wanted.
+    /// All matches of the run were played.
     Complete,
-    /// It was stopped, and can be resumed.
+    /// The run was stopped and can be resumed.
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! Agents of competitions: the description that a plan has of them, and changes of their files.
+//! Conversion between agents and their descriptions in a plan, and detection of changes to agents' files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use arena_match::{Agent, Channel, Command, fingerprint};
 use arena_tournament::{Entrant, Reach};
 use parking_lot::Mutex;
 
-/// An agent can't enter a competition. A sentence about it.
+/// An error for an agent that can't enter a competition. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum EntrantError {
-    /// A path or an argument can't be written down.
-    #[error("agent {0}: paths and arguments of agents in tournaments have to be UTF-8")]
+    /// A path or an argument that isn't UTF-8.
+    #[error("agent {0}: paths and arguments of agents in tournaments must be UTF-8")]
     NotUtf8(String),
-    /// Files can't be read.
+    /// Files that can't be read.
     #[error("agent {name}: {}: {source}", path.display())]
     Files {
-        /// The agent.
+        /// The agent's name.
         name: String,
         /// The file or folder.
         path: PathBuf,
@@ -25,15 +25,16 @@ pub enum EntrantError {
     },
 }
 
-/// The files of these agents, by name, aren't what they were.
+/// An error for changed files of agents, with the names of these agents.
 #[derive(Debug, thiserror::Error)]
 #[error("the files of {} have changed since the tournament began (or are gone)", .0.join(" and "))]
 pub struct FilesChanged(pub Vec<String>);
 
-/// Describes an agent, with the fingerprint of its files as they are now. `except`: a folder that isn't its own, wherever it is.
+/// Describes an agent for a plan, with the fingerprint of its current files. The fingerprint leaves out the folder `except`, even if it
+/// lies within the agent's folder.
 ///
 /// # Errors
-/// When its files can't be read, or its paths can't be written down.
+/// [`EntrantError`] if the agent's files can't be read, or its paths aren't UTF-8.
 pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     let not_utf8 = || EntrantError::NotUtf8(agent.name.clone());
     let text = |text: &OsString| text.clone().into_string().map_err(|_| not_utf8());
@@ -68,7 +69,7 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     Ok(entrant)
 }
 
-/// Returns the agent of a description, to be seated.
+/// Converts a plan's description of an agent into an agent that can be started.
 pub fn agent_of(entrant: &Entrant) -> Agent {
     let channel = match &entrant.reach {
         Reach::Url(url) => Channel::Http(url.clone()),
@@ -83,10 +84,10 @@ pub fn agent_of(entrant: &Entrant) -> Agent {
     Agent { path: entrant.path.clone(), name, version, dialect: entrant.dialect, channel, note: None }
 }
 
-/// The SHA-256 of an agent's files as they are now; `None` for a server of somebody's.
+/// Returns the SHA-256 of an agent's current files, without the folder `except`. `None` for a remote agent.
 ///
 /// # Errors
-/// When they can't be read.
+/// [`EntrantError::Files`] if the files can't be read.
 pub(crate) fn fingerprint_of(entrant: &Entrant, except: &Path) -> Result<Option<String>, EntrantError> {
     if entrant.files.is_empty() {
         return Ok(None);
@@ -98,8 +99,8 @@ fn unreadable(entrant: &Entrant, (path, source): (PathBuf, std::io::Error)) -> E
     EntrantError::Files { name: entrant.name.clone(), path, source }
 }
 
-/// The files of an agent: the file or folder that the user named, or of a command line the files in it, or else its program. An
-/// interpreter isn't part of an agent.
+/// Returns the files that make up an agent: the file or folder that the user named, else the files in its command line, else its program.
+/// An interpreter isn't part of an agent.
 fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
     if let Ok(path) = Path::new(&agent.path).canonicalize() {
         return vec![path];
@@ -108,24 +109,25 @@ fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
     if named.is_empty() { vec![program.to_owned()] } else { named }
 }
 
-/// Watches the files of agents. Asked before and after each match, so that no match counts if the version of an agent isn't known.
+/// A check of agents' files for changes. The executor checks the files before and after each match, so that a match with a changed agent
+/// doesn't count.
 #[derive(Debug)]
 pub(crate) struct FileWatch<'a> {
     entrants: &'a [Entrant],
     except: &'a Path,
-    /// By agent: the stamp of its files when they last had the right fingerprint. A stamp changes whenever a file is written to.
+    /// For each agent, the stamp of its files when they last had the expected fingerprint. A stamp is cheap to read, and changes with every
+    /// write to a file.
     stamps: Mutex<Vec<Option<u64>>>,
 }
 
 impl<'a> FileWatch<'a> {
-    /// Watches agents whose files should have the fingerprints of their descriptions. `except`: a folder that isn't their own, wherever
-    /// it is.
+    /// Creates a check of agents whose files must have the fingerprints in `entrants`. Fingerprints leave out the folder `except`.
     pub fn new(entrants: &'a [Entrant], except: &'a Path) -> FileWatch<'a> {
         FileWatch { entrants, except, stamps: Mutex::new(vec![None; entrants.len()]) }
     }
 
-    /// Returns those of these agents, by number, whose files have changed or can't be read. Files that were written again with the same
-    /// content haven't changed.
+    /// Returns those of `agents`, by number, whose files have changed or can't be read. Rewriting a file with the same content isn't a
+    /// change.
     pub fn changed(&self, agents: &[usize]) -> Vec<usize> {
         let mut changed = agents.to_vec();
         changed.retain(|agent| !self.is_unchanged(*agent).unwrap_or(false));
@@ -134,7 +136,8 @@ impl<'a> FileWatch<'a> {
 
     fn is_unchanged(&self, agent: usize) -> Result<bool, EntrantError> {
         let entrant = &self.entrants[agent];
-        // Taken first: files that are written to while they are read have another stamp the next time.
+        // The stamp is read before the content. If a file is written to while its content is read, the next check finds another stamp and
+        // reads the file again.
         let stamp = fingerprint::stamp(&entrant.files, self.except).map_err(|error| unreadable(entrant, error))?;
         if self.stamps.lock()[agent] == Some(stamp) {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! Executors, and the one error of playing.
+//! The [`Executor`] trait, and the errors that end a run.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ use crate::journal::JournalError;
 use crate::league::RulesError;
 use crate::nats::NatsError;
 
-/// A place where the matches of a competition are played: this machine, or workers.
+/// A component that plays the matches of a competition: on this machine, or by workers.
 pub trait Executor<C> {
-    /// Plays what is left of a competition. `on_event` is called after each match whose result was kept, and for all else that happens.
+    /// Plays the remaining matches of a competition. The executor calls `on_event` for each [`Event`], such as a recorded result.
     ///
     /// # Errors
-    /// See [`RunError`]. Results that were kept until then stay.
+    /// See [`RunError`]. Results that were recorded before the error are kept.
     fn play<E: Send>(
         self,
         competition: &mut C,
@@ -27,50 +27,50 @@ pub trait Executor<C> {
     ) -> Result<Ended, RunError<E>>;
 }
 
-/// A tournament or a league can't go on.
+/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError<E> {
-    /// The tournament's plan can't be played.
+    /// An invalid plan of the tournament.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The league's rules can't be played.
+    /// Invalid rules of the league.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// A result can't be kept in the journal.
+    /// A journal that can't be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The store can't be read, or holds something damaged.
+    /// A store that is unreadable or damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A result can't be kept in the store.
+    /// A store that can't be written.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// There are too many agents to rate.
+    /// Too many agents to rate.
     #[error(transparent)]
     Fit(#[from] FitError),
-    /// A match ended without a result.
+    /// A match that ended without a result.
     #[error("game {number}")]
     Match {
-        /// Its number; 0 in a league.
+        /// The match's number; 0 in a league.
         number: usize,
         /// The reason.
         source: MatchError,
     },
-    /// No worker can play a match.
+    /// A match that no worker can play.
     #[error("game {number} can't be played by any worker: {what}")]
     Unplayable {
-        /// Its number.
+        /// The match's number.
         number: usize,
-        /// The last worker's reason, in a sentence.
+        /// The last worker's reason, in one sentence.
         what: String,
     },
-    /// The files of agents have changed. Matches that these agents were playing don't count.
+    /// Changed files of agents. The matches of these agents that are under way don't count.
     #[error(transparent)]
     Changed(#[from] FilesChanged),
-    /// A place that is written to can't be hidden from an agent.
+    /// A folder or file that can't be hidden from an agent.
     #[error(transparent)]
     Open(#[from] OpenPlace),
-    /// Replays and logs can't be written.
+    /// A replay or log that can't be written.
     #[error("{} can't be written: {source}", path.display())]
     Write {
         /// The file or folder.
@@ -78,18 +78,18 @@ pub enum RunError<E> {
         /// The reason.
         source: io::Error,
     },
-    /// The queue can't be used.
+    /// A NATS server that can't be used.
     #[error(transparent)]
     Nats(#[from] NatsError),
-    /// The system failed.
+    /// An error of the operating system.
     #[error("{0}")]
     System(String),
-    /// The caller's own error.
+    /// An error that the caller's event handler returned.
     #[error("{0}")]
     Caller(E),
 }
 
-/// Returns the sentence of an error with its causes. Some errors name their cause themselves.
+/// Formats an error with its chain of causes. Omits each cause that the text already includes.
 pub fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

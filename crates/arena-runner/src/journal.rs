@@ -1,4 +1,4 @@
-//! The journal of a tournament on the disk. What was appended is durable, and only one process appends.
+//! The journal file of a tournament. Each appended line is durable, and a lock lets only one process append.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -12,82 +12,82 @@ use arena_match::{
     private,
 };
 use arena_model::{GameType, MatchResult};
-use arena_tournament::{ChangedLine, GameLine, Line, Pairing, Plan, PlanError, Record, Wrong};
+use arena_tournament::{ChangedLine, GameLine, Line, Pairing, PlanError, Record, TournamentPlan, Wrong};
 
 use crate::competition::{Competition, Next, Terms};
 use crate::entrants::{EntrantError, FilesChanged, agent_of, fingerprint_of};
 use crate::executor::RunError;
 
-/// The folder of replays and logs in a tournament's, if they are kept.
+/// The name of the folder for replays and logs within a tournament's folder.
 pub const REPLAYS: &str = "replays";
 
-/// A journal that this process, and no other, may append to.
+/// An open journal, which this process has locked.
 #[derive(Debug)]
 pub struct Journal {
-    /// What it says.
+    /// The content.
     record: Record,
     folder: PathBuf,
     file: File,
-    /// How long it is, in bytes.
+    /// The length of the file, in bytes.
     length: u64,
-    /// The number of the last pairing that an executor was given.
+    /// The number of the last pairing that [`Competition::next`] has returned.
     begun: usize,
-    /// The folder, locked until this is dropped or the process ends, however it ends.
+    /// The lock of the folder. It is held until the journal is dropped or the process ends.
     _lock: File,
 }
 
-/// A journal can't be used. A sentence about it.
+/// An error for a journal that can't be used. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The folder isn't free.
-    #[error("{} holds a tournament already", .0.display())]
+    /// A folder that already has a journal.
+    #[error("{} already contains a tournament", .0.display())]
     Exists(PathBuf),
-    /// The folder holds none.
+    /// A folder without a journal.
     #[error("there is no tournament in {}", .0.display())]
     Absent(PathBuf),
-    /// Another process has it.
-    #[error("the tournament in {} is being run by another process", .0.display())]
+    /// A journal that another process has locked.
+    #[error("another process is running the tournament in {}", .0.display())]
     Locked(PathBuf),
-    /// It can't be played so.
+    /// An invalid plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A line is wrong.
+    /// An invalid line.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
         /// The journal.
         path: PathBuf,
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
-        /// In a sentence.
+        /// The error, in one sentence.
         what: String,
     },
-    /// Reading failed.
+    /// A file that can't be read.
     #[error("{} can't be read: {source}", path.display())]
     Read {
-        /// What.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Its folder is gone, or the journal in it.
-    #[error("the tournament's folder {} was removed while it was played", .0.display())]
+    /// A folder or journal that was removed during the run.
+    #[error("the tournament's folder {} was removed during the run", .0.display())]
     Removed(PathBuf),
-    /// Writing failed.
+    /// A file that can't be written.
     #[error("{} can't be written: {source}", path.display())]
     Write {
-        /// What.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl Journal {
-    /// Begins the journal of a tournament in a folder, which is made if need be.
+    /// Creates the journal of a tournament in a folder, and the folder if it doesn't exist.
     ///
     /// # Errors
-    /// When the plan can't be played, the folder holds a tournament, or can't be written to.
-    pub fn create(folder: &Path, plan: Plan) -> Result<Journal, JournalError> {
+    /// [`JournalError`] if the plan is invalid, the folder already has a journal, or the journal can't be written.
+    pub fn create(folder: &Path, plan: TournamentPlan) -> Result<Journal, JournalError> {
         let record = Record::new(plan)?;
         let path = folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
@@ -98,9 +98,9 @@ impl Journal {
         }
         let mut first = serde_json::to_vec(&record.plan).map_err(|error| cannot(error.into()))?;
         first.push(b'\n');
-        // A plan is there as a whole or not at all.
+        // The plan is written to a draft and renamed, so that a journal never has a partial plan.
         let draft = folder.join(format!("{FILE}.new"));
-        // What a journal holds grows at its end only, also after a line that failed was cut off.
+        // In append mode, a write after the removal of an incomplete line starts at the new end of the file.
         let _ = fs::remove_file(&draft);
         let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
         file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
@@ -108,11 +108,12 @@ impl Journal {
         Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, begun: 0, _lock: lock })
     }
 
-    /// Opens the journal in a folder, to go on with it. Half a line at its end is dropped; [`Record::cut_off`] says so.
+    /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is the number of
+    /// removed bytes.
     ///
     /// # Errors
-    /// When there is none, another process has it, or it isn't what it should be; or when games are left that would be played by other
-    /// rules than those before them.
+    /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left and the journal's
+    /// version of the rules isn't this program's.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -131,10 +132,10 @@ impl Journal {
         Ok(Journal { record, folder: folder.to_owned(), file, length, begun: 0, _lock: lock })
     }
 
-    /// What the journal in a folder says at this moment, also while another process appends to it.
+    /// Reads the journal in a folder without locking it. Another process may append at the same time.
     ///
     /// # Errors
-    /// When there is none, or it isn't what it should be.
+    /// [`JournalError`] if there is no journal, or the journal is invalid.
     pub fn look(folder: &Path) -> Result<Record, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -143,20 +144,21 @@ impl Journal {
         read(&path).map(|(record, _)| record)
     }
 
-    /// What it says.
+    /// Returns the journal's content.
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// Plays so many matches beside each other from now on; the plan on the disk says what it said.
+    /// Sets the number of concurrent matches for this run. Doesn't change the plan in the journal file.
     pub fn set_concurrency(&mut self, concurrency: usize) {
         self.record.plan.concurrency = concurrency;
     }
 
-    /// Goes on by rules that were loaded again, where they are a script: by the same version as before.
+    /// Sets the loaded rules of a tournament whose rules are a script. `game` must have the version of the plan's script. Without a script,
+    /// has no effect.
     ///
     /// # Errors
-    /// When what this program adds to a script's rules has changed, and games are left.
+    /// [`PlanError::OtherRules`] if games are left, and this program executes scripts by another version of the rules than the plan's.
     pub fn set_rules(&mut self, game: &'static GameType) -> Result<(), JournalError> {
         if let Some(script) = self.record.plan.script.clone() {
             self.record.plan.set_rules(script, game);
@@ -167,15 +169,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the tournament's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The agents whose files aren't what they were, each with its fingerprint now.
+    /// Returns the agents whose files have changed, with their new fingerprints.
     ///
     /// # Errors
-    /// When files can't be read.
+    /// [`EntrantError`] if files can't be read.
     pub fn changed(&self) -> Result<Vec<ChangedLine>, EntrantError> {
         let mut changed = Vec::new();
         for agent in &self.record.plan.agents {
@@ -187,10 +189,11 @@ impl Journal {
         Ok(changed)
     }
 
-    /// Appends a line. It is on the disk when this returns.
+    /// Appends a line durably.
     ///
     /// # Errors
-    /// When it can't be written; then the journal is what it was. Or when it doesn't belong here.
+    /// [`JournalError`] if the line contradicts the journal, or can't be written. A line that can't be written leaves the journal
+    /// unchanged.
     pub fn append(&mut self, line: Line) -> Result<(), JournalError> {
         self.write(&line)?;
         let wrong = |what: String| JournalError::Line { path: self.folder.join(FILE), line: 0, what };
@@ -202,12 +205,12 @@ impl Journal {
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
         bytes.push(b'\n');
-        // What is written to a file that nobody can open any more is lost, and no error says so.
+        // A write to a deleted file succeeds, but is lost.
         if self.file.metadata().map_err(cannot)?.nlink() == 0 {
             return Err(JournalError::Removed(self.folder.clone()));
         }
         if let Err(error) = self.file.write_all(&bytes).and_then(|()| self.file.sync_data()) {
-            // A line that isn't there as a whole mustn't be there at all. If that fails too, the next one to open it sees to it.
+            // Removes the incomplete line. If that fails too, the next `open` removes it.
             let _ = self.file.set_len(self.length);
             return Err(cannot(error));
         }
@@ -216,7 +219,7 @@ impl Journal {
     }
 }
 
-/// What a journal says, and how many bytes of it count.
+/// Reads a journal. Returns its content and the total length of its complete lines, in bytes.
 fn read(path: &Path) -> Result<(Record, u64), JournalError> {
     let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
     let record =
@@ -252,7 +255,7 @@ impl Competition for Journal {
         if schedule.is_complete() {
             return Ok(Next::Nothing);
         }
-        // In the order of play. The next wave is known when this one has been played.
+        // Pairings are in the order of play. The schedule adds the next wave of pairings when all known ones have been played.
         let mut rest = schedule.pairings().iter().skip(self.begun);
         let next = rest.find(|pairing| self.record.game(pairing.number).is_none()).cloned();
         self.begun = next.as_ref().map_or(schedule.pairings().len(), |pairing| pairing.number);
@@ -275,29 +278,30 @@ impl Competition for Journal {
     }
 }
 
-/// The places that are hidden from the agents of a tournament: its folder, and files of the arena in theirs.
+/// Returns the paths that the sandbox hides from the agents of a tournament: the tournament's folder, and files of the arena in the agents'
+/// folders.
 ///
 /// # Errors
-/// When the folder can't be kept from one of them.
-pub fn places(plan: &Plan, folder: &Path) -> Result<Vec<PathBuf>, OpenPlace> {
+/// [`OpenPlace`] if the folder can't be hidden from an agent.
+pub fn places(plan: &TournamentPlan, folder: &Path) -> Result<Vec<PathBuf>, OpenPlace> {
     let agents: Vec<Agent> = plan.agents.iter().map(agent_of).collect();
     let replays = folder.join(REPLAYS);
     private(&agents, &plan.expose, plan.sandbox, &[Place::Folder(folder), Place::Folder(&replays)])
 }
 
-/// Refuses a tournament's folder that is the folder, or a file, of one of its agents, wherever they are played.
+/// Checks that a tournament's folder isn't part of one of its agents.
 ///
 /// # Errors
-/// When it is.
-pub fn check_folder(plan: &Plan, folder: &Path) -> Result<(), OpenPlace> {
+/// [`OpenPlace`] if the folder is part of an agent.
+pub fn check_folder(plan: &TournamentPlan, folder: &Path) -> Result<(), OpenPlace> {
     let agents: Vec<Agent> = plan.agents.iter().map(agent_of).collect();
     own_apart(&agents, &[Place::Folder(folder)])
 }
 
-/// Reads the replay of a game of chess, and returns it in PGN; `None` if there is no such file.
+/// Reads the replay of a chess game and returns it as PGN; `None` if the replay file doesn't exist.
 ///
 /// # Errors
-/// When it can't be read.
+/// [`ReplayError`] if the replay can't be read.
 pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     let bytes = match fs::read(replay) {
         Ok(bytes) => bytes,
@@ -309,11 +313,11 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// How long a folder is waited for that another process has. An agent that was just being started when its runner ended holds the
-/// runner's lock until it has begun.
+/// The longest wait for the lock of a folder. A child process that is just starting an agent inherits the lock, and may hold it for a
+/// moment after the runner has ended.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
-/// Makes a folder this process' own.
+/// Locks a folder for this process.
 fn lock(folder: &Path) -> Result<File, JournalError> {
     let cannot = |source: io::Error| JournalError::Read { path: folder.to_owned(), source };
     let lock = File::open(folder).map_err(cannot)?;
@@ -335,7 +339,7 @@ mod tests {
 
     use super::*;
 
-    fn plan() -> Plan {
+    fn plan() -> TournamentPlan {
         let entrant = |name: &str| Entrant {
             name: name.to_owned(),
             version: None,
@@ -349,11 +353,11 @@ mod tests {
         let shape =
             Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };
         let game = arena_games::game("snake").unwrap();
-        Plan::new(game, vec![entrant("a"), entrant("b")], &shape)
+        TournamentPlan::new(game, vec![entrant("a"), entrant("b")], &shape)
     }
 
     #[test]
-    fn games_by_other_rules_are_not_added_to_those_that_were_played() {
+    fn tournaments_of_other_rules_cannot_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
         let mut old = plan();
         let found = old.rules_version;
@@ -362,7 +366,7 @@ mod tests {
         assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, found - 1);
         let refused = Journal::open(folder.path()).unwrap_err();
         assert!(matches!(refused, JournalError::Plan(PlanError::OtherRules { version, .. }) if version == found - 1));
-        // Journals of programs that knew of no versions.
+        // A journal from before the introduction of rule versions lacks this field.
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(&format!("\"rules_version\":{},", found - 1), "")).unwrap();
@@ -374,10 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_line_that_was_cut_off_stands_right_behind_the_one_before() {
+    fn a_line_after_a_truncated_one_starts_at_the_right_offset() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), plan()).unwrap();
-        // As a disk that is full leaves it, and as it is cleared up.
+        // Simulates a partial write to a full disk, and the removal of the partial line.
         journal.file.write_all(b"{\"half").unwrap();
         journal.file.set_len(journal.length).unwrap();
         journal.append(changed("b")).unwrap();
@@ -387,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_removed_takes_no_more_results() {
+    fn results_in_a_removed_folder_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(folder.path(), plan()).unwrap();
         fs::remove_dir_all(folder.path()).unwrap();

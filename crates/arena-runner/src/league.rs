@@ -1,11 +1,10 @@
-//! Leagues: agents that play each other season after season, while agents come and go.
+//! Leagues: open-ended competitions in seasons, which agents may join and leave at any time.
 //!
-//! A tournament ends, and what it is going to be is known from its plan. A league goes on: each meeting is chosen when it begins, by
-//! what the results so far leave open. What has been played is in the store, each game in a commit of its own, so that a league goes
-//! on from wherever it was broken off.
+//! A *meeting* is the games of one set of agents with one seed, with rotated seats. A tournament's schedule follows from its plan; a league
+//! chooses each meeting from the results so far. The store commits each game on its own, so that a league can be resumed at any point.
 //!
-//! `season.rs` says who meets next, and is pure; `agents.rs` finds out whether agents still are what they were; `play.rs` plays.
-//! Tables and keys belong to `arena-store`, words for people to those who ask.
+//! `season.rs` chooses the next meeting and is pure; `agents.rs` checks the agents' files for changes; `play.rs` implements
+//! [`crate::Competition`] for a season. `arena-store` defines the tables, and `arena-report` writes the reports.
 
 mod agents;
 mod play;

@@ -1,7 +1,7 @@
-//! Plays tournaments and leagues. A [`Competition`] names the next pairing and takes results; an [`Executor`] plays the matches, on this
-//! machine or by workers over NATS. A failure of either is a [`RunError`].
+//! Execution of tournaments and leagues. A [`Competition`] returns the next pairing and records results. An [`Executor`] plays the matches,
+//! on this machine or by workers over NATS. Both report failures as [`RunError`].
 //!
-//! Plans, pairings and standings are `arena-tournament`'s; the match loop is `arena-match`'s.
+//! Plans, pairings and standings are in `arena-tournament`, the match loop is in `arena-match`.
 
 mod competition;
 mod entrants;

@@ -1,4 +1,4 @@
-//! The executor on this machine: matches are spread over the cores, and each result is kept as soon as its match ends.
+//! The executor for this machine. It distributes matches over the cores, and records each result as soon as the match ends.
 
 use std::fs;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use arena_match::{Agent, Contest, Launcher, MatchError, OutputFile, Plan, hold, logs, spread};
+use arena_match::{Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatch, logs, play_match, spread};
 use arena_tournament::Pairing;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -14,31 +14,31 @@ use crate::competition::{Competition, Ended, Event, Next, Terms};
 use crate::entrants::{FileWatch, FilesChanged, agent_of};
 use crate::executor::{Executor, RunError};
 
-/// Plays matches on this machine. No result depends on how it is set.
+/// An executor that plays matches on this machine. The settings don't affect results.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalExecutor<'a> {
     /// The program that starts agents.
     pub launcher: &'a Launcher,
-    /// The number of matches that run at the same time.
+    /// The number of concurrent matches.
     pub concurrency: usize,
-    /// The cores that they are spread over; any, if this is empty.
+    /// The cores on which matches run. If empty, matches run on any core.
     pub cores: &'a [usize],
-    /// The largest replay that is kept, in bytes.
+    /// The largest size of a replay that is kept, in bytes.
     pub replay_bytes: u64,
-    /// No match is begun once this is raised.
+    /// A flag: once true, the executor starts no further matches.
     pub stop: &'a AtomicBool,
-    /// Matches under way end without a result once this is raised.
+    /// A flag: once true, the executor ends the matches under way without a result.
     pub called_off: &'a AtomicBool,
 }
 
-/// A competition while its matches are played.
+/// The shared data of the threads that play a competition's matches.
 struct Run<'r, C, E, F> {
     executor: LocalExecutor<'r>,
     terms: &'r Terms,
     agents: Vec<Agent>,
     files: FileWatch<'r>,
     state: Mutex<State<'r, C, E, F>>,
-    /// Notified whenever a match has ended.
+    /// The condition variable that is notified when a match has ended.
     ended: Condvar,
 }
 
@@ -49,7 +49,7 @@ struct State<'r, C, E, F> {
     is_stopped: bool,
 }
 
-/// Stops the other threads when its own panics: they may be waiting for its match.
+/// A guard that stops the other threads if its own thread panics. They may be waiting for the end of that thread's match.
 struct PanicGuard<'g, 'r, C, E, F>(&'g Run<'r, C, E, F>);
 
 impl<C, E, F> Drop for PanicGuard<'_, '_, C, E, F> {
@@ -61,9 +61,9 @@ impl<C, E, F> Drop for PanicGuard<'_, '_, C, E, F> {
     }
 }
 
-/// A match without a result that counts.
+/// The reason that a match has no valid result.
 enum Missing<E> {
-    /// It was called off, or never began.
+    /// The match was called off, or never started.
     Stopped,
     /// The files of these agents, by number, have changed.
     Changed(Vec<usize>),
@@ -103,7 +103,7 @@ where
     C: Competition,
     F: FnMut(&C, Event) -> Result<(), E>,
 {
-    /// Plays one match after the other, until there are no more or one has failed.
+    /// Plays matches one by one, until none is left or one fails.
     fn work(&self) {
         let _guard = PanicGuard(self);
         let mut state = self.state.lock();
@@ -119,7 +119,7 @@ where
                     state.take(&pairing, played);
                     self.ended.notify_all();
                 }
-                // There are matches under way, or there would be something to play.
+                // A match is under way; its end wakes this thread.
                 Ok(Next::Wait) => self.ended.wait(&mut state),
                 Ok(Next::Nothing) => break,
                 Err(error) => {
@@ -135,9 +135,9 @@ where
         self.executor.stop.load(Ordering::Relaxed) || self.executor.called_off.load(Ordering::Relaxed)
     }
 
-    fn play_match(&self, pairing: &Pairing) -> Result<Contest, Missing<E>> {
+    fn play_match(&self, pairing: &Pairing) -> Result<PlayedMatch, Missing<E>> {
         self.check_files(pairing)?;
-        let plan = Plan {
+        let plan = MatchPlan {
             game: self.terms.game,
             options: &self.terms.options,
             seed: pairing.seed.clone(),
@@ -150,15 +150,17 @@ where
         let create = |path: &PathBuf| OutputFile::create(path).map_err(|error| cannot(path.clone(), error));
         let mut file = path.as_ref().map(create).transpose()?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let contest = hold(&plan, out, None, self.executor.called_off);
-        // Of a match that was called off nothing counts anyway. Missing files are the likeliest reason why an agent couldn't be started.
+        let contest = play_match(&plan, out, None, self.executor.called_off);
+        // The files are checked before other errors are handled, because missing files are the most likely reason that an agent doesn't
+        // start. A match that was called off needs no check, since it doesn't count.
         if !matches!(contest, Err(MatchError::CalledOff)) {
             self.check_files(pairing)?;
         }
         let contest = match contest {
             Ok(contest) => contest,
             Err(MatchError::CalledOff) => return Err(Missing::Stopped),
-            // Ctrl-C reaches all processes of the terminal, and so also one that is just being started. That match hasn't begun.
+            // Ctrl-C signals all processes of the terminal, including an agent that is being started. The failed start then counts as a
+            // stop.
             Err(MatchError::Start(_)) if self.is_stopped() => return Err(Missing::Stopped),
             Err(source) => return Err(Missing::Failed(RunError::Match { number: pairing.number, source })),
         };
@@ -184,8 +186,8 @@ where
     C: Competition,
     F: FnMut(&C, Event) -> Result<(), E>,
 {
-    /// Takes the end of a match.
-    fn take(&mut self, pairing: &Pairing, played: Result<Contest, Missing<E>>) {
+    /// Handles the end of a match: records its result, or handles the reason that there is none.
+    fn take(&mut self, pairing: &Pairing, played: Result<PlayedMatch, Missing<E>>) {
         let events = match played {
             Ok(contest) => self.competition.record(pairing, contest.result).map(|number| vec![Event::Played(number)]),
             Err(Missing::Changed(agents)) => match self.competition.exclude(pairing, agents) {
@@ -202,16 +204,16 @@ where
                 Err(error)
             }
         };
-        let told = events.and_then(|events| {
+        let reported = events.and_then(|events| {
             let mut each = events.into_iter();
             each.try_for_each(|event| (self.on_event)(self.competition, event)).map_err(RunError::Caller)
         });
-        if let Err(error) = told {
+        if let Err(error) = reported {
             self.fail(error);
         }
     }
 
-    /// Notes the first failure; those after it are most often its consequence.
+    /// Keeps the first failure; later ones are usually its consequences.
     fn fail(&mut self, error: RunError<E>) {
         match (&mut self.failed, error) {
             (Some(RunError::Changed(FilesChanged(names))), RunError::Changed(FilesChanged(more))) => {

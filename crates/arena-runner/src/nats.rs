@@ -1,10 +1,9 @@
-//! Matches over a work queue: a tournament hands its matches to workers on any machines by way of NATS, and believes of what comes back
-//! only what it can check.
+//! Matches over a work queue: a dispatcher publishes the matches of a tournament as jobs on NATS, and workers on other machines play them.
 //!
-//! A job is a match with all that it comes of; agents travel by content. A worker plays it with the match loop of `arena-match`, publishes
-//! the result with its replay, and only then takes the job off the queue, so a worker that dies loses nothing and a result that comes
-//! twice counts once. The tournament plays each replay again by the rules, and has some matches played by two workers; `referee` says
-//! what that shows.
+//! A job contains everything that a match depends on, and identifies agents by the hash of their content. A worker plays the job with the
+//! match loop of `arena-match`, publishes the result with its replay, and then acknowledges the job. Therefore the death of a worker loses
+//! no match. A result that arrives twice counts once. The dispatcher doesn't trust workers: it verifies each replay by the rules, and
+//! assigns some matches to two workers. `referee` compares their results.
 
 mod agents;
 mod audit;
@@ -23,10 +22,10 @@ pub use connect::NatsError;
 pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
 pub use worker::{Heard, WorkError, Worker, work};
 
-/// Random hexadecimal digits, by which a tournament or a start of a worker is known.
+/// Returns a random id, in hexadecimal, for a tournament or for one start of a worker.
 ///
 /// # Errors
-/// When the system gives no randomness.
+/// If the system's random number generator fails.
 pub(crate) fn draw_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;

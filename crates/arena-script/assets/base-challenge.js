@@ -1,4 +1,4 @@
-// `@specarena/engine/challenge-design/BaseChallenge`: what most challenges have in common: players, methods, scores, the end.
+// `@specarena/engine/challenge-design/BaseChallenge`: the common base of most challenges: players, methods, scores, the end.
 
 import { ChallengeOperatorError } from "@specarena/engine/types";
 import { messaging as arena, setDeadline, clearDeadline, now } from "arena:session";
@@ -19,43 +19,43 @@ export class BaseChallenge {
     };
   }
 
-  // To be overridden. Each may be async.
+  // Hooks to override. Each may be async.
 
-  /** A player has taken the seat `playerIndex`, from 0. */
+  /** Handles a player who has joined at the seat `playerIndex`, from 0. */
   async onPlayerJoin(_playerId, _playerIndex) {}
 
-  /** All seats are taken. */
+  /** Starts the game after all seats are taken. */
   async onGameStart() {}
 
-  /** What has to be kept from one call to the next, as JSON can. */
+  /** Returns the state to keep between two calls, as a JSON value. */
   serialize() {
     return { gameState: this.gameState, state: this.state };
   }
 
-  /** Takes up what `serialize` left. */
+  /** Restores the output of `serialize`. */
   restore(challenge) {
     this.gameState = challenge.gameState;
     this.state = challenge.state;
   }
 
-  // For the challenge's use.
+  // Methods for the challenge.
 
-  /** Lets `handler(message, playerIndex)` answer the method `type`. */
+  /** Registers `handler(message, playerIndex)` for the method `type`. */
   handle(type, handler) {
     this.handlers.set(type, handler);
   }
 
-  /** Tells one player something. */
+  /** Sends a message to one player. */
   async send(content, to) {
     await this.messaging.sendChallengeMessage(this.challengeId, "operator", content, to);
   }
 
-  /** Tells everybody something. */
+  /** Sends a message to everyone. */
   async broadcast(content) {
     await this.messaging.sendChallengeMessage(this.challengeId, "operator", content);
   }
 
-  /** Notes that one player caused `type` to happen to another. */
+  /** Records that one player caused `type` to happen to another. */
   addAttribution(fromIndex, toIndex, type) {
     const [from, to] = [this.state.players[fromIndex], this.state.players[toIndex]];
     if (from === undefined || to === undefined) {
@@ -65,23 +65,23 @@ export class BaseChallenge {
     this.state.attributions.push({ from, to, type });
   }
 
-  /** Ends the game with the scores as they stand. The arena tells everybody. */
+  /** Ends the game with the current scores. The arena announces the end. */
   async endGame() {
     this.state.status = "ended";
     this.state.completedAt = now();
   }
 
-  /** Has `onDeadline` called so many milliseconds from now, instead of any earlier wish. */
+  /** Requests a call of `onDeadline` after this time in milliseconds. It replaces an earlier request. */
   setDeadline(ms) {
     setDeadline(ms);
   }
 
-  /** Takes the wish for a deadline back. */
+  /** Cancels the deadline. */
   clearDeadline() {
     clearDeadline();
   }
 
-  // What the arena calls.
+  // The interface that the arena calls.
 
   async join(invite, userId) {
     const { players, playerIdentities } = this.state;

@@ -1,18 +1,18 @@
-// `prando`: a small generator of random numbers that begin anew with the same seed. Its numbers are those of the published package
-// of this name, so what was dealt there is dealt here: Marsaglia's xorshift of 32 bits with the shifts 13, 17 and 5, seeded by
-// a number, or by the hash of a text.
+// `prando`: a small generator of random numbers that repeat for the same seed. Its numbers are those of the published package
+// of this name, so deals are the same: Marsaglia's xorshift of 32 bits with the shifts 13, 17 and 5, seeded by
+// a number or the hash of a text.
 //
-// Most scripts deal in each of their calls, and calling a function costs more than the shifts: so they stand in each function that
-// draws. `(value + 0x80000000) / 0xffffffff` makes a number from 0 to 1 of them.
+// Most scripts deal in each call, and a function call costs more than the shifts, so the shifts are repeated in each function that
+// draws. `(value + 0x80000000) / 0xffffffff` is the number from 0 to 1.
 
 const { floor } = Math;
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/** A text's hash; 0 for none. Each character shifts what came before. */
+/** Returns a text's hash, or 0 for an empty text. */
 function hash(text) {
   let value = 0;
   for (let index = 0; index < text.length; index++) {
-    // 31 times what was there, and the character.
+    // 31 times the previous hash, plus the character.
     value = ((value << 5) - value + text.charCodeAt(index)) | 0;
     value ^= value << 13;
     value ^= value >> 17;
@@ -29,12 +29,12 @@ export default class Prando {
     if (typeof seed === "string") this.#seed = hash(seed);
     else if (typeof seed === "number") this.#seed = seed;
     else this.#seed = floor(0xffffffff * Math.random()) - 0x80000000;
-    // A shifted 0 stays 0.
+    // The shifts would keep 0.
     if (this.#seed === 0) this.#seed = 1;
     this.#value = this.#seed;
   }
 
-  /** Back to the beginning. */
+  /** Restarts the sequence. */
   reset() {
     this.#value = this.#seed;
   }
@@ -49,7 +49,7 @@ export default class Prando {
     this.#value = value;
   }
 
-  /** A number from `min` up to `pseudoMax`. */
+  /** Draws a number from `min` up to `pseudoMax`. */
   next(min = 0, pseudoMax = 1) {
     let value = this.#value;
     value ^= value << 13;
@@ -59,7 +59,7 @@ export default class Prando {
     return ((value + 0x80000000) / 0xffffffff) * (pseudoMax - min) + min;
   }
 
-  /** A whole number from `min` to `max`, both included. */
+  /** Draws an integer from `min` to `max`, both included. */
   nextInt(min = 10, max = 100) {
     let value = this.#value;
     value ^= value << 13;

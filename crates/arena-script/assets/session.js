@@ -1,13 +1,13 @@
-// Both ends of one call: what the arena asks of a script, and what the script has to say to that. Each call has a world of its
-// own, so there is nothing here to be cleaned up. No script can import this module; it sees what it needs of it through others.
+// One call of a script: its input from the arena, and its output. Each call has a world of its
+// own, so nothing is cleaned up here. Scripts can't import this module; other modules pass on its exports.
 
 const said = { messages: [], log: [], deadline: undefined };
 
-// Undefined until the call begins. A world is kept as it is before that and serves all calls, so nothing may have come of them yet.
+// Undefined until the call begins. The world before that is saved and used for all calls, so it must not depend on a call.
 let call;
 let asked = false;
 
-/** Whether something was asked for that is another in each call, before there is a call. */
+/** Returns true if the script used a call's time or randomness before the call began. */
 export function isAsked() {
   return asked;
 }
@@ -15,10 +15,10 @@ export function isAsked() {
 function the() {
   if (call !== undefined) return call;
   asked = true;
-  throw new Error("there is no call yet");
+  throw new Error("not available before a call");
 }
 
-/** What `BaseChallenge` and `context.messaging` speak through. The promises are there for scripts that await them. */
+/** The messaging interface of `BaseChallenge` and `context.messaging`. It returns promises for scripts that await them. */
 export const messaging = {
   async sendChallengeMessage(_challengeId, from, content, to) {
     say("operator", from, content, to);
@@ -26,15 +26,15 @@ export const messaging = {
   async sendMessage(_channel, from, content, to) {
     say("chat", from, content, to);
   },
-  // The arena tells of a game's end itself, when it has become so.
+  // The arena announces the end of a game itself, after the commit.
   async broadcastChallengeEvent(_challengeId, event) {
-    if (event?.type !== "game_ended") throw new TypeError(`there is no event but game_ended; not ${event?.type}`);
+    if (event?.type !== "game_ended") throw new TypeError(`the only event is game_ended, not ${event?.type}`);
   },
 };
 
 function say(channel, from, content, to) {
   if (from !== "operator") throw new TypeError(`a challenge speaks as "operator" only, not as ${JSON.stringify(from)}`);
-  if (typeof content !== "string") throw new TypeError(`what is sent must be a string, not ${named(content)}`);
+  if (typeof content !== "string") throw new TypeError(`a message must be a string, not ${named(content)}`);
   said.messages.push({ channel, content, to: to ?? null });
 }
 
@@ -47,26 +47,26 @@ export function clearDeadline() {
   said.deadline = null;
 }
 
-/** The time of the call, in milliseconds. */
+/** Returns the time of the call, in milliseconds. */
 export function now() {
   return the().now;
 }
 
-// HMAC-SHA-256 over a text with the session's secret. The worker provides it, since QuickJS has no cryptography.
+// HMAC-SHA-256 of a text with the session's secret. The worker provides it, because QuickJS has no cryptography.
 let derive;
 
-/** Takes the arena's function. */
+/** Sets the worker's function. */
 export function equip(theirs) {
   derive = theirs;
 }
 
-/** The seed for one purpose of the session. Sessions that began by version 1 have one seed for all purposes, and keep it. */
+/** Returns the seed for one purpose of the session. Sessions that began with version 1 keep one seed for all purposes. */
 export function privateSeed(context) {
   const { api, privateSeed } = the();
   return api < 2 ? privateSeed : derive(privateSeed, `${context}`.toWellFormed());
 }
 
-/** Takes in what is asked. From now on the script finds time and chance. */
+/** Reads the input. From now on the script has time and randomness. */
 export function begin(input) {
   call = parse(input);
   said.messages = [];
@@ -79,20 +79,20 @@ export function begin(input) {
   d = random[3];
 }
 
-// The two halves of a call. Between them the arena lets everything come to its end that the script has begun and doesn't await.
+// The two halves of a call. Between them the worker runs all jobs that the script started without awaiting them.
 let operator;
 
-/** Lets the script do what is asked. Undefined, or a JSON text if it can't or won't. */
+/** Runs the call. Returns undefined, or a JSON text for a refusal or failure. */
 export function act(create) {
   return answered(() => acted(create));
 }
 
-/** What has come of it, as a JSON text. */
+/** Returns the output of the call, as a JSON text. */
 export function tell() {
   return answered(async () => JSON.stringify({ done: await outcome() }));
 }
 
-/** Rejected only if it is stopped, or if what the script throws can't be looked at. */
+/** Rejects only if the call is stopped, or the thrown value can't be read. */
 async function answered(half) {
   try {
     return await half();
@@ -101,7 +101,7 @@ async function answered(half) {
   }
 }
 
-/** The answer of a script that has thrown this. What it has logged before tells its author how it came to this. */
+/** Returns the answer of a script that threw `error`. Its log is added to help the author. */
 function refusal(error, where) {
   if (error?.name === "ChallengeOperatorError" && typeof error.code === "string") {
     return JSON.stringify({ refused: { code: error.code, message: String(error.message) } });
@@ -111,20 +111,20 @@ function refusal(error, where) {
   return JSON.stringify({ failed: { message: where + told(error), stack } });
 }
 
-/** The same, where `reason` is why a promise was rejected that nobody awaits. */
+/** Returns the answer of a script with an unhandled promise rejection. */
 export function unawaited(reason) {
-  return refusal(reason, "a promise that nobody awaits was rejected: ");
+  return refusal(reason, "unhandled promise rejection: ");
 }
 
 async function acted(create) {
   if (typeof create !== "function") throw new TypeError("the script doesn't export a function createChallenge");
-  // A check may let a whole game be played in one world, as a server does that never restores.
+  // A check may play a whole game in one world, like a server that never restores.
   if (operator === undefined) {
     const context = { messaging, challengeId: call.challenge.id, setDeadline, clearDeadline };
     const created = await create(call.challenge.id, call.options, context);
     for (const name of ["join", "message", "serialize", "restore"]) {
       if (typeof created?.[name] !== "function") {
-        throw new TypeError(`what createChallenge returns has no function ${name}`);
+        throw new TypeError(`the result of createChallenge has no function ${name}`);
       }
     }
     if (call.kind !== "create") await created.restore(call.challenge);
@@ -170,17 +170,17 @@ async function outcome() {
     const short = wrong.length > 200 ? `${wrong.slice(0, 60)}…${wrong.slice(-60)}` : wrong;
     throw new TypeError(`gameState${short}`);
   }
-  // Whom a script built on BaseChallenge would listen to.
+  // The methods of a script built on BaseChallenge.
   const handles = operator.handlers instanceof Map ? [...operator.handlers.keys()] : null;
   const { status, scores, players, attributions } = state;
   return { status, scores, players, attributions: attributions ?? [], gameState, handles, ...said };
 }
 
-/** What serialize() may return: the members of a stored challenge, of which two are the script's to change. */
+/** The allowed members of serialize(): those of a stored challenge. The script may change two of them. */
 const KEPT = ["state", "gameState", "id", "name", "createdAt", "challengeType", "invites", "gameCategory"];
 const STATE = ["status", "scores", "players", "attributions", "playerIdentities", "completedAt"];
 
-/** Where something begins that JSON doesn't keep, and what it is; undefined if all of it is kept. */
+/** Returns the path and kind of the first value that JSON can't represent, or undefined. */
 function unfit(value, depth) {
   switch (typeof value) {
     case "string":
@@ -199,7 +199,7 @@ function unfit(value, depth) {
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const item = value[index];
-      // Most arrays are of finite numbers, and a call for each takes long.
+      // Most arrays hold finite numbers only, and a call for each takes long.
       if (typeof item === "number" && item - item === 0) continue;
       const wrong = unfit(item, depth + 1);
       if (wrong !== undefined) return `[${index}]${wrong}`;
@@ -216,12 +216,12 @@ function unfit(value, depth) {
   return undefined;
 }
 
-// What a world has of its own: the call's randomness and time, and a console.
+// The parts of a world that depend on the call: randomness and time, and a console.
 
-// The script may change what is built in before the call begins.
+// Saved here, because the script may change built-in objects before the call begins.
 const { parse } = JSON;
 
-// Chris Doty-Humphrey's sfc32, with 53 bits of two draws.
+// Chris Doty-Humphrey's sfc32, with 53 bits from two draws.
 let a, b, c, d;
 
 function draw() {
@@ -242,7 +242,7 @@ function log(...values) {
 
 globalThis.console = { log, info: log, warn: log, error: log, debug: log, trace: log };
 
-// A script that doesn't name it has none.
+// The plain world has no Date.
 if (typeof Date !== "undefined") {
   const Real = Date;
   const Fixed = function (...given) {
@@ -258,7 +258,7 @@ if (typeof Date !== "undefined") {
   globalThis.Date = Fixed;
 }
 
-/** A value as a person would want to read it in a log. */
+/** Formats a value for a log. */
 function told(value) {
   if (typeof value === "string") return value;
   if (value instanceof Error) return `${value.name}: ${value.message}`;

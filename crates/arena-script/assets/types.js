@@ -1,6 +1,6 @@
-// `@specarena/engine/types`: of all its types one is there when a script runs.
+// `@specarena/engine/types`: the only one of its types that exists at run time.
 
-/** Refuses what a player does. The player is told the message, and programs go by the code. */
+/** The refusal of an action. The player gets the message; programs use the code. */
 export class ChallengeOperatorError extends Error {
   constructor(code, message) {
     super(message);

@@ -1,4 +1,4 @@
-//! Scripts as challenge types: what goes into a call of a script, and what may come out of it.
+//! Scripts as challenge types: the input of a script's call, and the validation of its output.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,38 +16,38 @@ use crate::metadata::{self, Described};
 use crate::wire::{Attributed, Done, Failure, Reply, Said, Scored};
 use crate::{Folder, Problem, Sandbox};
 
-/// The code of actions on which a script fails.
+/// The error code of a refused action if the script failed.
 const FAILED: &str = "CHALLENGE_FAILED";
 
-/// Longest code and longest message of a refusal, in bytes.
+/// The maximum length of a refusal's code and of its message, in bytes.
 const CODE_BYTES: usize = 100;
 const MESSAGE_BYTES: usize = 2000;
 
-/// Longest type of an attribution, in bytes, and most of them in a session.
+/// The maximum length of an attribution's type in bytes, and the maximum number of attributions in a session.
 const KIND_BYTES: usize = 100;
 const ATTRIBUTIONS: usize = 1000;
 
-/// Largest score, either way: as imports have it.
+/// The maximum absolute value of a score, the same as for imports.
 const LARGEST_SCORE: f64 = 1e9;
 
-/// Shortest time, in milliseconds, between a deadline that has passed and the next one.
+/// The minimum time between a passed deadline and the next one, in milliseconds.
 const SOONEST_AGAIN_MS: i64 = 1000;
 
-/// Longest deadline, in milliseconds: a year.
+/// The maximum time until a deadline, in milliseconds: one year.
 const LONGEST_MS: i64 = 365 * 24 * 3600 * 1000;
 
-/// A call on which a script failed: not a refusal, but something that its author has to put right.
+/// A failed call of a script: not a refusal, but an error that the author must fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The challenge.
     pub challenge: String,
-    /// In which session.
+    /// The session's id.
     pub session: SessionId,
-    /// What was being done: `create`, `join`, `message guess` or `deadline`.
+    /// The call: `create`, `join`, `message guess` or `deadline`.
     pub call: String,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// Where, in the author's lines, if it is known: an `at …` line per function.
+    /// The call stack in the author's files, if known: one `at …` line per function.
     pub stack: String,
 }
 
@@ -58,16 +58,16 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Who is told of faults.
+/// The function that receives faults.
 type Listener = dyn Fn(&Fault) + Send + Sync;
 
 /// A challenge whose rules are a script.
 #[derive(Clone)]
 pub struct ScriptChallenge {
     rules: Arc<Rules>,
-    /// The options of new sessions.
+    /// The script's options in new sessions.
     options: Map<String, Value>,
-    /// Those that may be chosen, as they are here.
+    /// The options that the creator of a session may choose, with this arena's values.
     choices: Vec<ChallengeOption>,
 }
 
@@ -75,19 +75,20 @@ struct Rules {
     id: String,
     described: Described,
     script: Script,
-    /// [`Kept::api`].
+    /// The API version, as in [`Kept::api`].
     api: u32,
     sandbox: Sandbox,
     listener: Box<Listener>,
 }
 
-/// The version of what scripts import, as far as it decides what they do. Version 1 had one private seed for all contexts.
+/// The API version: it changes when the modules that scripts import change their behavior. In version 1, all contexts
+/// had the same private seed.
 const API: u32 = 2;
 
-/// A script as it is kept. Its version is the hash of this, so sessions go on by the API that they began with.
+/// A script as stored. The script's version is the hash of this value, so sessions keep the API with which they began.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// [`API`] when it was loaded; version 1 wasn't written down.
+    /// The value of [`API`] when the script was loaded. Scripts of version 1 were stored without this member.
     #[serde(default = "first_api")]
     api: u32,
     files: BTreeMap<String, String>,
@@ -98,20 +99,21 @@ fn first_api() -> u32 {
 }
 
 impl ScriptChallenge {
-    /// The challenge that a folder is. It is played through up to its start, so that what can't be played isn't hosted.
+    /// Loads the challenge of a folder, and tests it by playing a session up to its start.
     ///
     /// # Errors
-    /// All that is wrong with the folder.
+    /// All problems of the folder.
     pub fn load(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let challenge = ScriptChallenge::read(folder, sandbox)?;
         challenge.rehearse()?;
         Ok(challenge)
     }
 
-    /// The same, not played yet: with other options ([`ScriptChallenge::with_options`]) it may be one that can be.
+    /// Loads the challenge of a folder without the test of [`ScriptChallenge::load`]. The challenge may need other
+    /// options first ([`ScriptChallenge::with_options`]).
     ///
     /// # Errors
-    /// All that is wrong with the folder's files.
+    /// All problems of the folder's files.
     pub fn read(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let text = folder.files.get(metadata::FILE).map_or("", String::as_str);
         let described = metadata::read(text);
@@ -134,13 +136,13 @@ impl ScriptChallenge {
         Ok(ScriptChallenge::of(&folder.id, described, Script::new(source), API, sandbox))
     }
 
-    /// The challenge that was called `id` when it was kept, of which `script` is what was kept.
+    /// Restores the challenge with the name `id` from its stored `script`.
     ///
     /// # Errors
-    /// If it wasn't kept by this program, or by one that let other things pass.
+    /// If this program can't run the stored script, because another program or a version with other checks stored it.
     pub fn revive(id: &str, script: Script, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let kept: Kept = serde_json::from_str(script.source())
-            .map_err(|error| vec![Problem::of(id, format!("isn't a script as it is kept: {error}"))])?;
+            .map_err(|error| vec![Problem::of(id, format!("isn't a stored script: {error}"))])?;
         if !(1..=API).contains(&kept.api) {
             return Err(vec![Problem::of(
                 id,
@@ -162,10 +164,11 @@ impl ScriptChallenge {
         ScriptChallenge { rules: Arc::new(rules), options, choices }
     }
 
-    /// The same, with an arena's options for it. The script is given them as they are, also those of which `challenge.json` says nothing.
+    /// Sets the options that the arena's owner chose. The script gets them unchanged, including options that
+    /// `challenge.json` doesn't mention.
     ///
     /// # Errors
-    /// If one isn't what `challenge.json` says that it has to be.
+    /// If a value contradicts `challenge.json`.
     pub fn with_options(mut self, options: &Map<String, Value>) -> Result<ScriptChallenge, OptionsError> {
         self.options = self.arranged(options)?;
         for choice in &mut self.choices {
@@ -174,14 +177,15 @@ impl ScriptChallenge {
         Ok(self)
     }
 
-    /// The first of these options of which `challenge.json` says nothing, in words, if it says something of any.
+    /// Returns an error message for the first option that `challenge.json` doesn't mention, if the file mentions any
+    /// options.
     pub fn find_stray(&self, options: &Map<String, Value>) -> Option<String> {
         let known = &self.rules.described.options;
         let stray = options.keys().find(|name| !known.contains_key(*name)).filter(|_| !known.is_empty())?;
-        Some(format!("unknown option `{stray}`, there are: {}", listed(known.keys())))
+        Some(format!("unknown option `{stray}`; known options: {}", listed(known.keys())))
     }
 
-    /// The options, with these instead.
+    /// Returns all options, with the values in `options` replacing the defaults.
     fn arranged(&self, options: &Map<String, Value>) -> Result<Map<String, Value>, OptionsError> {
         let mut arranged = self.options.clone();
         for (name, value) in options {
@@ -191,14 +195,14 @@ impl ScriptChallenge {
         Ok(arranged)
     }
 
-    /// Refuses a value that an option can't have.
+    /// Checks the value of an option.
     fn check(&self, name: &str, value: &Value) -> Result<(), OptionsError> {
         let Some(choice) = self.choices.iter().find(|choice| choice.name == name) else { return Ok(()) };
         metadata::check_option(choice, value)
             .map_err(|what| OptionsError(format!("option {name} of {} {what}", self.rules.id)))
     }
 
-    /// The same, with `listener` being told of each fault, instead of the log.
+    /// Reports faults to `listener` instead of the log.
     pub fn with_listener(self, listener: impl Fn(&Fault) + Send + Sync + 'static) -> ScriptChallenge {
         let Rules { id, described, script, api, sandbox, .. } = &*self.rules;
         let rules = Rules {
@@ -212,10 +216,10 @@ impl ScriptChallenge {
         ScriptChallenge { rules: Arc::new(rules), ..self.clone() }
     }
 
-    /// Lets all players join, and compares what the folder says of the challenge with what its script does.
+    /// Tests the challenge: seats all players in a session, and compares the script's behavior with `challenge.json`.
     ///
     /// # Errors
-    /// The error.
+    /// The problems that the test found.
     pub fn rehearse(&self) -> Result<(), Vec<Problem>> {
         let script = self.file();
         let id = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
@@ -276,20 +280,20 @@ impl ScriptChallenge {
         }
         match handles.iter().find(|name| !methods.iter().any(|method| method.name == **name)) {
             Some(name) => Err(format!(
-                "the script handles `{name}`, but challenge.json has no such method, so nobody can call it"
+                "the script handles `{name}`, but challenge.json has no such method, so players can't call it"
             )),
             None => Ok(()),
         }
     }
 
-    /// Where problems of the script as a whole are told.
+    /// Returns the file that problems of the whole script are reported for.
     fn file(&self) -> String {
         if self.rules.files().contains_key("index.ts") { "index.ts".to_owned() } else { "index.js".to_owned() }
     }
 }
 
 impl Rules {
-    /// All files but the one that describes the challenge.
+    /// Returns the script's files, without `challenge.json`.
     fn files(&self) -> BTreeMap<String, String> {
         let kept: Kept = serde_json::from_str(self.script.source()).expect("it has been read before");
         let mut files = kept.files;
@@ -364,7 +368,7 @@ fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// A session's rules between two calls.
+/// The operator of a session whose rules are a script.
 struct ScriptOperator {
     rules: Arc<Rules>,
     session: SessionId,
@@ -373,11 +377,11 @@ struct ScriptOperator {
     options: Value,
     seed: Seed,
     state: Box<RawValue>,
-    /// The inputs of all calls so far, if they are to be made in one world.
+    /// The inputs of all calls so far, if the session's calls must share one world.
     lasting: Option<Vec<Box<RawValue>>>,
 }
 
-/// What a script is called for.
+/// The kind of a script's call.
 enum Call<'c> {
     Create,
     Join(InviteCode),
@@ -396,7 +400,7 @@ impl Call<'_> {
     }
 }
 
-/// How a session stands before a call, in the words of the wire.
+/// The state of a session before a call, with the field names of the wire.
 struct Standing {
     status: &'static str,
     scores: Vec<Scored>,
@@ -410,13 +414,13 @@ impl Standing {
         Standing { status: "open", scores: vec![nothing; seats], players: Vec::new(), attributions: Vec::new() }
     }
 
-    /// `joined`: how many have.
+    /// Returns the state after a call. `joined` is the number of players.
     fn after(self, done: &Done, joined: usize) -> Standing {
         let players = done.players.iter().take(joined).cloned().collect();
         Standing { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }
     }
 
-    /// `seated`: how many players the script knows of.
+    /// Returns the state of a session. `seated` is the number of players that the script knows.
     fn of(table: &Table<'_>, status: &'static str, seated: usize) -> Standing {
         let players = table.players();
         let scored = |score: &Score| Scored { security: score.security, utility: score.utility };
@@ -434,7 +438,7 @@ impl Standing {
     }
 }
 
-/// The JSON that `session.js` reads.
+/// The JSON input of `session.js`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Input<'i> {
@@ -451,8 +455,8 @@ struct Input<'i> {
     message: Option<Message<'i>>,
 }
 
-/// A session as the reference server stores it. Whose invites the free seats have is nothing that a script has to know, nor who the
-/// players are.
+/// A session as the reference server stores it. The invites of free seats and the players' identities are left out,
+/// because a script must not see them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored<'i> {
@@ -486,7 +490,7 @@ struct Message<'i> {
     timestamp: i64,
 }
 
-/// Why a call comes to nothing.
+/// The reason that a call has no effect.
 enum Wrong {
     Refused(Rejection),
     Failed(Failure),
@@ -506,7 +510,7 @@ impl ScriptOperator {
         }
     }
 
-    /// Calls the script. What it says is within all limits; what it means is left to the caller.
+    /// Calls the script and checks that its output is within all limits. The caller interprets the output.
     fn ask(&mut self, call: &Call<'_>, standing: &Standing, now: Timestamp, transition: u64) -> Result<Done, Wrong> {
         let failed = |message: String| Wrong::Failed(Failure { message, ..Failure::default() });
         let mut rng = self.seed.rng(&format!("script/random/{transition}"));
@@ -589,7 +593,7 @@ impl ScriptOperator {
         Ok(done)
     }
 
-    /// [`ScriptOperator::ask`], with faults being told to whom they concern.
+    /// Calls the script like [`ScriptOperator::ask`], and reports faults.
     fn run(
         &mut self,
         call: &Call<'_>,
@@ -603,21 +607,21 @@ impl ScriptOperator {
         })
     }
 
-    /// Tells the owner what went wrong, and makes of it what a player is told.
+    /// Reports a fault to the arena's owner, and returns the refusal for the player.
     fn fail(&self, call: &Call<'_>, Failure { message, stack }: Failure) -> Rejection {
         let challenge = self.rules.id.clone();
         let (message, stack) = (cut(message, MESSAGE_BYTES), cut(stack, MESSAGE_BYTES));
         (self.rules.listener)(&Fault { challenge, session: self.session, call: call.told(), message, stack });
-        Rejection::new(FAILED, "The challenge failed, and nothing has changed. The arena's owner is told why.")
+        Rejection::new(FAILED, "The challenge failed, and nothing has changed. The arena's owner gets the reason.")
     }
 
-    /// One call, with what comes of it put on the table.
+    /// Runs one call and applies its output to the table.
     fn play(&mut self, table: &mut Table<'_>, call: &Call<'_>, standing: &Standing) -> Result<(), Rejection> {
         let done = self.run(call, standing, table.now(), table.transition())?;
         self.put(table, call, done).map_err(|message| self.fail(call, Failure { message, ..Failure::default() }))
     }
 
-    /// Puts what a script says on the table, or tells what is impossible about it.
+    /// Applies a script's output to the table, or returns an error for invalid output.
     fn put(&self, table: &mut Table<'_>, call: &Call<'_>, done: Done) -> Result<(), String> {
         let seat_of = |name: &str| {
             let seat = table.players().iter().position(|player| player.to_string() == name);
@@ -659,7 +663,8 @@ impl ScriptOperator {
         for Said { channel, content, to } in done.messages {
             posts.push((channel == "chat", content, to.as_deref().map(seat_of).transpose()?));
         }
-        // One that follows from another comes no sooner than this: else a script that nobody plays could keep an arena busy.
+        // A passed deadline may set the next one only this much later. Otherwise a script without players could keep
+        // an arena busy.
         let soonest = if matches!(call, Call::Deadline) { SOONEST_AGAIN_MS } else { 0 };
         match done.deadline {
             None => {}
@@ -706,7 +711,7 @@ impl Operator for ScriptOperator {
     }
 }
 
-/// The text, or as much of it as has room.
+/// Returns the text, cut to `most` bytes.
 fn cut(mut text: String, most: usize) -> String {
     if text.len() > most {
         let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Folders of challenges: which files they have, and what is wrong with them.
+//! The reader of challenge folders.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,28 +8,29 @@ use std::path::{Path, PathBuf};
 use crate::Problem;
 use crate::metadata::{self, is_name};
 
-/// Most files of a folder, and most bytes of one and of all.
+/// The limits of a folder: the number of files, and the sizes of one file and of all files, in bytes.
 const FILES: usize = 500;
 const FILE_BYTES: u64 = 1 << 20;
 const ALL_BYTES: u64 = 4 << 20;
 
-/// How deep folders in folders are looked at.
+/// The maximum depth of nested folders.
 const DEPTH: usize = 8;
 
-/// A folder that says that it is a challenge, as it was when it was read.
+/// The files of a challenge's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// What its challenge is called: its own name.
+    /// The challenge's id: the folder's name.
     pub id: String,
-    /// Its texts, by their paths in it: `.json`, `.ts` and `.js`. Declarations of types (`.d.ts`) are there by their names only.
+    /// The texts of `.json`, `.ts` and `.js` files, by path in the folder. The text of a type declaration (`.d.ts`) is
+    /// left empty.
     pub(crate) files: BTreeMap<String, String>,
 }
 
 impl Folder {
-    /// Reads a folder. Links are not followed, and neither hidden files nor those of packages (`node_modules`) are looked at.
+    /// Reads a folder, without links, hidden files and packages (`node_modules`).
     ///
     /// # Errors
-    /// If it can't be read, has no `challenge.json`, is larger than any challenge, or has a name that no challenge can have.
+    /// If the folder can't be read, has no `challenge.json`, exceeds the limits, or has an invalid name.
     pub fn read(path: &Path) -> Result<Folder, Problem> {
         let whole = path.canonicalize().map_err(|error| Problem::of(".", format!("can't be read: {error}")))?;
         let id = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -40,10 +41,7 @@ impl Folder {
         let mut reader = Reader { files: BTreeMap::new(), bytes: 0 };
         reader.read(&whole, "", DEPTH)?;
         if !reader.files.contains_key(metadata::FILE) {
-            return Err(Problem::of(
-                metadata::FILE,
-                "is missing: it says what the challenge is called and how it is played",
-            ));
+            return Err(Problem::of(metadata::FILE, "is missing: it holds the challenge's name and description"));
         }
         Ok(Folder { id, files: reader.files })
     }
@@ -82,7 +80,7 @@ impl Reader {
             self.bytes += bytes;
             if bytes > FILE_BYTES || self.bytes > ALL_BYTES || self.files.len() >= FILES {
                 let message = format!(
-                    "is too much: a challenge has at most {FILES} files, {} MiB each and {} MiB in all",
+                    "is too large: a challenge has at most {FILES} files, {} MiB each and {} MiB in all",
                     FILE_BYTES >> 20,
                     ALL_BYTES >> 20
                 );
@@ -95,10 +93,11 @@ impl Reader {
     }
 }
 
-/// The folders of challenges that `path` means: itself, if it has a `challenge.json`, or those of its folders that have one.
+/// Returns the challenge folders at `path`: the folder itself if it has a `challenge.json`, or else its direct
+/// subfolders that have one.
 ///
 /// # Errors
-/// If it can't be read.
+/// If the folder can't be read.
 pub fn find_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     if path.join(metadata::FILE).is_file() {
         return Ok(vec![path.to_owned()]);

@@ -1,12 +1,12 @@
-//! Challenges as scripts: a folder with a `challenge.json` and an `index.ts` or `index.js` is a challenge type, without trust in whoever
-//! wrote it.
+//! Challenges as scripts: a folder with a `challenge.json` and an `index.ts` or `index.js` is a challenge type. Scripts
+//! are untrusted.
 //!
-//! A script sees what the operators of the reference server see, by the same imports. It is read and run by workers, processes that
-//! can do nothing but compute; each call has a world of its own there, made anew, so sessions can't see each other, and a
-//! call comes to the same wherever it is repeated. What comes out is judged here (`challenge.rs`): a call that goes wrong is
-//! refused like any other action, and its owner is told why.
+//! A script sees the same interface as operators of the reference server, through the same imports. Workers load and
+//! run scripts; they are processes that can only compute. Each call runs in a new world, so sessions can't see each
+//! other, and a repeated call has the same result. `challenge.rs` validates the output: a failed call is refused like
+//! any other action, and the arena's owner gets the reason.
 //!
-//! How sessions are kept and served is left to the engine and the server; they know challenge types only.
+//! The engine and the server don't depend on scripts: they handle every challenge type in the same way.
 
 mod challenge;
 mod folder;
@@ -24,29 +24,29 @@ pub use challenge::{Fault, ScriptChallenge};
 pub use folder::{Folder, find_folders};
 pub use sandbox::{Limits, Sandbox};
 
-/// What a process has to do that was started as a worker (see [`Sandbox::new`]).
+/// Runs a worker until its input ends. This is the main function of the processes that [`Sandbox::new`] describes.
 pub fn worker_main() -> ExitCode {
     worker::main()
 }
 
-/// The modules that a script may import beside files of its own folder.
+/// Returns the modules that a script may import beside the files of its folder.
 pub fn importable() -> impl Iterator<Item = &'static str> {
     worker::importable()
 }
 
-/// Something that is wrong with a challenge's folder, for its author.
+/// A problem of a challenge's folder, for its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// The file, by its path in the folder.
+    /// The file's path in the folder.
     pub file: String,
-    /// The line, from 1, if it is known.
+    /// The line in the file, from 1, if known.
     pub line: Option<u32>,
-    /// What is wrong with it.
+    /// The description of the problem.
     pub message: String,
 }
 
 impl Problem {
-    /// More than anybody reads of one folder.
+    /// The maximum number of problems reported for one folder.
     pub(crate) const MOST: usize = 20;
 
     pub(crate) fn of(file: &str, message: impl Into<String>) -> Problem {

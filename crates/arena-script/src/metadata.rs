@@ -1,4 +1,4 @@
-//! `challenge.json`: what is told about a challenge, read strictly, with errors that name the field and its line.
+//! `challenge.json`: a strict parser of a challenge's description, with errors that name the field and its line.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::Problem;
 
-/// The file.
+/// The name of the description file in a challenge's folder.
 pub(crate) const FILE: &str = "challenge.json";
 
-/// Most players of a challenge.
+/// The maximum number of players of a challenge.
 const PLAYERS: usize = 100;
 
-/// All that the file says.
+/// The parsed content of `challenge.json`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Described {
     pub(crate) metadata: ChallengeMetadata,
-    /// What the script is given as options, unless the arena or whoever creates a session says otherwise.
+    /// The default options of the script.
     pub(crate) options: Map<String, Value>,
-    /// The options that whoever creates a session may choose.
+    /// The options that the creator of a session may choose.
     pub(crate) overridable: Vec<ChallengeOption>,
 }
 
-/// What the file says of an option that may be chosen.
+/// An entry of `challenge.json` for an option that the creator of a session may choose.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice {
@@ -37,9 +37,9 @@ struct Choice {
 }
 
 impl Choice {
-    /// What players are told of it. What it has to be follows from its usual value.
+    /// Returns the option that an entry of `challenge.json` describes. The option's type is that of its default value.
     fn of(entry: Value, options: &Map<String, Value>) -> Result<ChallengeOption, String> {
-        // A name alone will do.
+        // An entry may be just the option's name.
         let entry = if entry.is_string() { json!({ "name": entry }) } else { entry };
         let choice = serde_json::from_value(entry).map_err(|error| error.to_string())?;
         let Choice { name, description, minimum, maximum } = choice;
@@ -55,18 +55,18 @@ impl Choice {
         };
         let is_bounded = minimum.is_some() || maximum.is_some();
         if is_bounded && !["integer", "number", "array"].contains(&kind) {
-            return Err(format!("`{name}` is no number by its usual value, so it can't have bounds"));
+            return Err(format!("`{name}` has a default that is no number, so it can't have bounds"));
         }
         let option =
             ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum };
         match check_option(&option, &option.default) {
             Ok(()) => Ok(option),
-            Err(what) => Err(format!("the usual value of `{}` {what}", option.name)),
+            Err(what) => Err(format!("the default of `{}` {what}", option.name)),
         }
     }
 }
 
-/// Whether `value` can be chosen for an option; else what it has to be.
+/// Checks the chosen value of an option. The error states the values that the option allows.
 pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<(), String> {
     let ChallengeOption { kind, minimum, maximum, .. } = option;
     let is_within = |value: &Value| {
@@ -98,7 +98,7 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
     Err(format!("must be {needed}{bounds}"))
 }
 
-/// Reads the file.
+/// Parses the text of `challenge.json`.
 pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
@@ -132,39 +132,38 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
     let mut names = BTreeSet::new();
     for Method { name, .. } in methods {
         if !is_name(name) {
-            reader
-                .complain("methods", format!("{name:?} is no name of a method: 1 to 64 letters, digits, `_` and `-`"));
+            reader.complain("methods", format!("{name:?} isn't a method name: 1 to 64 letters, digits, `_` and `-`"));
         } else if name == "chat" {
-            reader.complain("methods", "no method can be called `chat`, since that is how bots speak to each other");
+            reader.complain("methods", "the method name `chat` is reserved for the chat messages of bots");
         } else if !names.insert(name.as_str()) {
-            reader.complain("methods", format!("there are two called `{name}`"));
+            reader.complain("methods", format!("`{name}` is declared twice"));
         }
     }
     if described.options.contains_key("players") {
-        reader.complain("options", "can't hold `players`: how many there are is the member players");
+        reader.complain("options", "can't contain `players`: set the member players instead");
     }
     let strays: Vec<String> = reader.members.keys().cloned().collect();
     for name in strays {
-        reader.complain(&name, "isn't known; there are name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable");
+        reader.complain(&name, "is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable");
     }
     if reader.problems.is_empty() { Ok(described) } else { Err(reader.problems) }
 }
 
-/// Whether something can be called so: 1 to 64 letters, digits, `_` and `-`.
+/// Returns true if the name is valid: 1 to 64 letters, digits, `_` and `-`.
 pub(crate) fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 struct Reader<'t> {
     text: &'t str,
-    /// Those that haven't been read.
+    /// The members that the parser hasn't read yet.
     members: Map<String, Value>,
     problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
     fn complain(&mut self, name: &str, message: impl std::fmt::Display) {
-        // Its first mention that looks like a key.
+        // The key's line is that of its first occurrence in quotation marks.
         let key = format!("\"{name}\"");
         let at =
             self.text.match_indices(&key).find(|(at, _)| self.text[at + key.len()..].trim_start().starts_with(':'));
@@ -193,7 +192,7 @@ impl Reader<'_> {
     fn text_of(&mut self, name: &str, most: usize) -> String {
         let text: Option<String> = self.needed(name);
         if text.as_ref().is_some_and(|text| text.trim().is_empty() || text.len() > most) {
-            self.complain(name, format!("must be a text of 1 to {most} bytes"));
+            self.complain(name, format!("must be a string of 1 to {most} bytes"));
         }
         text.unwrap_or_default()
     }
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_name_the_field_and_its_line() {
         check(
             "[]",
             expect![[r#"
@@ -233,21 +232,21 @@ mod tests {
         );
         check(
             "{\"name\": \"\", \"description\": \"d\",\n\"players\": 0, \"prompt\": \"p\",\n\"methods\": [{\"name\": \"a b\", \"description\": \"\"},\n{\"name\": \
-             \"chat\", \"description\": \"\"}],\n\"colour\": \"red\",\n\"options\": {\"players\": 3}, \"overridable\": [\"x\"]}",
+             \"chat\", \"description\": \"\"}],\n\"shade\": \"red\",\n\"options\": {\"players\": 3}, \"overridable\": [\"x\"]}",
             expect![[r#"
-                challenge.json:1: name: must be a text of 1 to 100 bytes
+                challenge.json:1: name: must be a string of 1 to 100 bytes
                 challenge.json:6: overridable: `x` isn't one of the options
                 challenge.json:2: players: must be 1 to 100, not 0
-                challenge.json:3: methods: "a b" is no name of a method: 1 to 64 letters, digits, `_` and `-`
-                challenge.json:3: methods: no method can be called `chat`, since that is how bots speak to each other
-                challenge.json:6: options: can't hold `players`: how many there are is the member players
-                challenge.json:5: colour: isn't known; there are name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
+                challenge.json:3: methods: "a b" isn't a method name: 1 to 64 letters, digits, `_` and `-`
+                challenge.json:3: methods: the method name `chat` is reserved for the chat messages of bots
+                challenge.json:6: options: can't contain `players`: set the member players instead
+                challenge.json:5: shade: is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
             "#]],
         );
     }
 
     #[test]
-    fn options_have_bounds_that_their_usual_values_keep() {
+    fn bounds_must_include_the_default() {
         let with = |options: &str, overridable: &str| {
             format!(
                 r#"{{"name": "x", "description": "d", "players": 2, "prompt": "p", "methods": [],
@@ -267,9 +266,9 @@ mod tests {
             r#"[{"name": "size", "description": "How many.", "minimum": 1, "maximum": 9}, "range"]"#,
         ));
         expect![[r#"
-            challenge.json:3: overridable: the usual value of `size` must be a whole number from 4
-            challenge.json:3: overridable: `word` is no number by its usual value, so it can't have bounds
-            challenge.json:3: overridable: the usual value of `range` must be a list of numbers up to 1.5
+            challenge.json:3: overridable: the default of `size` must be a whole number from 4
+            challenge.json:3: overridable: `word` has a default that is no number, so it can't have bounds
+            challenge.json:3: overridable: the default of `range` must be a list of numbers up to 1.5
         "#]]
         .assert_eq(&told(
             r#"{"size": 3, "word": "w", "range": [1, 2]}"#,

@@ -1,4 +1,4 @@
-//! The arena's end of the workers: some processes, each busy with one call at a time, and none of them trusted.
+//! The pool of workers: untrusted processes that each run one call at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -22,21 +22,24 @@ use serde_json::value::RawValue;
 use crate::Problem;
 use crate::wire::{Loaded, Reply, Request, read_frame, without_halves, write_frame};
 
-/// What one call of a script may take. Calls within them come to the same on every machine, but for the last.
+/// The limits of one call of a script. Within them, a call has the same result on every machine; only `wall_ms` depends
+/// on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Computing, in ticks of the engine: 10,000 calls of functions and rounds of loops each, a few tenths of a millisecond.
+    /// The maximum computation, in ticks of the engine. A tick is 10,000 function calls or loop iterations, which take
+    /// a few tenths of a millisecond.
     pub ticks: u32,
-    /// Memory of the engine, in bytes.
+    /// The maximum memory of a script in the engine, in bytes.
     pub memory_bytes: usize,
-    /// Depth of calls, in bytes of the engine's stack.
+    /// The maximum size of the engine's stack, in bytes. It limits the depth of function calls.
     pub stack_bytes: usize,
-    /// Time by the clock, in milliseconds, after which the worker is ended. For what isn't counted in ticks; no more than a backstop.
+    /// The maximum elapsed time, in milliseconds, after which the arena ends the worker. It limits work that ticks
+    /// don't count.
     pub wall_ms: u64,
-    /// Most messages of one call.
+    /// The maximum number of messages of one call.
     pub messages: usize,
-    /// Longest state of a game, and most text of one call's messages, in bytes each.
+    /// The maximum size of a game's state, and of all messages of one call, in bytes each.
     pub output_bytes: usize,
 }
 
@@ -53,7 +56,7 @@ impl Default for Limits {
     }
 }
 
-/// Where scripts are run: a handle to some workers, which are started when they are needed. Clones are handles to the same ones.
+/// A handle to a pool of workers, which are started when needed. Clones share the same pool.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Shared>);
 
@@ -69,12 +72,13 @@ struct Shared {
 #[derive(Default)]
 struct Workers {
     idle: Vec<Worker>,
-    /// With those that are busy.
+    /// The number of workers, including busy ones.
     count: usize,
 }
 
 impl Sandbox {
-    /// A sandbox whose workers are processes of `program`, started with `args`, which has to call [`crate::worker_main`] then.
+    /// Creates a sandbox whose workers are processes of `program` with `args`. The program must then call
+    /// [`crate::worker_main`].
     pub fn new(program: PathBuf, args: impl IntoIterator<Item = OsString>, limits: Limits) -> Sandbox {
         let most = std::thread::available_parallelism().map_or(2, usize::from);
         Sandbox(Arc::new(Shared {
@@ -87,12 +91,12 @@ impl Sandbox {
         }))
     }
 
-    /// What one call may take.
+    /// Returns the limits of one call.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// Whether a script can be run, and of which of these files it is made.
+    /// Checks that a script can be run, and returns the paths of its files.
     pub(crate) fn inspect(&self, files: &BTreeMap<String, String>) -> Result<Vec<String>, Vec<Problem>> {
         let request = Request::Load { name: None, files: files.clone() };
         match self.with_worker(|worker, patience| worker.load(&request, patience)) {
@@ -102,7 +106,7 @@ impl Sandbox {
         }
     }
 
-    /// Runs one call; of more inputs than one, all in one world, for the answer to the last.
+    /// Runs one call. With several inputs, runs all of them in one world and returns the answer to the last.
     pub(crate) fn call(
         &self,
         script: &Script,
@@ -120,15 +124,15 @@ impl Sandbox {
                 worker.scripts.insert(script.version());
             }
             let answer = worker.ask(&request, patience)?;
-            // The text is the script's, if it wants: what isn't an answer is a fault of it, not of the worker.
+            // The script may produce any text, so an invalid answer is the script's fault, not the worker's.
             let reply = serde_json::from_slice(&answer).or_else(|_| serde_json::from_slice(&without_halves(&answer)));
-            Ok(reply.unwrap_or_else(|error| Reply::failed(format!("the answer isn't one: {error}"))))
+            Ok(reply.unwrap_or_else(|error| Reply::failed(format!("invalid answer: {error}"))))
         });
         answered.unwrap_or_else(|reason| Reply::failed(reason.to_string()))
     }
 
-    /// Lets a worker do something. All that workers do can be done again, so what fails for a reason that may lie outside of it is
-    /// repeated by another worker, a few times.
+    /// Runs `work` on a worker. If the failure may have an outside cause, repeats `work` on another worker a few
+    /// times. Workers keep no state of sessions, so a repeat is safe.
     fn with_worker<T>(&self, work: impl Fn(&mut Worker, Instant) -> Result<T, Broken>) -> Result<T, Broken> {
         let mut repeats = 0;
         loop {
@@ -137,14 +141,14 @@ impl Sandbox {
                 result => return result,
             };
             repeats += 1;
-            tracing::warn!("a worker of scripts gave no answer, and its call is repeated by another one: {broken}");
+            tracing::warn!("a script worker gave no answer; repeating its call on another one: {broken}");
         }
     }
 
-    /// Takes a worker for a while. One that fails is ended.
+    /// Runs `work` on a worker once. A worker that fails is ended.
     fn try_worker<T>(&self, work: impl Fn(&mut Worker, Instant) -> Result<T, Broken>) -> Result<T, Broken> {
         let mut worker = self.take()?;
-        // The type stripper has to be started on the first call; more than enough for it.
+        // The deadline also suffices for the first call, which must start the type stripper.
         let patience = Instant::now() + Duration::from_millis(self.0.limits.wall_ms);
         let result = work(&mut worker, patience);
         let mut workers = self.0.workers.lock();
@@ -161,7 +165,7 @@ impl Sandbox {
         let mut workers = self.0.workers.lock();
         loop {
             if let Some(mut worker) = workers.idle.pop() {
-                // One that was ended meanwhile has failed at nothing.
+                // A worker that died before its call isn't a failure of the call.
                 match worker.child.try_wait() {
                     Ok(None) => return Ok(worker),
                     Ok(Some(_)) | Err(_) => {
@@ -185,28 +189,29 @@ impl Sandbox {
     }
 }
 
-/// Why a worker gives no answer.
+/// The reason why a worker gives no answer.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error("the sandbox can't be started: {0}")]
     Start(#[source] io::Error),
-    #[error("took more than {wall_ms} ms, and was stopped")]
+    #[error("exceeded the limit of {wall_ms} ms and was stopped")]
     Late {
         wall_ms: u64,
-        /// True if the worker was mostly kept from computing.
+        /// True if the worker got little CPU time.
         was_starved: bool,
     },
-    #[error("the sandbox ended on it ({told}): it took too much memory, or nested too deeply")]
+    #[error("the worker process ended ({status}); the script probably used too much memory or recursed too deeply")]
     Ended {
-        told: String,
-        /// True if it was ended by a signal that no program gets for what it does.
+        /// The exit status, or the error if the status is unknown.
+        status: String,
+        /// True if an outside signal ended the worker.
         was_killed: bool,
     },
 }
 
 impl Broken {
-    /// The number of times that such work is repeated. A script that ends its workers itself is found by the first repeat; one under which
-    /// they are ended by others, or by a kernel that is out of memory, gets a few more.
+    /// Returns the number of repeats after this failure. One repeat shows if the script itself ends its workers. If
+    /// the worker was killed from outside, or by a kernel that is out of memory, more repeats follow.
     fn repeats(&self) -> u32 {
         match self {
             Broken::Start(_) | Broken::Late { was_starved: false, .. } => 0,
@@ -215,21 +220,21 @@ impl Broken {
         }
     }
 
-    fn ended(told: impl ToString) -> Broken {
-        Broken::Ended { told: told.to_string(), was_killed: false }
+    fn ended(status: impl ToString) -> Broken {
+        Broken::Ended { status: status.to_string(), was_killed: false }
     }
 }
 
-/// The signals that come from outside of a program.
+/// The signals by which users and the system end a program.
 const KILLING: [Signal; 5] = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT];
 
-/// One process.
+/// A worker process.
 struct Worker {
     child: Child,
     to: ChildStdin,
     from: ChildStdout,
     wall_ms: u64,
-    /// What it has loaded.
+    /// The loaded scripts.
     scripts: BTreeSet<ScriptVersion>,
 }
 
@@ -246,7 +251,7 @@ impl Worker {
         let to = child.stdin.take().expect("it was asked for");
         let from = child.stdout.take().expect("it was asked for");
         let mut worker = Worker { child, to, from, wall_ms: shared.limits.wall_ms, scripts: BTreeSet::new() };
-        // Should it have ended already, its first request finds out, and why.
+        // If the worker has already ended, its first request reports it with the reason.
         let _ = write_frame(&mut worker.to, &Request::Limits(shared.limits));
         Ok(worker)
     }
@@ -257,14 +262,14 @@ impl Worker {
     }
 
     fn ask(&mut self, request: &Request, patience: Instant) -> Result<Vec<u8>, Broken> {
-        // A process that has let go of its pipes has its exit status already, so the second signal doesn't show.
-        let ended = |child: &mut Child, has_let_go: bool| {
+        // A process that has closed its pipes already has its exit status, so the second signal has no effect.
+        let ended = |child: &mut Child, has_closed_pipes: bool| {
             let _ = child.kill();
             match child.wait() {
                 Ok(status) => {
                     let is_from_outside = |signal| KILLING.iter().any(|killing| killing.as_raw() == signal);
-                    let was_killed = has_let_go && status.signal().is_some_and(is_from_outside);
-                    Broken::Ended { told: status.to_string(), was_killed }
+                    let was_killed = has_closed_pipes && status.signal().is_some_and(is_from_outside);
+                    Broken::Ended { status: status.to_string(), was_killed }
                 }
                 Err(error) => Broken::ended(error),
             }
@@ -273,7 +278,7 @@ impl Worker {
         if let Err(error) = write_frame(&mut self.to, request) {
             return Err(ended(&mut self.child, error.kind() == io::ErrorKind::BrokenPipe));
         }
-        // There is one answer on its way, so nothing of another is lost with the buffer.
+        // The worker sends only one answer per request, so dropping the buffer loses no data.
         let timed = BufReader::new(Timed { from: &self.from, patience });
         match read_frame(timed) {
             Ok(Some(frame)) => Ok(frame),
@@ -287,7 +292,7 @@ impl Worker {
         }
     }
 
-    /// The CPU time that the process has taken, in milliseconds.
+    /// Returns the CPU time of the process, in milliseconds.
     fn cpu_ms(&self) -> Option<u64> {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed())).ok()?;
         let taken = clock.now().ok()?;
@@ -297,13 +302,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may be anywhere, and hold nothing that would have to be put in order.
+        // The worker can be killed in any state, because it holds no resources that need cleanup.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A pipe that is read up to a time.
+/// A pipe whose reads fail after a deadline.
 struct Timed<'p> {
     from: &'p ChildStdout,
     patience: Instant,

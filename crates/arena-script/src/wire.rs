@@ -1,4 +1,4 @@
-//! What an arena and its workers say to each other: requests and replies as frames, their content as JSON.
+//! The protocol between an arena and its workers: requests and replies as JSON in frames.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -8,48 +8,49 @@ use serde_json::value::RawValue;
 
 use crate::{Limits, Problem};
 
-/// The longest frame that is taken: all files of a folder, escaped, or a call with a state that is as long as it may be.
+/// The maximum length of a frame. It suffices for all files of a folder, escaped, and for a call with the largest
+/// state.
 const FRAME_BYTES: usize = 64 << 20;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// What a worker is asked to do.
+/// A request to a worker.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The first one: by which limits it works.
+    /// Sets the limits of calls. This is always the first request.
     Limits(Limits),
-    /// Compile a script, and keep it by this name; without one, only tell whether it can be.
+    /// Compiles a script and stores it under `name`. Without a name, only checks the script.
     Load {
         /// The script's version.
         name: Option<String>,
-        /// Its files by their paths.
+        /// The script's files by their paths.
         files: BTreeMap<String, String>,
     },
-    /// Run one call, or the calls of a game in one world.
+    /// Runs one call, or all calls of a session in one world.
     Call {
         /// The script's version.
         name: String,
-        /// The calls' inputs, as `session.js` reads them.
+        /// The calls' inputs for `session.js`.
         inputs: Vec<Box<RawValue>>,
     },
 }
 
-/// What comes of loading a script.
+/// The result of loading a script.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Loaded {
-    /// It can be run. These files were looked at.
+    /// The script can be run. Contains the paths of its files.
     Fine(Vec<String>),
-    /// It can't.
+    /// The script can't be run. Contains the problems.
     Faulty(Vec<Problem>),
 }
 
-/// What comes of a call, in the words of `session.js`.
+/// The result of a call, in the form of `session.js`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Reply {
-    /// What the script wants to be so from now on.
+    /// The call succeeded.
     Done(Box<Done>),
-    /// The rules refuse.
+    /// The rules refused the action.
     Refused(Refused),
     /// The script failed.
     Failed(Failure),
@@ -61,7 +62,7 @@ impl Reply {
     }
 }
 
-/// The end of a call that succeeded.
+/// The output of a successful call.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Done {
@@ -70,10 +71,10 @@ pub(crate) struct Done {
     pub(crate) players: Vec<String>,
     pub(crate) attributions: Vec<Attributed>,
     pub(crate) game_state: Box<RawValue>,
-    /// The methods that it answers, where that can be seen.
+    /// The methods for which the script has a handler, if known.
     pub(crate) handles: Option<Vec<String>>,
     pub(crate) messages: Vec<Said>,
-    /// Absent: as it was. `null`: none.
+    /// The new deadline: absent means unchanged, `null` means no deadline.
     #[serde(default, deserialize_with = "present")]
     pub(crate) deadline: Option<Option<i64>>,
     pub(crate) log: Vec<String>,
@@ -89,7 +90,7 @@ pub(crate) struct Scored {
     pub(crate) utility: f64,
 }
 
-/// Both as invites.
+/// An attribution between two players, who are named by their invites.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Attributed {
     pub(crate) from: String,
@@ -100,10 +101,10 @@ pub(crate) struct Attributed {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Said {
-    /// `operator` or `chat`.
+    /// The channel: `operator` or `chat`.
     pub(crate) channel: String,
     pub(crate) content: String,
-    /// An invite.
+    /// The recipient's invite.
     pub(crate) to: Option<String>,
 }
 
@@ -120,14 +121,14 @@ pub(crate) struct Failure {
     pub(crate) stack: String,
 }
 
-/// Writes one frame: its length as four bytes, then its JSON.
+/// Writes one frame: its length in four bytes, then its JSON.
 pub(crate) fn write_frame(out: impl Write, content: &impl Serialize) -> io::Result<()> {
     let mut frame = vec![0; LENGTH_BYTES];
     serde_json::to_writer(&mut frame, content)?;
     finish_frame(out, frame)
 }
 
-/// The same of a JSON text.
+/// Writes one frame with a JSON text.
 pub(crate) fn write_text(out: impl Write, text: &str) -> io::Result<()> {
     let mut frame = Vec::with_capacity(LENGTH_BYTES + text.len());
     frame.resize(LENGTH_BYTES, 0);
@@ -135,7 +136,7 @@ pub(crate) fn write_text(out: impl Write, text: &str) -> io::Result<()> {
     finish_frame(out, frame)
 }
 
-/// Writes a frame that has room for its length.
+/// Writes a frame that starts with space for its length.
 fn finish_frame(mut out: impl Write, mut frame: Vec<u8>) -> io::Result<()> {
     let length = u32::try_from(frame.len() - LENGTH_BYTES).map_err(|_| io::Error::other("the frame is too long"))?;
     frame[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
@@ -143,8 +144,8 @@ fn finish_frame(mut out: impl Write, mut frame: Vec<u8>) -> io::Result<()> {
     out.flush()
 }
 
-/// A JSON text in which each half of a character, as scripts get them by cutting a text in the midst of one, is the sign for what can't
-/// be shown (U+FFFD).
+/// Returns a JSON text with unpaired surrogates replaced by U+FFFD. Scripts make them by cutting a string inside a
+/// character.
 pub(crate) fn without_halves(text: &[u8]) -> Vec<u8> {
     let unit = |at: usize| -> Option<u16> {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
@@ -165,7 +166,7 @@ pub(crate) fn without_halves(text: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// Reads one frame; `None` at the end of all.
+/// Reads one frame. Returns `None` at the end of the input.
 pub(crate) fn read_frame(mut from: impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; LENGTH_BYTES];
     match from.read_exact(&mut length) {
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_characters_are_replaced_and_nothing_else() {
+    fn only_unpaired_surrogates_are_replaced() {
         for (text, whole) in [
             (r#""abc""#, r#""abc""#),
             (r#""\ud83d""#, r#""\ufffd""#),

@@ -1,5 +1,6 @@
-//! The worker: the process in which scripts are read and run. It can compute, and answer, and nothing else: the kernel lets it open
-//! no file and no socket, start nothing, and look at nobody. Whatever a script does to it, the arena ends it and starts another.
+//! The worker: the process in which scripts are loaded and run. It can only compute and answer: the kernel refuses it
+//! files, sockets, new processes and access to other processes. If a script breaks its worker, the arena ends the
+//! worker and starts another.
 
 mod machine;
 mod memory;
@@ -24,11 +25,11 @@ use crate::{Limits, Problem};
 pub(crate) use machine::importable;
 use machine::{Answer, Compiled, Machine, compile};
 
-/// Memory beyond what a script may take: the engine, compiled scripts, the type stripper. An arena's allocator sets a GiB aside at once,
-/// without using it.
+/// The memory of a worker beyond a script's limit, in bytes: for the engine, compiled scripts and the type stripper.
+/// It includes 1 GiB that the allocator of `arena` reserves without using it.
 const OWN_BYTES: u64 = 2 << 30;
 
-/// What a process needs that has its memory, its two pipes, and nothing more.
+/// The system calls that a process needs to use its memory and its two pipes.
 const ALLOWED: [libc::c_long; 26] = [
     libc::SYS_read,
     libc::SYS_write,
@@ -58,11 +59,11 @@ const ALLOWED: [libc::c_long; 26] = [
     libc::SYS_exit_group,
 ];
 
-/// The worker's main function. It ends with its input.
+/// Runs the worker until its input ends.
 pub(crate) fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
-        // Nobody is there to be told.
+        // The error can't be reported, because the pipe to the arena failed.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -115,7 +116,7 @@ fn next(from: &mut impl io::Read) -> io::Result<Option<Request>> {
     })
 }
 
-/// Gives up all rights but to compute.
+/// Limits this process's rights to computing and answering.
 fn confine(limits: &Limits) -> io::Result<()> {
     let bytes = OWN_BYTES + limits.memory_bytes as u64;
     setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
@@ -123,7 +124,8 @@ fn confine(limits: &Limits) -> io::Result<()> {
     refuse_calls()
 }
 
-/// Has the kernel refuse all calls of this thread but [`ALLOWED`], and of those two to do anything to another process.
+/// Makes the kernel refuse all system calls of this thread except [`ALLOWED`], and restricts two of these to the
+/// process itself.
 fn refuse_calls() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     let filter = || -> Result<BpfProgram, seccompiler::BackendError> {
@@ -133,7 +135,7 @@ fn refuse_calls() -> io::Result<()> {
         };
         let mut rules: BTreeMap<_, _> = ALLOWED.iter().map(|&call| (call, Vec::new())).collect();
         rules.insert(libc::SYS_tgkill, to(std::process::id().into())?);
-        // 0 is the process itself.
+        // The process id 0 is the calling process.
         rules.insert(libc::SYS_prlimit64, to(0)?);
         let arch = TargetArch::try_from(std::env::consts::ARCH)?;
         let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -142,7 +144,7 @@ fn refuse_calls() -> io::Result<()> {
     apply_filter(&filter().map_err(io::Error::other)?).map_err(io::Error::other)
 }
 
-/// The arena ends a worker that takes too long. Should there be no arena any more, the kernel does.
+/// Sets a CPU time limit in the kernel. It ends a slow worker if the arena has died and can't do so.
 fn limit_time(limits: &Limits) -> io::Result<()> {
     let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec.unsigned_abs();
     let maximum = getrlimit(Resource::Cpu).maximum;
@@ -160,10 +162,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_can_change_its_own_limits_and_nobody_elses() {
+    fn a_worker_can_change_its_own_limits_only() {
         let mut other = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let pid = Pid::from_child(&other);
-        // The filter is the thread's, and goes with it.
+        // The filter belongs to the thread and ends with it.
         let tried = std::thread::spawn(move || {
             let limit = getrlimit(Resource::Core);
             let change = |process: Option<Pid>| prlimit(process, Resource::Core, limit).map(|_| ());

@@ -1,4 +1,4 @@
-//! The administrator's token: whoever has it may do what `/api/admin` offers, and nothing else is asked of them.
+//! The administrator's token, which authorizes all routes of `/api/admin`.
 
 use std::fmt;
 use std::path::Path;
@@ -11,63 +11,60 @@ use sha2::{Digest, Sha256};
 use crate::identity::bearer;
 use crate::secret::{Kept, SecretFileError};
 
-/// The token that a server makes for itself.
-const KEPT: Kept = Kept {
-    file: AdminToken::FILE,
-    what: "the administrator's token",
-    loss: "whoever administers this arena has to be told",
-};
+/// The file of the generated token in the data folder.
+const KEPT: Kept =
+    Kept { file: AdminToken::FILE, what: "the administrator's token", loss: "administrators need the new one" };
 
-/// What an administrator shows as `Authorization: Bearer TOKEN`. It isn't printed by `Debug`.
+/// An administrator's token, sent as `Authorization: Bearer TOKEN`. `Debug` doesn't print it.
 #[derive(Clone)]
 pub struct AdminToken {
     text: String,
-    /// What is compared, so that how long a comparison takes tells nothing about the token.
+    /// The token's digest. The server compares digests, so that the duration of a comparison reveals nothing about the token.
     digest: [u8; 32],
 }
 
-/// A text that can't be an administrator's token.
+/// The error for an invalid administrator's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdminTokenError {
-    /// It could be guessed.
-    #[error("an administrator's token needs at least {} characters, and this one has {chars}", AdminToken::MIN_CHARS)]
+    /// The token is too easy to guess.
+    #[error("an administrator's token must have at least {} characters; this one has {chars}", AdminToken::MIN_CHARS)]
     TooShort {
-        /// How long it is.
+        /// The token's number of characters.
         chars: usize,
     },
-    /// It doesn't fit into a header.
-    #[error("an administrator's token has no spaces and is plain ASCII")]
+    /// The token can't be sent in a header.
+    #[error("an administrator's token must be printable ASCII without spaces")]
     Unprintable,
 }
 
 impl AdminToken {
-    /// Where a server keeps its own, in its data folder.
+    /// Name of the generated token's file in the data folder.
     pub const FILE: &str = "admin.token";
 
-    /// Fewest characters of a token. One of 24 that were drawn at random can't be guessed.
+    /// Minimum number of characters. 24 random characters can't be guessed.
     pub const MIN_CHARS: usize = 24;
 
-    /// The token itself, for its owner's eyes.
+    /// Returns the secret token.
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// What shows whether two servers have the same token, and nothing else of it.
+    /// A fingerprint that shows only whether two servers have the same token.
     pub(crate) fn fingerprint(&self) -> String {
-        // Its fewest characters are more than a secret's fewest bytes.
+        // A token always has the minimum length of a secret, so the empty fallback is never used.
         ServerSecret::new(self.text.as_bytes()).map_or_else(|_| String::new(), |secret| secret.fingerprint())
     }
 
-    /// Whether these are the headers of a request of the administrator's.
+    /// True if the `Authorization` header contains this token.
     pub(crate) fn opens(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map_or("", bearer);
         digest(shown) == self.digest
     }
 
-    /// The token of a data folder, and whether it was made just now, because there was none.
+    /// Loads the token from the data folder, or generates one if there is none. The returned bool is true for a new token.
     ///
     /// # Errors
-    /// If it can't be read or made, could be read by others, or is none.
+    /// If the file can't be read or written, is readable by others, or is invalid.
     pub(crate) fn load_or_make(folder: &Path) -> Result<(AdminToken, bool), AdminTokenFileError> {
         let loaded = KEPT.load_or_make(folder)?;
         let bad = |source| AdminTokenFileError::Bad { file: folder.join(KEPT.file).display().to_string(), source };
@@ -75,18 +72,18 @@ impl AdminToken {
     }
 }
 
-/// Why the token in the data folder can't be used.
+/// An error of the token in the data folder.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminTokenFileError {
     /// The file can't be used.
     #[error(transparent)]
     File(#[from] SecretFileError),
-    /// It isn't a token.
-    #[error("{file} is no good")]
+    /// The file doesn't contain a valid token.
+    #[error("invalid token in {file}")]
     Bad {
-        /// Which file.
+        /// The path of the token's file.
         file: String,
-        /// What is wrong with it.
+        /// The reason the token is invalid.
         #[source]
         source: AdminTokenError,
     },

@@ -1,4 +1,4 @@
-//! What every handler is given.
+//! The state that all handlers share.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -16,30 +16,30 @@ use crate::settings::Settings;
 use crate::supervision::Fallen;
 use crate::tournaments::Tournaments;
 
-/// The arena as handlers see it. Clones are handles to the same one.
+/// The arena's state. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Shared>);
 
-/// What [`Arena`] shares.
+/// The contents of [`Arena`].
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
-    /// Nothing in standalone mode.
+    /// The state of authentication mode; `None` in standalone mode.
     pub(crate) auth: Option<Auth>,
-    /// Nothing where none are played.
+    /// The agents and tournaments; `None` if tournaments are disabled.
     pub(crate) tournaments: Option<Tournaments>,
-    /// Set where there are opponents for whoever asks.
+    /// The house bots; set if the server has any.
     pub(crate) house: OnceLock<House>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
     pub(crate) metrics: Metrics,
-    /// Made when it is first asked for.
+    /// The OpenAPI description, built on first use.
     pub(crate) description: OnceLock<Description>,
-    /// Whether the server will stop soon: it serves, but shall be given nothing new.
+    /// True while the server drains: it still serves, but `/ready` reports that it is stopping.
     pub(crate) draining: AtomicBool,
-    /// Tasks that have failed and are about to begin again.
+    /// The number of required tasks that have ended unexpectedly and wait for their restart.
     pub(crate) fallen: Fallen,
-    /// Becomes true when the server stops: whoever waits for news answers then.
+    /// Becomes true when the server stops, which ends long polls and streams.
     pub(crate) stopping: watch::Sender<bool>,
 }
 
@@ -77,22 +77,22 @@ impl Arena {
         }))
     }
 
-    /// Whether callers prove who they are with session keys, rather than just say so.
+    /// True in authentication mode.
     pub(crate) fn asks_for_keys(&self) -> bool {
         self.auth.is_some()
     }
 
-    /// How its callers say who they are.
+    /// Returns the server's mode: standalone or authentication.
     pub(crate) fn mode(&self) -> Mode {
         if self.asks_for_keys() { Mode::Authentication } else { Mode::Standalone }
     }
 
     /// Waits until the server stops.
     pub(crate) async fn stopping(&self) {
-        // An error would mean that the sender is gone, and with it the server.
+        // An error means that the sender, and so the server, is gone.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
-        // The connection has been told before, but may be in the middle of this very poll: let it look again first, so that
-        // it says of the answer that follows that it is its last.
+        // The connection's task was notified first, but it may be the task that runs this poll. The yield lets it handle the notification,
+        // so that the following response has `connection: close`.
         tokio::task::yield_now().await;
     }
 }

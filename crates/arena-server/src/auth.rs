@@ -1,5 +1,4 @@
-//! Authentication mode: the secret behind session keys, the proofs in requests, and where signatures are checked.
-//! Who makes a request is found out in `identity.rs`.
+//! Authentication mode: the secret for session keys, proofs in requests, and the verifier of signatures. `identity.rs` identifies callers.
 
 use std::path::Path;
 
@@ -13,44 +12,44 @@ use crate::secret::{Kept, SecretFileError};
 use crate::settings::Settings;
 use crate::verifier::Verifier;
 
-/// The secret behind session keys.
+/// The file of the secret for session keys.
 const SECRET: Kept = Kept {
     file: "auth.secret",
-    what: "the secret behind session keys, and behind those of the owners of agents and tournaments",
-    loss: "players who are in the middle of a game can't go on, nor owners prove what is theirs",
+    what: "the secret for session keys and for the keys of agents' and tournaments' owners",
+    loss: "all session keys and owner keys become invalid",
 };
 
-/// Why a server can't authenticate.
+/// An error while preparing authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// The secret in the data folder can't be used.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
-    /// It isn't a secret.
-    #[error("the secret {file} is no good")]
+    /// The file doesn't contain a valid secret.
+    #[error("invalid secret in {file}")]
     Bad {
-        /// Which file.
+        /// The path of the secret's file.
         file: String,
-        /// What is wrong with it.
+        /// The reason the secret is invalid.
         #[source]
         source: SecretError,
     },
-    /// The system gives no thread to check signatures on.
-    #[error("can't start the thread that checks signatures")]
+    /// The thread for signature checks can't be started.
+    #[error("cannot start the thread for signature checks")]
     Thread(#[source] std::io::Error),
 }
 
-/// What a server needs to know whom it talks to. A server in standalone mode has none of it.
+/// The parts of authentication mode. Absent in standalone mode.
 pub(crate) struct Auth {
     pub(crate) secret: ServerSecret,
     pub(crate) verifier: Verifier,
 }
 
 impl Auth {
-    /// Authentication as the settings ask for it. The data folder has to be there, and nobody else's.
+    /// Prepares authentication by the settings. The data folder must exist and be locked.
     ///
     /// # Errors
-    /// If the secret in the data folder can't be used, or no thread be started.
+    /// If the secret in the data folder is unusable, or the thread can't be started.
     pub(crate) fn start(settings: &Settings) -> Result<Option<Auth>, AuthError> {
         if !settings.auth.enabled {
             return Ok(None);
@@ -61,10 +60,11 @@ impl Auth {
     }
 }
 
-/// The secret behind the keys that this server gives out, in either mode. The data folder has to be there, and nobody else's.
+/// Loads the secret from which session keys and owners' keys are computed; generates it on first use. Both modes need it. The data folder
+/// must exist and be locked.
 ///
 /// # Errors
-/// If the one in the data folder can't be used.
+/// If the secret in the data folder is unusable.
 pub(crate) fn secret(settings: &Settings) -> Result<ServerSecret, AuthError> {
     match &settings.auth.secret {
         Some(secret) => Ok(secret.clone()),
@@ -78,10 +78,10 @@ fn load_secret(folder: &Path) -> Result<ServerSecret, AuthError> {
     ServerSecret::new(loaded.text.as_bytes()).map_err(bad)
 }
 
-/// Puts the fields of a proof together, and holds its time against `now`. Its signature is still to be checked.
+/// Parses the fields of a proof and checks its time. The signature is checked later.
 ///
 /// # Errors
-/// 400 if a field is missing, 401 if what it says can't be or is too old.
+/// 400 if a field is missing; 401 if a field is malformed or the timestamp has expired.
 pub(crate) fn parse_proof(
     ByKey(public_key): &ByKey<String>,
     ByKey(signature): &ByKey<String>,
@@ -100,7 +100,7 @@ impl From<ProofError> for ApiError {
         let refuse = |code, message| ApiError::new(StatusCode::UNAUTHORIZED, code, message);
         match error {
             ProofError::Expired => refuse("TIMESTAMP_EXPIRED", "Timestamp expired"),
-            // What exactly is wrong with it helps those who try things out more than those whose clients work.
+            // One error for all causes: details would help attackers more than clients.
             ProofError::MalformedKey(_) | ProofError::MalformedSignature | ProofError::Invalid => {
                 refuse("INVALID_SIGNATURE", "Invalid signature")
             }

@@ -1,5 +1,5 @@
-//! Who may do what with agents and tournaments: the administrator, and whoever shows the key that was told when something was made.
-//! In sessions, identity.rs says who is who.
+//! Authorization for agents and tournaments: the administrator's token, and the owner's key from the response that created an agent or
+//! tournament. `identity.rs` identifies callers in sessions.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,24 +10,24 @@ use serde_json::Value;
 use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::identity::{bearer, unauthenticated};
-use crate::rates::household;
+use crate::rates::network_of;
 
-/// Who asks for something to be made, changed or told.
+/// The authority of a caller over agents and tournaments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authority {
-    /// What is done is taken down in the audit.
+    /// The administrator, whose actions are recorded in the audit log.
     Administrator(Administrator),
-    /// Of the thing in question.
+    /// The owner of the agent or tournament.
     Owner,
-    /// Shows nothing.
+    /// A caller without credentials.
     Nobody,
 }
 
 impl Authority {
-    /// Who asks, where an owner's key counts if `owns` says so. Whoever shows something means to be somebody, and hears if it is wrong.
+    /// Determines the caller's authority. `owns` checks an owner's key. Invalid credentials are an error, not a missing authority.
     ///
     /// # Errors
-    /// 401 if something is shown that opens nothing here.
+    /// 401 if the credentials are invalid.
     pub(crate) fn of(
         arena: &Arena,
         headers: &HeaderMap,
@@ -38,7 +38,7 @@ impl Authority {
         match (shown.next(), shown.next()) {
             (None, _) => Ok(Authority::Nobody),
             (Some(_), None) if arena.settings.admin_token.as_ref().is_some_and(|token| token.opens(headers)) => {
-                // Unknown only in tests that call the router without a socket.
+                // The address is unknown only in tests that call the router without a socket.
                 let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
                 Ok(Authority::Administrator(Administrator { address }))
             }
@@ -47,28 +47,28 @@ impl Authority {
         }
     }
 
-    /// Tells callers apart whose `Idempotency-Key` is the same: who repeats a request is told the owner's key once more. Who shows nothing
-    /// is known by the address.
+    /// The scope of the caller's `Idempotency-Key`s. Each caller has a scope of its own, since the response to a repeated request contains
+    /// the owner's key. Callers without credentials are distinguished by address.
     pub(crate) fn scope(self, address: Option<IpAddr>) -> String {
         match self {
             Authority::Administrator(_) => "administrator".to_owned(),
             Authority::Owner => "owner".to_owned(),
-            Authority::Nobody => address.map(|address| household(address).to_string()).unwrap_or_default(),
+            Authority::Nobody => address.map(|address| network_of(address).to_string()).unwrap_or_default(),
         }
     }
 
-    /// Lets everybody pass but those who show nothing.
+    /// Returns the authority unless the caller has no credentials.
     ///
     /// # Errors
-    /// 401 to them.
+    /// 401 without credentials.
     pub(crate) fn is_somebody(self) -> ApiResult<Authority> {
         if self == Authority::Nobody { Err(unauthenticated()) } else { Ok(self) }
     }
 
-    /// Takes down what an administrator is about to do. Owners may do what they like with what is theirs.
+    /// Records an administrator's action in the audit log before it happens. Owners' actions are not recorded.
     ///
     /// # Errors
-    /// If the store can't write; then it isn't to be done.
+    /// If the store can't write. The caller must then not perform the action.
     pub(crate) async fn take_down(self, arena: &Arena, action: &str, detail: Value) -> ApiResult<()> {
         match self {
             Authority::Administrator(by) => Ok(arena.engine.take_down(by, action, detail).await?),

@@ -1,4 +1,4 @@
-//! The connections that are open: a share for each address, a reserve for players and administrators, and idle ones that make room.
+//! Open connections: a limit per address, a reserve for players and administrators, and closing of idle connections to make room.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::memory::{Memory, Share};
-use crate::rates::household;
+use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
-/// All open connections.
+/// The registry of all open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     registry: Mutex<Registry>,
     memory: Arc<Memory>,
-    /// Most connections.
+    /// Maximum number of connections.
     most: usize,
-    /// Connections of `most` that are kept for players and administrators.
+    /// Number of connections within `most` that are reserved for players and administrators.
     reserved: usize,
-    /// Most connections of one address; unset is no limit.
+    /// Maximum number of connections per address; `None` means no limit.
     most_of_address: Option<usize>,
     limit_loopback: bool,
 }
@@ -34,7 +34,7 @@ struct Registry {
     last: u64,
     open: usize,
     addresses: HashMap<IpAddr, Address>,
-    /// Connections of strangers without a request, the longest idle first.
+    /// Idle connections of unknown callers, the longest idle first.
     idle: LinkedHashMap<u64, Arc<Connection>>,
 }
 
@@ -42,26 +42,27 @@ struct Registry {
 struct Address {
     open: usize,
     share: Share,
-    /// Its connections without a request, the longest idle first.
+    /// The address's idle connections, the longest idle first.
     idle: LinkedHashMap<u64, Arc<Connection>>,
 }
 
-/// One connection.
+/// An open connection of a client.
 #[derive(Debug)]
 pub(crate) struct Connection {
     number: u64,
     address: IpAddr,
     share: Share,
-    /// Taken from the reserve: unless its caller turns out to be a player or an administrator, it ends with its first answer.
+    /// True if the connection was accepted from the reserve. The server closes such a connection after its first response unless the caller
+    /// is a player or an administrator.
     is_reserve: bool,
-    /// Its caller has shown a seat, or the administrator's token.
+    /// True if the caller is a player or has the administrator's token.
     is_known: AtomicBool,
-    /// It has been told to end, and isn't counted any more.
-    is_told: AtomicBool,
-    told: Notify,
+    /// True if the connection must close and the registry no longer counts it.
+    is_closing: AtomicBool,
+    closing: Notify,
 }
 
-/// A connection that is counted until this is dropped.
+/// A guard that counts a connection until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Entered {
     pub(crate) connection: Arc<Connection>,
@@ -74,17 +75,17 @@ impl Drop for Entered {
     }
 }
 
-/// The reason why a connection isn't taken.
+/// The reason for refusing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// Its address has as many as one address may have.
+    /// The address has reached its limit.
     Address,
-    /// There are as many as there may be.
+    /// The server has reached its limit.
     Server,
 }
 
 impl Connections {
-    /// No connections yet; there may be `most` of them.
+    /// Creates an empty registry for at most `most` connections.
     pub(crate) fn new(limits: &LimitSettings, most: usize) -> Connections {
         let quarter = (most / 4).max(1);
         let stalled = Duration::from_millis(limits.stalled_ms);
@@ -99,35 +100,36 @@ impl Connections {
         }
     }
 
-    /// The memory that connections share.
+    /// The shared memory budget.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Takes a connection. If there is no room, an idle one is told to end: the address's own, or else a stranger's.
+    /// Accepts a connection. At a limit, the registry first closes an idle connection: at the limit per address one of the same address, at
+    /// the limit of the server one of an unknown caller.
     ///
     /// # Errors
-    /// If there is no room and none can be made.
+    /// If the limit is reached and no idle connection can be closed.
     pub(crate) fn enter(self: &Arc<Connections>, peer: IpAddr) -> Result<Entered, Full> {
         let is_exempt = peer.to_canonical().is_loopback() && !self.limit_loopback;
-        let address = household(peer);
+        let address = network_of(peer);
         let mut registry = self.registry.lock();
         if let Some(most) = self.most_of_address.filter(|_| !is_exempt)
             && let Some(own) = registry.addresses.get(&address)
             && own.open >= most
         {
             let oldest = own.idle.values().next().cloned().ok_or(Full::Address)?;
-            registry.tell(&oldest);
+            registry.request_close(&oldest);
         }
         let mut is_reserve = false;
         if registry.open + self.reserved >= self.most {
             if let Some(oldest) = registry.idle.values().next().cloned() {
-                registry.tell(&oldest);
+                registry.request_close(&oldest);
             }
             if registry.open >= self.most {
                 return Err(Full::Server);
             }
-            // Unless the one that makes room was itself taken from the reserve.
+            // If the closed connection was itself from the reserve, the new one is too.
             is_reserve = registry.open + self.reserved >= self.most && !is_exempt;
         }
         registry.last += 1;
@@ -145,54 +147,54 @@ impl Connections {
             share: own.share.clone(),
             is_reserve,
             is_known: AtomicBool::new(false),
-            is_told: AtomicBool::new(false),
-            told: Notify::new(),
+            is_closing: AtomicBool::new(false),
+            closing: Notify::new(),
         });
-        registry.rest(&connection);
+        registry.mark_idle(&connection);
         Ok(Entered { connection, connections: Arc::clone(self) })
     }
 
-    /// Notes that a request has come on a connection.
+    /// Marks a connection as busy when a request arrives.
     pub(crate) fn begin(&self, connection: &Connection) {
-        self.registry.lock().wake(connection);
+        self.registry.lock().mark_busy(connection);
     }
 
-    /// Notes that a request has been answered: the connection is idle again.
+    /// Marks a connection as idle after a response.
     pub(crate) fn end(&self, connection: &Arc<Connection>) {
-        self.registry.lock().rest(connection);
+        self.registry.lock().mark_idle(connection);
     }
 
     fn leave(&self, connection: &Connection) {
         let mut registry = self.registry.lock();
-        if !connection.is_told.swap(true, Ordering::Relaxed) {
-            registry.forget(connection);
+        if !connection.is_closing.swap(true, Ordering::Relaxed) {
+            registry.remove(connection);
         }
     }
 }
 
 impl Registry {
-    /// Tells a connection to end, and counts it no more.
-    fn tell(&mut self, connection: &Connection) {
-        if !connection.is_told.swap(true, Ordering::Relaxed) {
-            self.forget(connection);
+    /// Asks a connection to close and stops counting it.
+    fn request_close(&mut self, connection: &Connection) {
+        if !connection.is_closing.swap(true, Ordering::Relaxed) {
+            self.remove(connection);
         }
-        connection.told.notify_one();
+        connection.closing.notify_one();
     }
 
-    fn forget(&mut self, connection: &Connection) {
-        self.wake(connection);
+    fn remove(&mut self, connection: &Connection) {
+        self.mark_busy(connection);
         self.open -= 1;
         if let Some(own) = self.addresses.get_mut(&connection.address) {
             own.open -= 1;
-            // Room that its bytes still take is given back to the total all the same.
+            // Memory permits of the address that are still held return to the server's budget later.
             if own.open == 0 {
                 self.addresses.remove(&connection.address);
             }
         }
     }
 
-    fn rest(&mut self, connection: &Arc<Connection>) {
-        if connection.is_told.load(Ordering::Relaxed) {
+    fn mark_idle(&mut self, connection: &Arc<Connection>) {
+        if connection.is_closing.load(Ordering::Relaxed) {
             return;
         }
         if let Some(own) = self.addresses.get_mut(&connection.address) {
@@ -203,7 +205,7 @@ impl Registry {
         }
     }
 
-    fn wake(&mut self, connection: &Connection) {
+    fn mark_busy(&mut self, connection: &Connection) {
         self.idle.remove(&connection.number);
         if let Some(own) = self.addresses.get_mut(&connection.address) {
             own.idle.remove(&connection.number);
@@ -212,12 +214,12 @@ impl Registry {
 }
 
 impl Connection {
-    /// The part of memory that its address may take.
+    /// The memory budget of the connection's address.
     pub(crate) fn share(&self) -> &Share {
         &self.share
     }
 
-    /// Notes that its caller has shown a seat, or the administrator's token.
+    /// Marks the caller as a player or an administrator.
     pub(crate) fn know(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
@@ -226,42 +228,44 @@ impl Connection {
         self.is_known.load(Ordering::Relaxed)
     }
 
-    /// True if it was taken from the reserve: its head has to come soon.
+    /// True if the connection is from the reserve, which shortens the timeout for headers.
     pub(crate) fn is_reserve(&self) -> bool {
         self.is_reserve
     }
 
-    /// True if it was taken from the reserve and its caller has shown nothing: it ends with its first answer, and nothing on it waits.
+    /// True if the connection is from the reserve and its caller is unknown. Such a connection closes after its first response and can't
+    /// use long polls.
     pub(crate) fn is_brief(&self) -> bool {
         self.is_reserve && !self.is_known()
     }
 
-    /// True if it has been told to end, and isn't counted any more.
-    pub(crate) fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Relaxed)
+    /// True if the connection must close and the registry no longer counts it.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Waits until it is told to end.
-    pub(crate) async fn told(&self) {
-        self.told.notified().await;
+    /// Waits until the server asks the connection to close.
+    pub(crate) async fn closing(&self) {
+        self.closing.notified().await;
     }
 }
 
-/// The connection that a request came by.
+/// The connection of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) connection: Arc<Connection>,
-    /// The answer goes to the connection as it is. That of a route behind a tool doesn't: it is part of another.
+    /// True if the response is written to the connection itself. False for a route behind an MCP tool, whose response becomes part of the
+    /// tool's response.
     pub(crate) is_direct: bool,
 }
 
 impl Line {
-    /// The line of a request; unset only in tests that call the router without a socket.
+    /// Returns the connection of a request; `None` only in tests that call the router without a socket.
     pub(crate) fn of(extensions: &Extensions) -> Option<Line> {
         extensions.get::<Line>().cloned()
     }
 
-    /// The share that the answer's bytes count to.
+    /// Returns the memory budget that the response's bytes count against; `None` if the response isn't direct.
     pub(crate) fn share(&self) -> Option<&Share> {
         self.is_direct.then(|| self.connection.share())
     }
@@ -282,9 +286,9 @@ mod tests {
         connections.enter(address.parse().expect("an address"))
     }
 
-    fn is_told(entered: &Entered) -> bool {
+    fn is_closing(entered: &Entered) -> bool {
         use futures_util::FutureExt;
-        entered.connection.told().now_or_never().is_some()
+        entered.connection.closing().now_or_never().is_some()
     }
 
     #[test]
@@ -293,15 +297,15 @@ mod tests {
         let all: Vec<_> = (0..3).map(|_| enter(&connections, "192.0.2.1").expect("room")).collect();
         connections.begin(&all[0].connection);
         let fourth = enter(&connections, "192.0.2.1").expect("an idle one makes room");
-        assert_eq!(all.iter().map(is_told).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(all.iter().map(is_closing).collect::<Vec<_>>(), [false, true, false]);
         for busy in [&all[2], &fourth] {
             connections.begin(&busy.connection);
         }
         assert_eq!(enter(&connections, "192.0.2.1").err(), Some(Full::Address));
         assert!(enter(&connections, "192.0.2.2").is_ok());
         connections.end(&fourth.connection);
-        assert!(enter(&connections, "192.0.2.1").is_ok() && is_told(&fourth));
-        // Loopback has no share of its own.
+        assert!(enter(&connections, "192.0.2.1").is_ok() && is_closing(&fourth));
+        // Connections from loopback have no limit per address.
         let near: Vec<_> = (0..20).map_while(|_| enter(&connections, "127.0.0.1").ok()).collect();
         assert_eq!(near.len(), 20);
         drop((all, fourth, near));
@@ -322,7 +326,7 @@ mod tests {
             connections.begin(&streaming.connection);
         }
         let next = enter(&connections, "192.0.2.9").expect("the idle stranger makes room");
-        assert!(is_told(&all[5]) && !next.connection.is_reserve());
+        assert!(is_closing(&all[5]) && !next.connection.is_reserve());
         connections.begin(&next.connection);
         let idle = enter(&connections, "192.0.2.8").expect("the reserve");
         let late = [(); 2].map(|()| {
@@ -330,11 +334,11 @@ mod tests {
             connections.begin(&late.connection);
             late
         });
-        assert!(is_told(&idle) && late.iter().all(|late| late.connection.is_brief()));
+        assert!(is_closing(&idle) && late.iter().all(|late| late.connection.is_brief()));
         late[0].connection.know();
         assert!(!late[0].connection.is_brief());
         assert_eq!(enter(&connections, "192.0.2.10").err(), Some(Full::Server));
-        assert!(!all[..5].iter().any(is_told));
+        assert!(!all[..5].iter().any(is_closing));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Errors as clients get them: a status, a sentence, a stable code. The cause goes to the log only.
+//! Errors as clients see them: a status, a sentence and a stable code. Only the log contains the cause.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A refusal.
+/// An error response.
 #[derive(Debug)]
 pub(crate) struct ApiError {
     status: StatusCode,
     code: String,
     message: String,
-    /// How long the caller has to wait, where waiting helps.
+    /// Time until a retry can succeed, if known.
     retry_after: Option<Duration>,
 }
 
-/// Why a request was refused.
+/// The reason for refusing a request.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Error, example = json!({ "error": "User not found", "code": "USER_NOT_FOUND" }))]
 pub(crate) struct Refusal<'e> {
-    /// A sentence for people. It may change.
+    /// A sentence for people. Its wording may change.
     error: &'e str,
-    /// What programs go by. It stays.
+    /// The stable code for programs.
     code: &'e str,
-    /// How long to wait, where waiting helps.
+    /// Time until a retry can succeed, in milliseconds, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
 }
@@ -53,7 +53,7 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
     }
 
-    /// The server has no room for this at the moment.
+    /// The server has no capacity at the moment.
     pub(crate) fn busy(message: &str) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SERVER_BUSY", message).retry_after(Duration::from_secs(1))
     }
@@ -62,7 +62,7 @@ impl ApiError {
         self.status
     }
 
-    /// The sentence for people.
+    /// Returns the error's sentence for people.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -106,7 +106,7 @@ impl From<EngineError> for ApiError {
             EngineError::Banned { .. } => ApiError::new(StatusCode::FORBIDDEN, "BANNED", message),
             EngineError::UnknownMessage { .. } => ApiError::not_found("MESSAGE_NOT_FOUND", message),
             EngineError::SignatureUsed => {
-                ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature has been used; sign again")
+                ApiError::new(StatusCode::UNAUTHORIZED, "SIGNATURE_USED", "the signature was used before; sign again")
             }
             EngineError::Options(_) => bad_request("INVALID_OPTIONS"),
             EngineError::Failed(rejection) => bad_request(&rejection.code),
@@ -130,7 +130,7 @@ impl From<EngineError> for ApiError {
                 .retry_after(Duration::from_millis(50)),
             EngineError::Unavailable(cause) => {
                 match cause {
-                    // The store says so once, and once more when the database is back; each request needn't.
+                    // The store itself logs when the database becomes unreachable, and when it is reachable again.
                     StoreError::Unreachable { .. } | StoreError::Refused { .. } => {
                         tracing::debug!(%cause, "a request failed at the store: {cause}");
                     }
@@ -140,8 +140,12 @@ impl From<EngineError> for ApiError {
                     .retry_after(Duration::from_secs(1))
             }
             EngineError::Act(ActError::Restore(cause)) | EngineError::Damaged(cause) => {
-                tracing::error!(%cause, "a session can't be continued: {cause}");
-                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "SESSION_DAMAGED", "the session can't be continued")
+                tracing::error!(%cause, "cannot continue a session: {cause}");
+                ApiError::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "SESSION_DAMAGED",
+                    "the session's stored data is damaged",
+                )
             }
         }
     }

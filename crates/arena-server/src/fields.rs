@@ -1,7 +1,7 @@
-//! From what a request says to the type that a handler asks for. `serde` asks for each field of a type by its name, in the order of their
-//! declaration; a refusal names the field, in the words of the wire. Fields that no type declares aren't looked at.
+//! Deserialization of requests into the handlers' types. `serde` reads the fields of a type by name, in the order of declaration; an error
+//! names the field as on the wire. Undeclared fields are ignored.
 //!
-//! The types here are the words that requests are made of.
+//! The types of this file are the common field types of requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,25 +15,25 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Query;
 
-/// What a request says, or one field of it.
+/// The data of a request, or one field of it.
 #[derive(Clone, Copy)]
-pub(crate) enum Said<'r> {
-    Nothing,
+pub(crate) enum Input<'r> {
+    Missing,
     Json(&'r Value),
-    /// All that a query asks for. The first of several equal names counts, in forms as well.
+    /// A whole query. If a name occurs several times, its first value counts. The same holds for forms.
     Query(&'r Query),
-    Asked(&'r str),
-    /// All that a form was filled in with.
+    Parameter(&'r str),
+    /// A whole form.
     Form(&'r Query),
-    Filled(&'r str),
+    FormField(&'r str),
 }
 
-/// The settings that say what fields may hold.
+/// The server settings that decide how fields are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
-    /// True if players show keys.
+    /// True in authentication mode.
     pub(crate) keys: bool,
-    /// Most bytes of a message's content (`limits.message_bytes`).
+    /// Maximum size of a message's content in bytes (`limits.message_bytes`).
     pub(crate) content_bytes: usize,
 }
 
@@ -43,103 +43,106 @@ impl Terms {
     }
 }
 
-impl<'r> Said<'r> {
-    /// The value of the type that the caller expects: a struct.
+impl<'r> Input<'r> {
+    /// Deserializes a struct.
     ///
     /// # Errors
-    /// Those of the first field that isn't as the type has it.
+    /// The error of the first invalid field.
     pub(crate) fn read<T: Deserialize<'r>>(self, terms: Terms) -> ApiResult<T> {
-        T::deserialize(Field { said: self, terms }).map_err(|wrong| wrong.about("the request"))
+        T::deserialize(Field { input: self, terms }).map_err(|wrong| wrong.about("the request"))
     }
 
-    fn field(self, name: &str) -> Said<'r> {
+    fn field(self, name: &str) -> Input<'r> {
         let found = match self {
-            Said::Json(value) => value.get(name).map(Said::Json),
-            Said::Query(query) => query.get(name).map(Said::Asked),
-            Said::Form(form) => form.get(name).map(Said::Filled),
-            Said::Nothing | Said::Asked(_) | Said::Filled(_) => None,
+            Input::Json(value) => value.get(name).map(Input::Json),
+            Input::Query(query) => query.get(name).map(Input::Parameter),
+            Input::Form(form) => form.get(name).map(Input::FormField),
+            Input::Missing | Input::Parameter(_) | Input::FormField(_) => None,
         };
-        found.unwrap_or(Said::Nothing)
+        found.unwrap_or(Input::Missing)
     }
 }
 
-/// Why a field isn't taken.
+/// The reason for rejecting a field.
 #[derive(Debug, thiserror::Error)]
 #[error("{self:?}")]
-enum Wrong {
+enum FieldError {
     Missing,
     Invalid(String),
-    /// A content of more bytes than these.
+    /// The content is longer than this number of bytes.
     TooLong(usize),
-    /// It is a field of this one.
-    Told(ApiError),
+    /// The error of a nested field.
+    Nested(ApiError),
 }
 
-impl Wrong {
+impl FieldError {
     fn about(self, field: &str) -> ApiError {
         match self {
-            Wrong::Missing => ApiError::missing(field),
-            Wrong::Invalid(what) => ApiError::bad_request("INVALID_FIELD", format!("{field} {what}")),
-            Wrong::TooLong(most) => {
+            FieldError::Missing => ApiError::missing(field),
+            FieldError::Invalid(what) => ApiError::bad_request("INVALID_FIELD", format!("{field} {what}")),
+            FieldError::TooLong(most) => {
                 let text = format!("{field} is longer than {most} bytes (limits.message_bytes)");
                 ApiError::too_large("MESSAGE_TOO_LARGE", text)
             }
-            Wrong::Told(error) => error,
+            FieldError::Nested(error) => error,
         }
     }
 }
 
-impl serde::de::Error for Wrong {
-    /// What a field "is", or else what it has to be.
-    fn custom<T: fmt::Display>(what: T) -> Wrong {
+impl serde::de::Error for FieldError {
+    /// Builds the error message. A text that begins with "is" becomes the message itself; any other text is an expected value and gets the
+    /// prefix "must be".
+    fn custom<T: fmt::Display>(what: T) -> FieldError {
         let what = what.to_string();
-        Wrong::Invalid(if what.starts_with("is ") { what } else { format!("must be {what}") })
+        FieldError::Invalid(if what.starts_with("is ") { what } else { format!("must be {what}") })
     }
 
-    fn unknown_variant(_: &str, known: &'static [&'static str]) -> Wrong {
-        Wrong::custom(format_args!("one of {}", known.join(", ")))
+    fn unknown_variant(_: &str, known: &'static [&'static str]) -> FieldError {
+        FieldError::custom(format_args!("one of {}", known.join(", ")))
     }
 
-    fn missing_field(_: &'static str) -> Wrong {
-        Wrong::Missing
+    fn missing_field(_: &'static str) -> FieldError {
+        FieldError::Missing
     }
 }
 
 const AN_OBJECT: &str = "an object";
 
-/// One field, or the fields of a struct.
+/// One field, or a struct with its fields.
 struct Field<'de> {
-    said: Said<'de>,
+    input: Input<'de>,
     terms: Terms,
 }
 
 impl<'de> Field<'de> {
-    /// A text. What is stored can't hold U+0000; what is only looked for may.
-    fn text(&self) -> Result<&'de str, Wrong> {
-        let text = match self.said {
-            Said::Nothing => return Err(Wrong::Missing),
-            Said::Asked(text) => return Ok(text),
-            Said::Filled(text) => Some(text),
-            Said::Json(value) => value.as_str(),
-            Said::Query(_) | Said::Form(_) => None,
+    /// Returns the field as a string. Stored strings can't contain U+0000; queries may.
+    fn text(&self) -> Result<&'de str, FieldError> {
+        let text = match self.input {
+            Input::Missing => return Err(FieldError::Missing),
+            Input::Parameter(text) => return Ok(text),
+            Input::FormField(text) => Some(text),
+            Input::Json(value) => value.as_str(),
+            Input::Query(_) | Input::Form(_) => None,
         };
         match text {
-            Some(text) if text.contains('\0') => Err(Wrong::Invalid("must not hold the character U+0000".to_owned())),
-            text => text.ok_or_else(|| Wrong::custom("a string")),
+            Some(text) if text.contains('\0') => {
+                Err(FieldError::Invalid("must not contain the character U+0000".to_owned()))
+            }
+            text => text.ok_or_else(|| FieldError::custom("a string")),
         }
     }
 }
 
 impl<'de> Deserializer<'de> for Field<'de> {
-    type Error = Wrong;
+    type Error = FieldError;
 
-    /// What isn't a text, or is the text of a number.
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        match self.said {
-            Said::Json(value) => {
+    /// Deserializes values other than strings, and numbers in queries.
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match self.input {
+            Input::Json(value) => {
                 let expected = (&visitor as &dyn Expected).to_string();
                 value.deserialize_any(visitor).map_err(|_| {
-                    Wrong::custom(match expected.as_str() {
+                    FieldError::custom(match expected.as_str() {
                         "a boolean" => "true or false",
                         "i64" => "a whole number",
                         "a sequence" => "a list of strings",
@@ -148,8 +151,8 @@ impl<'de> Deserializer<'de> for Field<'de> {
                     })
                 })
             }
-            Said::Asked(text) => match (text.parse::<u64>(), text.parse::<f64>()) {
-                // `parse` takes a plus sign as well.
+            Input::Parameter(text) => match (text.parse::<u64>(), text.parse::<f64>()) {
+                // `parse` alone would accept a plus sign.
                 (Ok(number), _) if !text.starts_with('+') => visitor.visit_u64(number),
                 (_, Ok(number)) => visitor.visit_f64(number),
                 _ => visitor.visit_borrowed_str(text),
@@ -158,22 +161,22 @@ impl<'de> Deserializer<'de> for Field<'de> {
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        match self.said {
-            Said::Nothing => visitor.visit_none(),
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match self.input {
+            Input::Missing => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
-        match self.said {
-            // An empty map, to `serde_json`.
-            Said::Json(Value::Null) => Err(Wrong::custom(AN_OBJECT)),
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
+        match self.input {
+            // `serde_json` would accept null as an empty map.
+            Input::Json(Value::Null) => Err(FieldError::custom(AN_OBJECT)),
             _ => self.deserialize_any(visitor),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_borrowed_str(self.text()?)
     }
 
@@ -182,8 +185,8 @@ impl<'de> Deserializer<'de> for Field<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
-        let text: StrDeserializer<'_, Wrong> = self.text()?.into_deserializer();
+    ) -> Result<V::Value, FieldError> {
+        let text: StrDeserializer<'_, FieldError> = self.text()?.into_deserializer();
         text.deserialize_enum(name, variants, visitor)
     }
 
@@ -192,23 +195,29 @@ impl<'de> Deserializer<'de> for Field<'de> {
         _name: &'static str,
         names: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
-        match self.said {
-            Said::Json(value) if !value.is_object() => Err(Wrong::custom(AN_OBJECT)),
+    ) -> Result<V::Value, FieldError> {
+        match self.input {
+            Input::Json(value) if !value.is_object() => Err(FieldError::custom(AN_OBJECT)),
             _ => visitor.visit_map(Declared { object: self, names: names.iter(), name: "" }),
         }
     }
 
-    /// Those newtypes whose meaning depends on the settings are known by their names.
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Wrong> {
-        let Field { said, terms } = self;
+    /// Deserializes a newtype. Newtypes that depend on [`Terms`] are recognized by name.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, FieldError> {
+        let Field { input, terms } = self;
         let is_there = match name {
             "ByName" => !terms.keys,
-            "ByKey" => terms.keys && !matches!(said, Said::Json(value) if value == ""),
-            "Content" if self.text()?.len() > terms.content_bytes => return Err(Wrong::TooLong(terms.content_bytes)),
+            "ByKey" => terms.keys && !matches!(input, Input::Json(value) if value == ""),
+            "Content" if self.text()?.len() > terms.content_bytes => {
+                return Err(FieldError::TooLong(terms.content_bytes));
+            }
             _ => true,
         };
-        visitor.visit_newtype_struct(Field { said: if is_there { said } else { Said::Nothing }, terms })
+        visitor.visit_newtype_struct(Field { input: if is_there { input } else { Input::Missing }, terms })
     }
 
     forward_to_deserialize_any! {
@@ -216,7 +225,7 @@ impl<'de> Deserializer<'de> for Field<'de> {
     }
 }
 
-/// The fields of a struct, one after the other, also those that aren't there.
+/// The declared fields of a struct in order, including missing ones.
 struct Declared<'de> {
     object: Field<'de>,
     names: std::slice::Iter<'static, &'static str>,
@@ -224,34 +233,34 @@ struct Declared<'de> {
 }
 
 impl<'de> MapAccess<'de> for Declared<'de> {
-    type Error = Wrong;
+    type Error = FieldError;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Wrong> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, FieldError> {
         let Some(name) = self.names.next() else { return Ok(None) };
         self.name = name;
         seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some)
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
-        let Field { said, terms } = self.object;
-        let field = Field { said: said.field(self.name), terms };
-        seed.deserialize(field).map_err(|wrong| Wrong::Told(wrong.about(self.name)))
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, FieldError> {
+        let Field { input, terms } = self.object;
+        let field = Field { input: input.field(self.name), terms };
+        seed.deserialize(field).map_err(|wrong| FieldError::Nested(wrong.about(self.name)))
     }
 }
 
-/// The content of a message, as long as the settings allow it.
+/// The content of a message, limited by the settings.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Content(pub(crate) String);
 
-/// What counts in standalone mode only: in authentication mode it isn't looked at.
+/// A field of standalone mode, ignored in authentication mode.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ByName<T>(pub(crate) Option<T>);
 
-/// What counts in authentication mode only. An empty text is as good as none.
+/// A field of authentication mode, ignored in standalone mode. An empty string counts as missing.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ByKey<T>(pub(crate) Option<T>);
 
-/// A text that isn't empty: what names something.
+/// A non-empty string.
 #[derive(Debug)]
 pub(crate) struct Filled(pub(crate) String);
 
@@ -262,7 +271,7 @@ impl<'de> Deserialize<'de> for Filled {
     }
 }
 
-/// A text that names a `T`, or "is" something else, as its error says.
+/// A string that parses as a `T`. The error message is "is" and the parser's error.
 #[derive(Debug)]
 pub(crate) struct Is<T>(pub(crate) T);
 
@@ -298,7 +307,7 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Bounds<LEAST, MOST> {
     }
 }
 
-/// A field that is taken even if it isn't a `T`: some count as left out then, others are refused with a code of their own.
+/// A field that accepts invalid values. The handler treats them as missing, or rejects them with a special code.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lenient<T> {
     LeftOut,
@@ -307,7 +316,7 @@ pub(crate) enum Lenient<T> {
 }
 
 impl<T> Lenient<T> {
-    /// The value, where junk counts as left out.
+    /// The value; `None` if it is missing or invalid.
     pub(crate) fn known(self) -> Option<T> {
         match self {
             Lenient::Is(known) => Some(known),
@@ -331,7 +340,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// One field of each kind.
+    /// A test request with one field of each kind.
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "camelCase")]
     #[expect(dead_code, reason = "it is only printed")]
@@ -362,14 +371,14 @@ mod tests {
         ms: i64,
     }
 
-    /// The refusal of a good request with `changes`, or nothing.
+    /// Applies `changes` to a valid request and compares its error with `expected`. An empty error means success.
     #[track_caller]
     fn check(keys: bool, changes: Value, expected: &str) {
         let mut request = json!({ "challengeId": "s", "content": "hi", "unknown": null });
         for (name, value) in changes.as_object().expect("fields") {
             request[name] = value.clone();
         }
-        let read = Said::Json(&request).read::<Request>(Terms { keys, content_bytes: 3 });
+        let read = Input::Json(&request).read::<Request>(Terms { keys, content_bytes: 3 });
         let told = read.map_or_else(|error| error.message().to_owned(), |_| String::new());
         assert_eq!(told, expected, "{request}");
     }
@@ -377,7 +386,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_first_field_that_is_wrong_in_the_order_of_declaration() {
         let request = json!({ "content": 1, "count": 0 });
-        let error = Said::Json(&request).read::<Request>(Terms { keys: false, content_bytes: 3 }).unwrap_err();
+        let error = Input::Json(&request).read::<Request>(Terms { keys: false, content_bytes: 3 }).unwrap_err();
         assert_eq!(error.message(), "challengeId is required");
         check(
             false,
@@ -386,7 +395,7 @@ mod tests {
         );
         check(false, json!({ "challengeId": "" }), "challengeId is required");
         check(false, json!({ "content": null }), "content must be a string");
-        check(false, json!({ "content": "\0" }), "content must not hold the character U+0000");
+        check(false, json!({ "content": "\0" }), "content must not contain the character U+0000");
         for count in [json!(0), json!(10), json!(-1), json!(1.5), json!("1"), json!(null), json!([])] {
             check(false, json!({ "count": count }), "count must be a whole number from 1 to 9");
         }

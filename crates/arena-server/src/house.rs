@@ -1,5 +1,5 @@
-//! House bots: the host's bots take a seat when a page asks for an opponent. The server knows their challenges and hands out invites;
-//! they play from outside, over HTTP (docs/decisions/0060).
+//! House bots: the host's bots, which take seats when a page requests an opponent. The server assigns invites to them; they play over HTTP
+//! from outside the server (docs/decisions/0060).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What a server offers to those who look for an opponent.
+/// The house bots of a server.
 pub struct House {
     challenges: BTreeSet<String>,
     seats: Mutex<Sender<HouseSeat>>,
     places: Arc<Semaphore>,
 }
 
-/// A seat that a bot of the house is to take. It counts as taken up until this is dropped.
+/// A session's seat for a house bot. Until it is dropped, it counts against the maximum number of concurrent seats.
 #[derive(Debug)]
 pub struct HouseSeat {
-    /// The type of the session.
+    /// The session's challenge type.
     pub challenge: String,
     /// The invite of the seat.
     pub invite: String,
@@ -26,37 +26,37 @@ pub struct HouseSeat {
 }
 
 impl House {
-    /// A house with bots for these challenges, which play at most `places` seats at a time; and the seats that they are to take, one
-    /// after the other, until the server is gone.
+    /// Creates the house bots for these challenges. They play at most `places` seats at a time. The receiver yields each seat that a bot
+    /// must play, until the server stops.
     pub fn open(challenges: impl IntoIterator<Item = String>, places: usize) -> (House, Receiver<HouseSeat>) {
         let (seats, taken) = channel();
         let challenges = challenges.into_iter().collect();
         (House { challenges, seats: Mutex::new(seats), places: Arc::new(Semaphore::new(places)) }, taken)
     }
 
-    /// Whether there are bots for a challenge.
+    /// True if a house bot plays this challenge.
     pub(crate) fn plays(&self, challenge: &str) -> bool {
         self.challenges.contains(challenge)
     }
 
-    /// Keeps places for so many bots, if they are free.
+    /// Reserves seats of house bots; `None` if fewer than `bots` are free.
     pub(crate) fn reserve(&self, bots: usize) -> Option<Places> {
         let bots = u32::try_from(bots).ok()?;
         Arc::clone(&self.places).try_acquire_many_owned(bots).ok().map(Places)
     }
 
-    /// Sends a bot to the seat of each invite, as far as places were kept.
+    /// Sends a seat for each invite to the house bots, up to the number of reserved seats.
     pub(crate) fn send(&self, challenge: &str, invites: &[String], Places(mut places): Places) {
         let seats = self.seats.lock();
         for invite in invites {
             let Some(place) = places.split(1) else { return };
-            // Where nobody listens any more, the server is about to stop.
+            // Sending fails only without a receiver, which means that the server is stopping.
             let _ = seats.send(HouseSeat { challenge: challenge.to_owned(), invite: invite.clone(), _place: place });
         }
     }
 }
 
-/// Places that are kept.
+/// A reservation of house bots: one permit for each seat.
 pub(crate) struct Places(OwnedSemaphorePermit);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Who makes a request: the one place in which anybody is believed.
+//! Identification of callers, the only place that accepts an identity.
 //!
-//! In standalone mode everybody is who `from` says. In authentication mode `from` counts for nothing: everybody is
-//! nobody, until a session key shows which seat they hold in the session that the request is about.
+//! In standalone mode `from` identifies the caller. In authentication mode `from` is ignored: callers are anonymous unless a session key
+//! proves their seat in the session of the request.
 
 use std::borrow::Cow;
 
@@ -14,47 +14,47 @@ use crate::auth::Auth;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Query;
 
-/// Who makes a request.
+/// The caller of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller<'r> {
-    /// Nobody in particular: somebody who watches.
+    /// An anonymous caller.
     Nobody,
-    /// In standalone mode, whoever the request says.
+    /// The name in `from`, in standalone mode.
     Named(&'r str),
-    /// In authentication mode, whoever holds the key to a seat.
+    /// The holder of a session key, in authentication mode.
     Seated {
-        /// In which session.
+        /// The session of the key.
         session: SessionId,
-        /// At which seat.
+        /// The player's seat in the session.
         seat: Seat,
-        /// The invite that the seat was taken with: the player's name there.
+        /// The invite of the seat, which is the player's name.
         invite: InviteCode,
     },
 }
 
 impl<'r> Caller<'r> {
-    /// Who a `from` names in standalone mode.
+    /// The caller that `from` names in standalone mode.
     pub(crate) fn named(from: Option<&'r str>) -> Caller<'r> {
         from.map_or(Caller::Nobody, Caller::Named)
     }
 
-    /// The caller as one who looks.
+    /// Returns the caller as a viewer, for redaction.
     pub(crate) fn viewer(&self) -> Viewer {
         match self {
             Caller::Seated { invite, .. } => Viewer::Player(*invite),
             Caller::Named(name) => match Party::from_wire(name) {
                 Party::Player(invite) => Viewer::Player(invite),
-                // The operator's own view isn't to be had: it would show what all players told it.
+                // The operator's view would reveal all private messages.
                 Party::Operator | Party::Other(_) => Viewer::Nobody,
             },
             Caller::Nobody => Viewer::Nobody,
         }
     }
 
-    /// The caller as one who speaks. The operator speaks for itself, and nobody for it.
+    /// Returns the caller as a sender. The name `operator` is not allowed.
     ///
     /// # Errors
-    /// If it is nobody, or the operator, or somebody whose name can't be one: a spectator's is stored as it is.
+    /// If the caller is anonymous or `operator`, or if a spectator's name is invalid.
     pub(crate) fn speaker(&self) -> ApiResult<Party> {
         let name = match self {
             Caller::Seated { invite, .. } => return Ok(Party::Player(*invite)),
@@ -71,7 +71,7 @@ impl<'r> Caller<'r> {
         }
     }
 
-    /// What tells this caller's idempotency keys from those of others.
+    /// The scope of this caller's idempotency keys.
     pub(crate) fn scope(&self) -> Cow<'r, str> {
         match self {
             Caller::Nobody => Cow::Borrowed(""),
@@ -81,7 +81,7 @@ impl<'r> Caller<'r> {
     }
 }
 
-/// What a request says in authentication mode: its keys, and the sessions that it names. None of it is believed yet.
+/// The unverified keys and session names of a request, in authentication mode.
 #[derive(Debug)]
 pub(crate) struct Claim<'r> {
     keys: Vec<&'r str>,
@@ -89,32 +89,32 @@ pub(crate) struct Claim<'r> {
 }
 
 impl<'r> Claim<'r> {
-    /// The claim in the head of a request.
+    /// Collects the claim from the head of a request.
     pub(crate) fn new(headers: &'r HeaderMap, query: &'r Query) -> Claim<'r> {
         let bearers = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
         let claim = Claim { keys: bearers.chain(query.all("key")).collect(), sessions: Vec::new() };
         claim.about(["challengeId", "channel"].into_iter().flat_map(|name| query.all(name)))
     }
 
-    /// The claim of a request that names these sessions besides, by their ids or their channels.
+    /// Adds the sessions that the request names, by id or by channel.
     pub(crate) fn about(mut self, names: impl IntoIterator<Item = &'r str>) -> Claim<'r> {
         self.sessions.extend(names.into_iter().map(|name| name.strip_prefix("challenge_").unwrap_or(name)));
         self
     }
 
-    /// The key, if there is one. Two that differ can't both be right, and which is meant isn't ours to guess.
+    /// Returns the request's key, if any. A request with different keys is an error.
     fn key(&self) -> ApiResult<Option<&'r str>> {
         only(&self.keys).ok_or_else(unauthenticated)
     }
 
-    /// What the request is about. A key is checked against this, so it has to be what is acted on, too.
+    /// Returns the session that the request names, if any. The key is checked against it, so the handler must act on the same session.
     fn session(&self) -> ApiResult<Option<&'r str>> {
         let mismatch = || ApiError::bad_request("SESSION_MISMATCH", "query, body and path name different sessions");
         only(&self.sessions).ok_or_else(mismatch)
     }
 }
 
-/// The one text that a list holds, however often. `None` if it holds several.
+/// Returns the only distinct text of a list: `None` if the texts differ, `Some(None)` if the list is empty.
 fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
     match texts {
         [] => Some(None),
@@ -122,8 +122,8 @@ fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
     }
 }
 
-/// The key in an `Authorization` header. In another form than `Bearer KEY` it is no key, and so a wrong one: who sends
-/// it means to be somebody, and shall hear that it failed.
+/// The key in an `Authorization` header. Any other form than `Bearer KEY` is an invalid key, so that the caller gets an error instead of
+/// anonymous access.
 pub(crate) fn bearer(value: &HeaderValue) -> &str {
     let credentials = value.to_str().ok().and_then(|text| text.split_once(' '));
     match credentials {
@@ -137,21 +137,21 @@ pub(crate) fn unauthenticated() -> ApiError {
 }
 
 impl Auth {
-    /// Finds out who makes a request.
+    /// Identifies the caller of a request.
     ///
     /// # Errors
-    /// 400 if it names several sessions; 401 if it brings a key that isn't to a taken seat of the session it names; what
-    /// the engine says if the session can't be read.
+    /// 400 if the request names several sessions; 401 if its key is invalid for a taken seat of the session; the engine's error if the
+    /// session can't be read.
     pub(crate) async fn identify(&self, engine: &Engine, claim: Claim<'_>) -> ApiResult<Caller<'static>> {
         let named = claim.session()?;
-        // The public channel is no session's. Like lists, it is for everybody, and keys don't count there.
+        // The public channel belongs to no session, so keys are ignored.
         if named == Some("invites") {
             return Ok(Caller::Nobody);
         }
         let Some(key) = claim.key()? else { return Ok(Caller::Nobody) };
         let key: SessionKey = key.parse().map_err(|_| unauthenticated())?;
         let id: SessionId = named.and_then(|named| named.parse().ok()).ok_or_else(unauthenticated)?;
-        // Before the session is looked for, so that a forged key costs no reading.
+        // This check comes before the read of the session, so that a forged key costs no read.
         if !self.secret.issued(&key, id) {
             return Err(unauthenticated());
         }
@@ -200,7 +200,7 @@ mod tests {
         check(&["Bearer k"], "key=l", &[], expect!["key AUTHENTICATION_REQUIRED, session none"]);
         check(&["Bearer k", "Bearer l"], "", &[], expect!["key AUTHENTICATION_REQUIRED, session none"]);
         check(&[], "key=k&key=l", &[], expect!["key AUTHENTICATION_REQUIRED, session none"]);
-        // What is there and is no key is a wrong one.
+        // A malformed key counts as an invalid key.
         check(&["Basic azpr"], "", &[], expect![[r#"key "", session none"#]]);
         check(&["k"], "", &[], expect![[r#"key "", session none"#]]);
         check(&["Bearer"], "", &[], expect![[r#"key "", session none"#]]);

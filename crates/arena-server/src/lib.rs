@@ -1,6 +1,6 @@
-//! The arena over HTTP: REST, Server-Sent Events, limits, metrics and the pages.
+//! The arena's HTTP server: REST, Server-Sent Events, MCP, limits, metrics and pages.
 //!
-//! Handlers parse, call the engine, and word the answer; they decide nothing. The list of routes is `routes.rs`.
+//! Handlers parse requests, call the engine and build responses; they contain no rules. The list of routes is in `routes.rs`.
 
 mod admin_token;
 mod answer;

@@ -1,11 +1,9 @@
 //! MCP over Streamable HTTP: the arena's tools for agents.
 //!
-//! A tool call is a REST call in disguise (`mcp/call.rs`): identity, limits, errors and JSON are those of REST because
-//! they are made there. The SDK speaks the protocol; this file is the HTTP around it: what is read, counted and refused as
-//! everywhere else in the arena. The tools themselves, and all that an agent reads about them, are in `mcp/tools.rs`.
+//! A tool call is translated to a REST call (`mcp/call.rs`), so that identity, limits, errors and JSON are those of REST. The SDK implements
+//! the protocol; this file contains the HTTP layer with the arena's limits and errors. `mcp/tools.rs` contains the tools and their texts.
 //!
-//! There are no protocol sessions: each POST stands for itself and is answered with JSON, so that any client may call
-//! at any time and a restart is nothing to recover from.
+//! The endpoints are stateless: each POST is independent and returns JSON, so clients survive a restart of the server.
 
 mod call;
 mod plain;
@@ -41,29 +39,29 @@ use call::Caller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
 
-/// Largest message that isn't a tool call. They are all short, and the SDK tries every kind of message on a body before it
-/// gives up, which makes long ones expensive.
+/// Maximum size of a message that isn't a tool call. Valid messages are short. The SDK tries to parse a body as each type of message, so a
+/// long invalid body would be expensive.
 const PROTOCOL_BYTES: usize = 64 * 1024;
 
-/// The refusal of what isn't a message of the protocol.
-const NO_MESSAGE: &str = "the body must be one JSON-RPC message, and not a list of them";
+/// The error text for a body that isn't a message of the protocol.
+const NO_MESSAGE: &str = "the body must be a single JSON-RPC message";
 
-/// A message of MCP: a request or notification of JSON-RPC. Which there are, the protocol says.
+/// A message of MCP: a JSON-RPC request or notification.
 #[derive(ToSchema)]
 #[schema(as = McpMessage, example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))]
 #[expect(dead_code, reason = "the SDK reads them; this is their description")]
 struct Message {
     #[schema(pattern = "^2\\.0$")]
     jsonrpc: String,
-    /// A text or a whole number. Without one it is a notification, which isn't answered.
+    /// A string or an integer. A message without an id is a notification, which gets no response.
     id: Option<McpId>,
-    /// `tools/call` and `tools/list`, mostly.
+    /// The method, usually `tools/call` or `tools/list`.
     method: String,
     #[schema(value_type = Object, required = false)]
     params: Option<()>,
 }
 
-/// What tells the answers to several requests apart.
+/// The id of a request, which its response repeats.
 #[derive(ToSchema)]
 #[schema(as = McpId)]
 #[serde(untagged)]
@@ -73,13 +71,13 @@ enum McpId {
     Text(String),
 }
 
-/// The answer to a request of MCP: a result, or an error of JSON-RPC.
+/// The response to a request of MCP: a result, or a JSON-RPC error.
 #[derive(ToSchema)]
 #[schema(as = McpAnswer)]
 #[expect(dead_code, reason = "the SDK writes them; this is their description")]
 struct McpAnswer {
     jsonrpc: String,
-    /// That of the request; null where it couldn't be read.
+    /// The request's id; null if it couldn't be read.
     #[schema(required = true)]
     id: Option<McpId>,
     #[schema(value_type = Object, required = false)]
@@ -88,7 +86,7 @@ struct McpAnswer {
     error: Option<()>,
 }
 
-/// An error of the arena, or one of JSON-RPC.
+/// An error of the arena or of JSON-RPC.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "written in two places; this is the description of both")]
@@ -97,58 +95,58 @@ enum McpRefusal {
     Protocol(McpAnswer),
 }
 
-/// Tools to play with: `challenge_join`, `challenge_message`, `challenge_sync`.
+/// Calls the tools for playing: `challenge_join`, `challenge_message`, `challenge_sync`.
 #[utoipa::path(post, path = "/api/arena/mcp", tag = "mcp", request_body = Message,
-    responses((status = 200, body = McpAnswer, description = "The answer. Most errors of the protocol are in it, too."),
+    responses((status = 200, body = McpAnswer, description = "The response. It also reports most errors of the protocol."),
         (status = 400, body = McpRefusal, description = "
-            `INVALID_MCP_REQUEST`: it isn't one message of JSON-RPC; or headers contradict it, and JSON-RPC says so.
-            `BODY_INCOMPLETE`: the body ended too soon."),
-        (status = 404, body = McpAnswer, description = "In the newest revision of the protocol: there is no such method."),
+            `INVALID_MCP_REQUEST`: the body isn't a single JSON-RPC message. Headers that contradict the body cause a JSON-RPC error.
+            `BODY_INCOMPLETE`: the body ended early."),
+        (status = 404, body = McpAnswer, description = "The method is unknown (only in the newest revision of the protocol)."),
         Answers))]
 pub(crate) async fn play(Extension(endpoint): Extension<Endpoint>, request: Request) -> ApiResult {
     endpoint.answer(request).await
 }
 
-/// Tools to talk with: `send_chat`, `sync`.
+/// Calls the tools for chat: `send_chat`, `sync`.
 #[utoipa::path(post, path = "/api/chat/mcp", tag = "mcp", request_body = Message,
-    responses((status = 200, body = McpAnswer, description = "The answer. Most errors of the protocol are in it, too."),
+    responses((status = 200, body = McpAnswer, description = "The response. It also reports most errors of the protocol."),
         (status = 400, body = McpRefusal, description = "
-            `INVALID_MCP_REQUEST`: it isn't one message of JSON-RPC; or headers contradict it, and JSON-RPC says so.
-            `BODY_INCOMPLETE`: the body ended too soon."),
-        (status = 404, body = McpAnswer, description = "In the newest revision of the protocol: there is no such method."),
+            `INVALID_MCP_REQUEST`: the body isn't a single JSON-RPC message. Headers that contradict the body cause a JSON-RPC error.
+            `BODY_INCOMPLETE`: the body ended early."),
+        (status = 404, body = McpAnswer, description = "The method is unknown (only in the newest revision of the protocol)."),
         Answers))]
 pub(crate) async fn talk(Extension(endpoint): Extension<Endpoint>, request: Request) -> ApiResult {
     endpoint.answer(request).await
 }
 
-/// What an endpoint may answer besides.
+/// HTTP responses of an endpoint other than an MCP response.
 #[derive(IntoResponses)]
 #[expect(dead_code, reason = "written in several places; this is the description of all")]
 enum Answers {
-    /// A notification was taken.
+    /// The notification was accepted.
     #[response(status = 202)]
     Taken,
-    /// `NOT_ACCEPTABLE`: the answer is JSON, and `Accept` doesn't allow for it.
+    /// `NOT_ACCEPTABLE`: the response is JSON, which `Accept` doesn't allow.
     #[response(status = 406)]
     NotAcceptable,
     /// `REQUEST_TIMEOUT`: the body took too long to arrive.
     #[response(status = 408)]
     TooSlow,
-    /// `BODY_TOO_LARGE`: the body is larger than the server's limit.
+    /// `BODY_TOO_LARGE`: the body exceeds the server's limit.
     #[response(status = 413)]
     TooLarge,
-    /// `UNSUPPORTED_MEDIA_TYPE`: `Content-Type` doesn't say that the body is JSON.
+    /// `UNSUPPORTED_MEDIA_TYPE`: `Content-Type` must be `application/json`.
     #[response(status = 415)]
     NotJson,
-    /// `RATE_LIMITED`: too many requests from one address.
+    /// `RATE_LIMITED`: too many requests from this address.
     #[response(status = 429)]
     TooMany,
-    /// `INTERNAL`: the server is at fault.
+    /// `INTERNAL`: an error of the server.
     #[response(status = 500)]
     Fault,
 }
 
-/// One of the arena's endpoints for MCP. Clones are handles to the same one.
+/// An MCP endpoint of the arena. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     arena: Arena,
@@ -157,12 +155,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that offers `tools`, whose calls go to `rest`.
+    /// Creates an endpoint with `tools`, whose calls go to `rest`.
     pub(crate) fn new(tools: ToolSet, arena: Arena, rest: Router) -> Endpoint {
         let server = Arc::new(ToolServer::new(tools, rest));
-        // The SDK can refuse requests for hosts that aren't on a list, against web pages that reach a local server under a name
-        // of their own. An arena is reached under any names its owner likes, and such pages may call REST anyway, as those
-        // of all origins may (see `server::cors`).
+        // The SDK's list of allowed hosts protects local servers from web pages that use DNS rebinding. An arena may have any host name, and
+        // pages of other origins may call REST anyway (see `server::cors`).
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -176,14 +173,14 @@ impl Endpoint {
     /// Answers a POST.
     ///
     /// # Errors
-    /// If the body can't be read or isn't a message of MCP, or if its sender asks too often. Errors of the protocol aren't
-    /// errors here: the SDK words them, as JSON-RPC.
+    /// If the body can't be read or isn't a message of MCP, or if its sender exceeds the rate limit. Errors of the protocol are
+    /// JSON-RPC responses of the SDK, not errors here.
     pub(crate) async fn answer(self, request: Request) -> ApiResult {
         let (mut parts, body) = request.into_parts();
         let caller = Arc::new(Caller::of(&parts));
         parts.extensions.insert(Arc::clone(&caller));
         let answer = self.speak(&caller, parts, body).await;
-        // A call that reached REST was counted there, and told there if it was one too many. All else counts here.
+        // REST counts the calls that reach it against the rate limit; all others count here.
         if let Some(address) = caller.uncounted() {
             self.arena.rates.admit(address)?;
         }
@@ -192,10 +189,16 @@ impl Endpoint {
 
     async fn speak(&self, caller: &Caller, parts: Parts, body: Body) -> ApiResult {
         if !is_json(&parts.headers) {
-            return Err(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be JSON, and Content-Type say so"));
+            return Err(refusal(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body must be JSON, with Content-Type: application/json",
+            ));
         }
         if !accepts_json(&parts.headers) {
-            return Err(refusal(StatusCode::NOT_ACCEPTABLE, "the answer is JSON, and Accept must allow for it"));
+            return Err(refusal(
+                StatusCode::NOT_ACCEPTABLE,
+                "the response is JSON; Accept must allow application/json",
+            ));
         }
         let limits = &self.arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
@@ -203,33 +206,34 @@ impl Endpoint {
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }
-        // The SDK looks at nested values again and again, and has no bound for how deep they are.
+        // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a limit, so this check rejects deeply nested
+        // bodies.
         if serde_json::from_slice::<serde_json::Value>(&body).is_err() {
             return Err(refusal(StatusCode::BAD_REQUEST, NO_MESSAGE));
         }
         if body.len() > PROTOCOL_BYTES {
-            let text = format!("a message that isn't a well-formed tools/call is larger than {PROTOCOL_BYTES} bytes");
+            let text = format!("messages other than a well-formed tools/call may have at most {PROTOCOL_BYTES} bytes");
             return Err(ApiError::too_large("BODY_TOO_LARGE", text));
         }
         self.by_sdk(parts, body).await
     }
 
     async fn by_sdk(&self, mut parts: Parts, body: Bytes) -> ApiResult {
-        // The SDK insists on clients that take event streams as well, as the protocol tells them to; none will come. And on
-        // a name for the server, which it doesn't look at.
+        // As the protocol demands, the SDK refuses clients that don't accept event streams, although no response of the arena is one. The
+        // SDK also requires a `Host`, which it doesn't use. So both headers are set here.
         parts.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         parts.headers.insert(header::HOST, HeaderValue::from_static("arena"));
         in_our_words(self.protocol.handle(Request::from_parts(parts, Full::new(body))).await).await
     }
 }
 
-/// Whether a message says that its body is JSON.
+/// True if the headers declare a JSON body.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Whether a client takes JSON. One that doesn't say what it takes, takes everything.
+/// True if a client accepts JSON. A missing `Accept` accepts everything.
 fn accepts_json(headers: &HeaderMap) -> bool {
     let takes_json = |value: &HeaderValue| {
         let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
@@ -239,7 +243,7 @@ fn accepts_json(headers: &HeaderMap) -> bool {
     accepted.peek().is_none() || accepted.any(takes_json)
 }
 
-/// An answer of the SDK, with the arena's error body where the SDK refuses a request in plain text.
+/// Converts a response of the SDK. A refusal in plain text gets the arena's error body instead.
 async fn in_our_words(response: axum::http::Response<BoxBody<Bytes, Infallible>>) -> ApiResult {
     let (parts, body) = response.into_parts();
     if parts.status.is_success() || is_json(&parts.headers) {
@@ -247,7 +251,7 @@ async fn in_our_words(response: axum::http::Response<BoxBody<Bytes, Infallible>>
     }
     let Ok(body) = body.collect().await;
     Err(match parts.status {
-        // What isn't JSON by its own word was refused before. So this body doesn't keep its word, or isn't a message.
+        // The content type was checked before, so the body isn't valid JSON or isn't a message.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => refusal(StatusCode::BAD_REQUEST, NO_MESSAGE),
         status => refusal(status, String::from_utf8_lossy(&body.to_bytes())),
     })
@@ -263,7 +267,7 @@ fn refusal(status: StatusCode, sentence: impl Into<String>) -> ApiError {
     ApiError::new(status, code, sentence)
 }
 
-/// A set of tools, as the SDK wants to have it.
+/// A set of tools as the SDK's server handler.
 struct ToolServer {
     tools: ToolSet,
     /// The routes that tools call.
@@ -305,11 +309,11 @@ impl ServerHandler for ToolServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
-        let caller = caller.ok_or_else(|| ErrorData::internal_error("nobody calls", None))?;
+        let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         tokio::select! {
             result = self.call(caller, request) => Ok(result.into()),
-            // The caller has hung up. What was being written goes on in the engine; who waited, waits no longer.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            // The caller has disconnected. The engine still completes a write, but a wait ends.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was canceled", None)),
         }
     }
 
@@ -318,18 +322,16 @@ impl ServerHandler for ToolServer {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // The SDK takes a request for an unknown one if its parameters aren't those of the method.
+        // For a known method with invalid parameters, the SDK reports an unknown method.
         Err(match request.method.as_str() {
-            "tools/call" => {
-                ErrorData::invalid_params("tools/call needs a name, and arguments that are an object", None)
-            }
+            "tools/call" => ErrorData::invalid_params("tools/call requires a name, and arguments as an object", None),
             "initialize" => ErrorData::invalid_params(
-                "initialize needs a protocolVersion, capabilities, and clientInfo with a name and a version",
+                "initialize requires protocolVersion, capabilities, and clientInfo with name and version",
                 None,
             ),
             method => ErrorData::new(
                 rmcp::model::ErrorCode::METHOD_NOT_FOUND,
-                format!("there is no method {method}; there are tools/list and tools/call"),
+                format!("unknown method {method}; available methods: tools/list, tools/call"),
                 None,
             ),
         })
@@ -348,7 +350,7 @@ mod tests {
 
     use crate::settings::Settings;
 
-    /// Sends a word when it is dropped.
+    /// Sends a message when it is dropped.
     struct Guard(mpsc::UnboundedSender<&'static str>);
 
     impl Drop for Guard {
@@ -371,7 +373,7 @@ mod tests {
         (Endpoint::new(tools, Arena::new(engine, settings, None, None), rest), folder)
     }
 
-    /// A call, as a client of the revision with a handshake sends it, or of the one without.
+    /// Builds a tool call as a client sends it. `handshake` selects a protocol revision with a handshake.
     fn request(handshake: bool, tool: &str, arguments: &Value) -> Request {
         let request = Request::post("/api/arena/mcp").header(header::CONTENT_TYPE, "application/json");
         let mut params = json!({ "name": tool, "arguments": arguments });
@@ -395,7 +397,7 @@ mod tests {
         serde_json::from_slice(&body).expect("JSON")
     }
 
-    /// The SDK's own answer to a request.
+    /// Returns the response of the SDK to a request, without the fast path.
     async fn told_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Arc::new(Caller::of(&parts)));
@@ -457,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_who_hangs_up_waits_no_longer() {
+    async fn a_disconnected_caller_stops_waiting() {
         let (say, mut heard) = mpsc::unbounded_channel();
         let wait = get(move || {
             let say = say.clone();

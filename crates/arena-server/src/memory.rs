@@ -1,6 +1,6 @@
-//! A bound on the bytes that wait in memory for slow clients: answers that aren't read, and requests that arrive slowly.
+//! A limit on the memory held for slow clients: unread responses, and requests that arrive slowly.
 //!
-//! Each connection may hold [`FREE`] bytes without asking. Bytes beyond that hold a permit until the socket has taken them
+//! Each connection may hold [`FREE`] bytes without a permit. Bytes beyond that hold a permit until they are written to the socket
 //! (docs/decisions/0035).
 
 use std::pin::Pin;
@@ -20,41 +20,41 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Bytes of a piece of an answer, or of a body that arrives, that aren't counted: what every connection may take.
+/// Number of bytes of a response piece or of a request body that each connection may hold uncounted.
 pub(crate) const FREE: usize = 32 * 1024;
 
-/// Room that is taken for the next piece of an answer before it is made. A longer piece takes more.
+/// Bytes reserved for the next piece of a response before it is produced. A longer piece takes more.
 const PIECE: usize = 64 * 1024;
 
-/// Bytes of a permit: semaphores count units of this size.
+/// Unit of the semaphores, in bytes.
 const UNIT: usize = 1024;
 
-/// The bytes that may wait in all.
+/// The memory budget of the server.
 #[derive(Debug)]
 pub(crate) struct Memory {
     total: Arc<Semaphore>,
     total_units: u32,
-    /// Unset if addresses have no limit of their own.
+    /// Units per address; `None` means no limit per address.
     share_units: Option<u32>,
-    /// The time for which an answer waits for room.
+    /// Maximum time for which a response waits for memory.
     patience: Duration,
-    /// Bytes that wait at the moment.
+    /// Number of bytes that are currently reserved.
     held: Arc<AtomicU64>,
 }
 
-/// The part of one address. Clones are handles to the same one.
+/// The budget of one address. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Share {
     memory: Arc<Memory>,
-    /// Unset for addresses without a limit of their own.
+    /// The address's permits; `None` for addresses without a limit.
     own: Option<Arc<Semaphore>>,
 }
 
-/// Room that is taken until this is dropped.
+/// Reserved memory, released on drop.
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: usize,
-    /// Bytes of the permits: fewer than asked for, if that is more than there can ever be.
+    /// Number of bytes that the permits cover: `bytes` in whole units, at most the budget.
     counted: u64,
     _own: Option<OwnedSemaphorePermit>,
     _total: OwnedSemaphorePermit,
@@ -67,7 +67,7 @@ impl Drop for Held {
     }
 }
 
-/// Bytes with the room that they take.
+/// Bytes that keep their reservation until they are dropped.
 struct Owned {
     bytes: Bytes,
     _held: Held,
@@ -80,12 +80,12 @@ impl AsRef<[u8]> for Owned {
 }
 
 impl Held {
-    /// Has `bytes` keep the room until the last handle to them is dropped, which is when the socket has taken them.
+    /// Attaches the reservation to `bytes`, until the last handle to them is dropped after the write to the socket.
     pub(crate) fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Owned { bytes, _held: self })
     }
 
-    /// The number of bytes that there is room for.
+    /// The number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -96,34 +96,34 @@ fn units(bytes: usize) -> u32 {
 }
 
 impl Memory {
-    /// Room for `total` bytes, of which an address may take `share`; 0 is no limit. An answer waits for room for `patience`.
+    /// Creates a budget of `total` bytes, with `share` bytes per address; 0 means no limit. Responses wait up to `patience`.
     pub(crate) fn new(total: usize, share: usize, patience: Duration) -> Memory {
-        // Less would not do for a single message.
+        // A smaller budget would not suffice for a single message.
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);
         let share_units = (share > 0).then(|| units(share.max(PIECE)).min(total_units));
         let total = Arc::new(Semaphore::new(total_units as usize));
         Memory { total, total_units, share_units, patience, held: Arc::default() }
     }
 
-    /// The bytes that wait at the moment.
+    /// Returns the number of bytes that are currently reserved.
     pub(crate) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A new address's part.
+    /// Creates the budget of an address.
     pub(crate) fn share(self: &Arc<Memory>) -> Share {
         let own = self.share_units.map(|units| Arc::new(Semaphore::new(units as usize)));
         Share { memory: Arc::clone(self), own }
     }
 
-    /// The part of an address without a limit of its own.
+    /// Creates the budget of an address that has no limit of its own.
     pub(crate) fn common(self: &Arc<Memory>) -> Share {
         Share { memory: Arc::clone(self), own: None }
     }
 }
 
 impl Share {
-    /// The units that bytes take, but no more than can ever be had.
+    /// Converts a number of bytes to units, at most the budget.
     fn clamp(&self, bytes: usize) -> u32 {
         let own = self.memory.share_units.filter(|_| self.own.is_some());
         units(bytes).min(own.unwrap_or(self.memory.total_units))
@@ -135,7 +135,7 @@ impl Share {
         Held { bytes, counted, _own: own, _total: total, held: Arc::clone(&self.memory.held) }
     }
 
-    /// Takes room, if there is enough at once.
+    /// Reserves memory if it is available at once.
     pub(crate) fn try_hold(&self, bytes: usize) -> Option<Held> {
         let units = self.clamp(bytes);
         let own = match &self.own {
@@ -146,7 +146,7 @@ impl Share {
         Some(self.held(bytes, own, total))
     }
 
-    /// Takes room, as soon as there is enough. All callers take the address's before the total, so they can't wait for each other.
+    /// Waits for memory and reserves it. All callers acquire the permit of the address before that of the server, so there is no deadlock.
     pub(crate) async fn hold(&self, bytes: usize) -> Held {
         let units = self.clamp(bytes);
         let open = "semaphores of memory are never closed";
@@ -158,39 +158,40 @@ impl Share {
         self.held(bytes, own, total)
     }
 
-    /// [`Share::hold`] for an answer.
+    /// Reserves memory for a response as [`Share::hold`] does, with a timeout.
     ///
     /// # Errors
-    /// If there is no room for as long as a client may read nothing.
+    /// If there is no memory within `limits.stalled_ms`.
     pub(crate) async fn hold_patiently(&self, bytes: usize) -> Result<Held, NoRoom> {
         tokio::time::timeout(self.memory.patience, self.hold(bytes)).await.map_err(|_| NoRoom)
     }
 }
 
-/// There was no room for the next piece of an answer.
+/// The error of a response that got no memory for its next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many bytes wait to be sent")]
+#[error("too much memory is held for slow clients")]
 pub(crate) struct NoRoom;
 
-/// The refusal where there is no room.
+/// Returns the error response for a request or response that got no memory.
 pub(crate) fn busy() -> ApiError {
-    let text = "too many bytes wait to be sent to this address or in all (limits.waiting_bytes); read the answers, and try again";
+    let text =
+        "too much memory is held for slow clients (limits.waiting_bytes); read the pending responses and try again";
     ApiError::busy(text)
 }
 
-/// Marks an answer whose body takes its room by itself.
+/// Marks a response whose body reserves its own memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted;
 
-/// Has an answer take room for what of it waits in memory. An answer that is complete, large, and for which there is no room becomes a refusal
-/// if `may_refuse`; the answer to a write goes out uncounted, since the write has been done.
+/// Counts a response's bytes against the memory budget. If a large complete response gets no memory, it becomes an error if `may_refuse` is
+/// true. Otherwise the response is sent uncounted, since it reports a write that is already done.
 pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Response {
     let is_small = response.body().size_hint().exact().is_some_and(|bytes| bytes <= FREE as u64);
     if is_small || response.extensions().get::<Counted>().is_some() {
         return response;
     }
     let (parts, mut body) = response.into_parts();
-    // A piece that is ready now is in memory already. The rest is made as it is asked for.
+    // If the first piece is ready now, it already occupies memory. Later pieces are produced on demand.
     let first = match body.frame().now_or_never() {
         Some(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| data.len() > FREE) => {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
@@ -207,7 +208,7 @@ pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Resp
     Response::from_parts(parts, Body::new(CountedBody { first, body, share: share.clone(), room: Room::None }))
 }
 
-/// A body whose pieces take room before they are made.
+/// A body that reserves memory for each piece before it is produced.
 struct CountedBody {
     first: Option<Result<Frame<Bytes>, axum::Error>>,
     body: Body,
@@ -219,7 +220,7 @@ enum Room {
     None,
     Wanted(BoxFuture<'static, Result<Held, NoRoom>>),
     Taken(Held),
-    /// A piece that is longer than the room for it waits for more.
+    /// A piece that is larger than its reservation and waits for more memory.
     Longer(Option<Bytes>, BoxFuture<'static, Result<Held, NoRoom>>),
 }
 
@@ -282,7 +283,7 @@ impl hyper::body::Body for CountedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // The piece that was taken out of the body counts as well.
+        // The hint includes the first piece, which was already taken out of the body.
         let taken = self.first.as_ref().and_then(|first| first.as_ref().ok()).and_then(Frame::data_ref);
         let taken = taken.map_or(0, Bytes::len) as u64;
         let mut hint = self.body.size_hint();
@@ -319,7 +320,7 @@ mod tests {
         assert!(memory.common().try_hold(4 * MIB).is_none());
         drop(held);
         assert_eq!(memory.held(), 0);
-        // A piece that is larger than a share takes all of it, rather than wait for ever.
+        // A piece larger than the budget takes all of it instead of waiting forever.
         let all = greedy.try_hold(100 * MIB).expect("there is room");
         assert!(greedy.try_hold(1).is_none());
         drop(all);
@@ -357,7 +358,7 @@ mod tests {
         let small = count(crate::answer::json("x".repeat(FREE)), &share, true);
         assert_eq!(text_of(small.into_body()).await.concat().len(), FREE);
         let written = count(crate::answer::json("x".repeat(FREE + 1)), &share, false);
-        assert_eq!(written.status(), axum::http::StatusCode::OK, "what was done is told");
+        assert_eq!(written.status(), axum::http::StatusCode::OK, "the response of a write is sent");
         let refused = count(crate::answer::json("x".repeat(FREE + 1)), &share, true);
         assert_eq!(refused.status(), axum::http::StatusCode::SERVICE_UNAVAILABLE);
         let pieces = || {

@@ -1,10 +1,10 @@
-//! What Prometheus is told: requests by route, how long they took, sessions by status, who is watching.
+//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory and nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use arena_engine::{Engine, EventCounts, Neighbours};
+use arena_engine::{Engine, EventCounts, NodeMetrics};
 use arena_model::Status;
 use arena_store::SessionFilter;
 use prometheus_client::collector::Collector;
@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 
 use crate::connections::Connections;
 
-/// Upper bounds of the buckets of request durations, in seconds: from what a read takes to what a long poll may.
+/// Upper bounds of the buckets of request durations, in seconds: from a fast read to a long poll.
 const BUCKETS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 5.0, 60.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -41,13 +41,13 @@ pub(crate) struct Metrics {
     pub(crate) subscribers: Gauge,
     /// Open connections.
     pub(crate) connections: Gauge,
-    /// Connections that were refused because there are too many.
+    /// Connections that were refused at a limit of connections.
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
-    /// Requests that have come and aren't answered yet, long polls among them.
+    /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
 }
 
-/// Something that a gauge counts for as long as it is there.
+/// A guard that a gauge counts until it is dropped.
 pub(crate) struct Counted(Gauge);
 
 impl Counted {
@@ -71,26 +71,30 @@ impl Metrics {
         let subscribers = Gauge::default();
         let (connections, in_flight) = (Gauge::default(), Gauge::default());
         let refused_connections = Counter::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
-        registry.register("http_request_seconds", "Time to the first byte of the answer", seconds.clone());
+        registry.register("http_requests", "Responses by route, method and status", requests.clone());
+        registry.register(
+            "http_request_seconds",
+            "Time to the first byte of the response, in seconds",
+            seconds.clone(),
+        );
         registry.register("stream_subscribers", "Open event streams", subscribers.clone());
         registry.register("connections", "Open connections", connections.clone());
-        registry.register("http_in_flight", "Requests that aren't answered yet", in_flight.clone());
-        let refused = "Connections refused because there were too many";
+        registry.register("http_in_flight", "Requests in progress", in_flight.clone());
+        let refused = "Connections refused because of the limit";
         registry.register("refused_connections", refused, refused_connections.clone());
         registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(Sessions(engine)));
         Metrics { registry, requests, seconds, subscribers, connections, refused_connections, in_flight }
     }
 
-    /// Counts an answer.
+    /// Counts a response.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16, took: Duration) {
         let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
         self.requests.get_or_create(&labels).inc();
         self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
     }
 
-    /// Everything in the text format of Prometheus.
+    /// All metrics in the text format of Prometheus.
     pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;
@@ -98,19 +102,19 @@ impl Metrics {
     }
 }
 
-/// Counts the bytes that wait for slow clients, when it is asked.
+/// A collector of the memory that the server holds for slow clients.
 #[derive(Debug)]
 struct Waiting(Arc<Connections>);
 
 impl Collector for Waiting {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let bytes = ConstGauge::new(i64::try_from(self.0.memory().held()).unwrap_or(i64::MAX));
-        let help = "Bytes of large answers and requests that wait in memory for slow clients";
+        let help = "Memory held by large responses and requests of slow clients, in bytes";
         bytes.encode(encoder.encode_descriptor("waiting_bytes", help, None, bytes.metric_type())?)
     }
 }
 
-/// Counts sessions, and bytes of the store, when it is asked.
+/// A collector of metrics about sessions, the store's size and nodes.
 struct Sessions(Engine);
 
 impl std::fmt::Debug for Sessions {
@@ -133,26 +137,30 @@ impl Collector for Sessions {
             }
         }
         let bytes = ConstGauge::new(i64::try_from(self.0.store_bytes()).unwrap_or(i64::MAX));
-        let described =
-            encoder.encode_descriptor("store_bytes", "Bytes of the store on the disk", None, bytes.metric_type())?;
+        let described = encoder.encode_descriptor(
+            "store_bytes",
+            "Size of the store on disk, in bytes",
+            None,
+            bytes.metric_type(),
+        )?;
         bytes.encode(described)?;
-        let Some(neighbours) = self.0.neighbours() else { return Ok(()) };
-        let Neighbours { looks, conflicts, clock_behind_ms, events } = neighbours;
+        let Some(node_metrics) = self.0.node_metrics() else { return Ok(()) };
+        let NodeMetrics { looks, conflicts, clock_behind_ms, events } = node_metrics;
         let behind = ConstGauge::new(clock_behind_ms as f64 / 1000.0);
-        let help = "How far this machine's clock is behind the database's, which counts";
+        let help = "Delay of this machine's clock behind the database's, in seconds";
         let described = encoder.encode_descriptor("clock_behind_seconds", help, None, behind.metric_type())?;
         behind.encode(described)?;
         let mut counts = vec![
-            ("journal_looks", "Looks at what other nodes have committed", looks),
-            ("conflicts", "Decisions that were taken anew because another node was faster", conflicts),
+            ("journal_looks", "Reads of other nodes' commits", looks),
+            ("conflicts", "Transitions retried because another node committed first", conflicts),
         ];
         if let Some(EventCounts { connected, sent, received }) = events {
             let connected = ConstGauge::new(i64::from(connected));
-            let help = "1 while events are exchanged with other nodes, 0 while NATS is out of reach";
+            let help = "1 if connected to NATS, 0 if not";
             let described = encoder.encode_descriptor("nats_connected", help, None, connected.metric_type())?;
             connected.encode(described)?;
             counts.push(("events_sent", "Events sent to other nodes", sent));
-            counts.push(("events_received", "Events that came from other nodes", received));
+            counts.push(("events_received", "Events received from other nodes", received));
         }
         for (name, help, count) in counts {
             let count = ConstCounter::new(count);

@@ -1,8 +1,7 @@
-//! The description of the arena's HTTP in the words of OpenAPI 3.1, and what its parts share.
+//! The OpenAPI 3.1 description of the arena's HTTP API, and its shared parts.
 //!
-//! What is said of a route stands at its handler, in `#[utoipa::path]`; schemas are derived from the types that are
-//! serialised. `routes.rs` lists the handlers, and a handler without a description doesn't compile there. What is true of
-//! many routes is added here, by `refine.rs`, so that a handler only says what is its own.
+//! Each handler describes its route in `#[utoipa::path]`, and schemas are derived from the serialized types. `routes.rs` lists the handlers;
+//! a handler without a description doesn't compile there. `refine.rs` adds the facts that many routes share.
 
 mod page;
 mod parts;
@@ -15,20 +14,20 @@ use utoipa::openapi::{ComponentsBuilder, RefOr, Schema};
 use crate::error::Refusal;
 pub(crate) use parts::{CreationKey, OnceKey, Paging, Part, Sender};
 
-/// Stands where the address of the server belongs, which only the asker knows.
+/// Placeholder for the server's address, which depends on the request.
 const BASE: &str = "{{BASE}}";
 
-/// Whether players prove who they are: some fields, parameters and answers are there in one mode only.
+/// The server's way to identify callers. Some fields, parameters and responses exist in one mode only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Everybody is who `from` says.
+    /// Standalone mode: `from` identifies the caller, unverified.
     Standalone,
-    /// Session keys show who is who.
+    /// Authentication mode: session keys identify players.
     Authentication,
 }
 
 impl Mode {
-    /// Value of [`MODE`] at what is there in this mode only.
+    /// The mode's value in [`MODE`].
     fn name(self) -> &'static str {
         match self {
             Mode::Standalone => "standalone",
@@ -37,53 +36,53 @@ impl Mode {
     }
 }
 
-/// Groups of routes, in the order in which people read of them.
+/// Groups of routes, in the order of the page.
 const TAGS: [(&str, &str); 10] = [
-    ("challenges", "What can be played, and sessions of it."),
-    ("play", "Take a seat, act, and hear the operator, who runs the game."),
-    ("chat", "What players say to each other, and channels as they fill."),
-    ("users", "Who plays here, what they say of themselves, and how they did."),
-    ("scoring", "Leaderboards, and how much has been played."),
-    ("tournaments", "Bots that play games against each other, as this server's administrator allows it."),
-    ("mcp", "The same for agents: Model Context Protocol over Streamable HTTP, without protocol sessions."),
-    ("administration", "What only the administrator may do, with the token of the server."),
-    ("documentation", "What this server tells of itself, for people, agents and programs."),
-    ("health", "For those who watch over the server."),
+    ("challenges", "Challenge types, sessions and invites."),
+    ("play", "Joining a session, actions, and messages of the operator, which runs the game."),
+    ("chat", "Chat between players, and live streams of channels."),
+    ("users", "User profiles, games and scores."),
+    ("scoring", "Leaderboards and statistics."),
+    ("tournaments", "Agents, and tournaments between them, as far as the administrator allows them."),
+    ("mcp", "Play and chat as tools for agents: Model Context Protocol over Streamable HTTP, stateless."),
+    ("administration", "Routes for the administrator, with the administrator's token."),
+    ("documentation", "Documentation for people, agents and programs."),
+    ("health", "Monitoring."),
 ];
 
-/// What the document says of everything.
+/// The document's introduction.
 fn about(mode: Mode) -> String {
     let identity = match mode {
         Mode::Standalone => {
-            "This server takes everybody's word: `from` says who asks, and an invite is the name of its player."
+            "This server doesn't verify identities: `from` names the caller, and an invite is the name of its player."
         }
         Mode::Authentication => {
-            "On this server players are Ed25519 keys. A join is signed and answered with a session key, which opens one seat \
-             of one session: as bearer token, or as `key` in the query. Without one a caller sees what everybody sees."
+            "On this server players have Ed25519 keys. A signed join returns a session key, which authorizes one seat of one \
+             session: as bearer token, or as `key` in the query. Without a key a caller sees public data only."
         }
     };
     format!(
-        "Agents play games (challenges) against each other here; each is scored for what it achieved and for what it kept to \
-         itself. {identity}\n\n\
-         Whatever is below `/api` is below `/api/v1` as well. Fields and parameters that aren't described are ignored. Errors \
-         are `{{error, code}}`: a sentence for people and a code for programs, which stays. Times are milliseconds since 1970. \
-         A POST with an `Idempotency-Key` happens once, however often it is sent (those of the administrator aside). At a known path, methods that aren't \
-         described are answered 405 (`METHOD_NOT_ALLOWED`), but for HEAD, which is GET without a body; all else is 404 \
-         (`NOT_FOUND`)."
+        "Agents play games (challenges) against each other here; each gets a score for its task and one for keeping its \
+         secret. {identity}\n\n\
+         Every path below `/api` also exists below `/api/v1`. Unknown fields and parameters are ignored. An error is \
+         `{{error, code}}`: a sentence for people and a stable code for programs. Times are milliseconds since 1970. A POST \
+         with an `Idempotency-Key` takes effect once, even if it is repeated (except for the administrator's routes). At a \
+         known path, methods without a description return 405 (`METHOD_NOT_ALLOWED`), except HEAD, which is GET without a \
+         body. Unknown paths return 404 (`NOT_FOUND`)."
     )
 }
 
-/// The description of one server.
+/// The OpenAPI description of one server.
 pub(crate) struct Description {
-    /// The document, with a gap for the server's address.
+    /// The document, with a placeholder for the server's address.
     text: String,
-    /// The same as a page.
+    /// The document as a page.
     page: String,
 }
 
 impl Description {
-    /// What handlers say of themselves, put together for a server in this mode.
-    /// `sorts` are the values that `sort` can have, by path.
+    /// Builds the description from the handlers' parts for a server in this mode. `sorts` maps a route's path to the allowed values of its
+    /// parameter `sort`.
     pub(crate) fn new(
         schemas: Vec<(String, RefOr<Schema>)>,
         paths: Paths,
@@ -111,7 +110,7 @@ impl Description {
         Description { page: page::page(&document), text: document.to_string() }
     }
 
-    /// The document for somebody who reaches the server at `base`.
+    /// The document for a client that reaches the server at `base`.
     pub(crate) fn text(&self, base: &str) -> String {
         self.text.replace(BASE, base)
     }

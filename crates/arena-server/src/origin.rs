@@ -1,5 +1,5 @@
-//! Web pages of other origins, and the hosts that requests name. A browser sends what any page asks it to send, also to a server
-//! that listens to this machine alone and believes every name; so a page may write only if it is the arena's own, or allowed.
+//! Checks of `Origin` and `Host`. A browser sends requests for any web page, even to a server on loopback without authentication. So only the
+//! arena's own pages and allowed origins may write.
 
 use std::str::FromStr;
 
@@ -12,12 +12,12 @@ use crate::error::{ApiError, ApiResult};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Most characters of an origin that are repeated to its page.
+/// Maximum number of characters of an origin in an error message.
 const SHOWN: usize = 200;
 
-/// A text that isn't an origin.
+/// The error for an invalid origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an origin: give \"*\", or a scheme, a host and maybe a port, such as \"https://page.example\"")]
+#[error("not an origin: expected \"*\" or scheme, host and optional port, such as \"https://page.example\"")]
 pub struct NoOrigin;
 
 /// An origin whose pages may write.
@@ -25,7 +25,7 @@ pub struct NoOrigin;
 pub enum AllowedOrigin {
     /// Every origin.
     Any,
-    /// This one, as browsers write it.
+    /// A single origin, in the browsers' spelling.
     Exactly(String),
 }
 
@@ -81,37 +81,41 @@ fn usual_port(scheme: &str) -> u16 {
     if scheme == "https" { 443 } else { 80 }
 }
 
-/// A host, and maybe a port, without a user's name in front.
+/// Parses a host with an optional port, without user info.
 fn host_and_port(text: &str) -> Option<Authority> {
     let authority = text.parse::<Authority>().ok().filter(|authority| !authority.host().is_empty())?;
     let rest = authority.as_str().strip_prefix(authority.host())?;
     (rest.is_empty() || authority.port_u16().is_some()).then_some(authority)
 }
 
-/// Refuses a request that doesn't say to which host it goes, or says it twice (RFC 9112, 3.2).
+/// Refuses a request with a missing, repeated or malformed `Host` (RFC 9112, 3.2).
 ///
 /// # Errors
-/// 400 if the head has no `Host`, several of them, or one that can't be a host and port.
+/// 400 if `Host` is missing, repeated or malformed.
 pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> ApiResult<()> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
         (None, _) => version != Version::HTTP_11,
-        // A request for something that has no host says so by an empty one.
+        // An empty `Host` is valid for targets without a host.
         (Some(host), None) => host.is_empty() || host.to_str().is_ok_and(|host| host_and_port(host).is_some()),
         (Some(_), Some(_)) => false,
     };
-    let refuse =
-        || ApiError::bad_request("INVALID_HOST", "a request has one Host header, with a host and maybe a port");
+    let refuse = || {
+        ApiError::bad_request(
+            "INVALID_HOST",
+            "a request must have exactly one Host header, with a host and optional port",
+        )
+    };
     if is_good { Ok(()) } else { Err(refuse()) }
 }
 
-/// Refuses a write that a page of a foreign origin had its browser send.
+/// Refuses a write from a web page of a foreign origin.
 ///
-/// Other programs name no origin and are let through. Where players have keys, a page can do no more than a stranger, so pages of
-/// all origins may write, but not over MCP, whose servers have to look (`mcp`).
+/// Programs other than browsers send no `Origin`, so the check lets them pass. In authentication mode a page has no more rights than any
+/// other client, so all origins may write. MCP requires the check in both modes (`mcp`).
 ///
 /// # Errors
-/// 403 if the page isn't the arena's own and isn't allowed.
+/// 403 if the origin is neither the arena's own nor allowed.
 pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, mcp: bool) -> ApiResult<()> {
     let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
     if !writes || (arena.asks_for_keys() && !mcp) {
@@ -130,7 +134,7 @@ pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, 
         (None, _) => return Ok(()),
     };
     let sentence = format!(
-        "{page} may not write here; allowed_origins in the section [network] of the settings names those that may"
+        "{page} may not write to this server; to allow it, add its origin to allowed_origins in the section [network] of the settings"
     );
     Err(ApiError::new(StatusCode::FORBIDDEN, "ORIGIN_NOT_ALLOWED", sentence))
 }
@@ -143,11 +147,11 @@ fn is_allowed(allowed: &[AllowedOrigin], origin: &str) -> bool {
     allowed.iter().any(names)
 }
 
-/// True if the page came from this server, by its own word and by that of the request.
+/// True if `Origin` and `Host` both name this server.
 fn is_own(arena: &Arena, origin: &str, host: &str) -> bool {
     let (Some(origin), Some(host)) = (Origin::read(origin), host_and_port(host)) else { return false };
     let port = host.port().map_or(usual_port(&origin.scheme), |port| port.as_u16());
-    // A server for this machine alone has no other name: a name that leads here is that of a page that wants to get in (DNS rebinding).
+    // A server on loopback has only loopback names. Any other host name means DNS rebinding.
     let is_for_this_machine = !arena.asks_for_keys() && arena.settings.listen.ip().is_loopback();
     let name = host.host().to_ascii_lowercase();
     name == origin.host && port == origin.port && (!is_for_this_machine || is_this_machine(&name))

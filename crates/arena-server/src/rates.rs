@@ -1,4 +1,4 @@
-//! How often one address may ask, and one player write.
+//! Rate limits: requests per address and writes per player.
 
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,10 +12,10 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use crate::error::ApiError;
 use crate::settings::LimitSettings;
 
-/// Bytes of a body that count as one more request.
+/// Number of body bytes that count as one more request.
 const BYTES: usize = 16 * 1024;
 
-/// Counts requests by address, and writes by player.
+/// The rate limiters of a server.
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
     writes: Limiter<Party>,
@@ -27,36 +27,36 @@ impl Rates {
         Rates {
             requests: Limiter::new(limits.requests_per_second, limits.requests_burst, |per_second| {
                 format!(
-                    "more than {per_second} requests per second from one address, each 16 KiB of a body counting as one more \
+                    "more than {per_second} requests per second from this address; each 16 KiB of a body counts as one more request \
                      (limits.requests_per_second)"
                 )
             }),
             writes: Limiter::new(limits.writes_per_second, limits.writes_burst, |per_second| {
                 format!(
-                    "more than {per_second} actions and messages per second by one player (limits.writes_per_second)"
+                    "more than {per_second} actions and messages per second from this player (limits.writes_per_second)"
                 )
             }),
             limit_loopback: limits.limit_loopback,
         }
     }
 
-    /// Lets a request in, or says until when the address has to wait.
+    /// Counts a request against the limit of its address; an error contains the time to wait.
     pub(crate) fn admit(&self, address: IpAddr) -> Result<(), ApiError> {
-        if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&household(address), 1) }
+        if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&network_of(address), 1) }
     }
 
-    /// Lets in what a request brings, which has been let in itself: whoever brings much may do so less often.
+    /// Counts the body of an admitted request against the limit of its address: each 16 KiB count as one more request.
     pub(crate) fn admit_body(&self, address: Option<IpAddr>, bytes: usize) -> Result<(), ApiError> {
-        // Together with the request itself no more than is ever let in at once.
+        // The number is clamped, so that request and body together never exceed the burst.
         let most = self.requests.burst.saturating_sub(1);
         let more = u32::try_from(bytes / BYTES).unwrap_or(u32::MAX).min(most);
         match address.filter(|address| more > 0 && !self.is_exempt(*address)) {
-            Some(address) => self.requests.admit(&household(address), more),
+            Some(address) => self.requests.admit(&network_of(address), more),
             None => Ok(()),
         }
     }
 
-    /// Lets a player write, wherever it asks from, or says until when it has to wait.
+    /// Counts a write against the limit of its player, from any address; an error contains the time to wait.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> Result<(), ApiError> {
         if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer, 1) }
     }
@@ -65,20 +65,20 @@ impl Rates {
         address.to_canonical().is_loopback() && !self.limit_loopback
     }
 
-    /// Forgets who hasn't asked for a while.
+    /// Drops the counts of addresses and players that have sent nothing for a while.
     pub(crate) fn forget_idle(&self) {
         self.requests.forget_idle();
         self.writes.forget_idle();
     }
 }
 
-/// Counts something by who does it.
+/// A rate limiter by key.
 struct Limiter<K: Hash + Eq + Clone> {
     limiter: Option<DefaultKeyedRateLimiter<K>>,
     clock: DefaultClock,
-    /// As many as are let in at once.
+    /// Maximum number of units in a burst.
     burst: u32,
-    /// What is too much, in words.
+    /// The exceeded limit, as shown to the caller.
     limit: String,
 }
 
@@ -95,7 +95,7 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
         }
     }
 
-    /// Lets in what counts as `n`, which is no more than is ever let in at once.
+    /// Counts `n` units for `key`. The caller ensures that `n` doesn't exceed the burst.
     fn admit(&self, key: &K, n: u32) -> Result<(), ApiError> {
         let (Some(limiter), Some(n)) = (&self.limiter, NonZeroU32::new(n)) else { return Ok(()) };
         let admitted = limiter.check_key_n(key, n).expect("no more than the burst");
@@ -114,8 +114,8 @@ impl<K: Hash + Eq + Clone> Limiter<K> {
     }
 }
 
-/// An IPv6 customer has a /64 of addresses to ask from; they count as one.
-pub(crate) fn household(address: IpAddr) -> IpAddr {
+/// Returns the address under which the limits count a client. All addresses of an IPv6 /64 network count as one.
+pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from(u128::from(v6) & !u128::from(u64::MAX))),
         v4 => v4,
@@ -140,8 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_brings_much_may_do_so_less_often() {
-        // So slow that nothing comes back while the test runs.
+    fn large_bodies_count_as_more_requests() {
+        // The rate is so low that the budget doesn't recover during the test.
         let limits = LimitSettings { requests_per_second: 1, requests_burst: 10_000, ..LimitSettings::default() };
         let rates = Rates::new(&limits);
         let admits = |from: &str, bytes: usize| {
@@ -154,7 +154,7 @@ mod tests {
                 && !admits("192.0.2.1", 5000 * BYTES)
                 && admits("192.0.2.1", 3000 * BYTES)
         );
-        // What is more than ever comes in at once isn't refused for ever.
+        // A body above the burst is clamped, not refused forever.
         assert!(admits("192.0.2.2", 600_000 * BYTES) && !admits("192.0.2.2", 1000 * BYTES));
         assert!((0..100).all(|_| admits("127.0.0.1", 600_000 * BYTES)));
     }

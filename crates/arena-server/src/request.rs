@@ -1,4 +1,4 @@
-//! The edge: from a request to values that are known good. What doesn't parse never gets further.
+//! Extractors: parse and limit requests before the handlers run.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -23,33 +23,33 @@ use sha2::{Digest, Sha256};
 use crate::arena::Arena;
 use crate::connections::Line;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Said, Terms};
+use crate::fields::{Input, Terms};
 use crate::identity::{Caller, Claim};
 use crate::memory::{FREE, Held, busy};
-use crate::rates::household;
+use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
-/// Where a request came from; the connection puts it in.
+/// The client's address, which the connection adds to the request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// The head of a request, parsed and limited: all of it, where no body counts.
+/// The head of a request, parsed and limited, for routes without a body.
 pub(crate) struct Get {
     pub(crate) uri: Uri,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
-    /// Where it came from; unknown only in tests that call the router without a socket.
+    /// The client's address; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
-    /// The connection that it came by; unknown as the address is.
+    /// The request's connection; unknown only in tests.
     pub(crate) line: Option<Line>,
     params: Vec<(String, String)>,
     pub(crate) terms: Terms,
 }
 
-/// A request that writes: its head and JSON object, parsed and limited.
+/// A writing request: its head and JSON object, parsed and limited.
 pub(crate) struct Post {
     head: Get,
-    /// Nothing if there was no body.
+    /// The parsed body; `None` if the request has no body.
     object: Option<Value>,
     /// `from` in the body, in standalone mode.
     from: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Post {
     body: Bytes,
 }
 
-/// A request that uploads something: its head, parsed and limited, while its body has still to be read.
+/// An upload: its head, parsed and limited. The body is read later.
 pub(crate) struct Upload {
     head: Get,
     key: Option<String>,
@@ -80,14 +80,13 @@ impl Deref for Upload {
     }
 }
 
-/// What every body may say in standalone mode. Many requests don't care who asks, or hear it from the query; a name that is none is refused all
-/// the same.
+/// The field `from`, which every body may have in standalone mode. It must be a string even for routes that don't use it.
 #[derive(Deserialize)]
-struct Asker {
+struct SenderField {
     from: Option<String>,
 }
 
-/// Fields of bodies that name a session, whatever the route: a key is held against all of them.
+/// The body fields that name a session, on any route. A session key is checked against all sessions named there.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sessions {
@@ -109,40 +108,40 @@ impl FromRequestParts<Arena> for Get {
 }
 
 impl Get {
-    /// A part of the path that the route leaves open.
+    /// Returns a parameter of the path.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// The query.
+    /// Deserializes the query.
     ///
     /// # Errors
-    /// If it can't be read as `T`.
+    /// If a parameter is missing or invalid.
     pub(crate) fn query<T: DeserializeOwned>(&self) -> ApiResult<T> {
-        Said::Query(&self.query).read(self.terms)
+        Input::Query(&self.query).read(self.terms)
     }
 
-    /// Who asks about the channel or session of this name.
+    /// Identifies the caller of a request about the channel or session of this name.
     ///
     /// # Errors
-    /// In authentication mode, if a key came along that isn't for it; see [`Auth::identify`](crate::auth::Auth::identify).
+    /// In authentication mode, if the key is invalid for that channel or session; see [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena, name: &str) -> ApiResult<Caller<'_>> {
         let caller = match &arena.auth {
             None => Caller::named(self.query.identity()),
             Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await?,
         };
-        introduce(arena, self.line.as_ref(), &caller).await?;
+        mark_player(arena, self.line.as_ref(), &caller).await?;
         Ok(caller)
     }
 
-    /// False on a connection of the reserve whose caller hasn't shown a seat: nothing there waits.
+    /// True if the request may wait for messages. False if its connection is from the reserve and its caller is unknown.
     pub(crate) fn may_wait(&self) -> bool {
         !self.line.as_ref().is_some_and(|line| line.connection.is_brief())
     }
 }
 
-/// Notes on the connection that its caller holds a seat: such connections aren't closed to make room.
-async fn introduce(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
+/// Marks the connection as a player's if the caller holds a seat. Such connections aren't closed to make room.
+async fn mark_player(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
     let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
     let holds_a_seat = match caller {
         Caller::Nobody => false,
@@ -176,7 +175,7 @@ impl FromRequest<Arena> for Post {
         }
         let object = parse_object(&body)?;
         let from = match object.as_ref().filter(|_| !head.terms.keys) {
-            Some(object) => Said::Json(object).read::<Asker>(head.terms)?.from,
+            Some(object) => Input::Json(object).read::<SenderField>(head.terms)?.from,
             None => None,
         };
         Ok(Post { head, object, from, key, body })
@@ -184,31 +183,31 @@ impl FromRequest<Arena> for Post {
 }
 
 impl Post {
-    /// The body, where one is needed.
+    /// Deserializes a required body.
     ///
     /// # Errors
-    /// If there is none, or it can't be read as `T`.
+    /// If the body is missing or invalid.
     pub(crate) fn body<T: DeserializeOwned>(&self) -> ApiResult<T> {
         self.find_body()?.ok_or_else(invalid_json)
     }
 
-    /// The body, where it may be left out.
+    /// Deserializes an optional body.
     ///
     /// # Errors
-    /// If there is one that can't be read as `T`.
+    /// If the body is invalid.
     pub(crate) fn find_body<T: DeserializeOwned>(&self) -> ApiResult<Option<T>> {
-        self.object.as_ref().map(|object| Said::Json(object).read(self.terms)).transpose()
+        self.object.as_ref().map(|object| Input::Json(object).read(self.terms)).transpose()
     }
 
-    /// Who the request says that it is from, in standalone mode: `from` in the query, else in the body. Proves nothing.
+    /// Returns the unverified `from` in standalone mode: the query's, or else the body's.
     pub(crate) fn claimed(&self) -> Option<&str> {
-        self.query.get("from").or(self.from.as_deref()).filter(|from| !is_nobody(from))
+        self.query.get("from").or(self.from.as_deref()).filter(|from| !is_anonymous(from))
     }
 
-    /// Who writes to the session that the query or the body names.
+    /// Identifies the caller of a write to the session that the query or the body names.
     ///
     /// # Errors
-    /// In authentication mode, if a key came along that isn't for that session, see [`Auth::identify`](crate::auth::Auth::identify).
+    /// In authentication mode, if the key is invalid for that session; see [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
         let caller = match &arena.auth {
             None => Caller::named(self.claimed()),
@@ -219,61 +218,63 @@ impl Post {
                 auth.identify(&arena.engine, claim).await?
             }
         };
-        introduce(arena, self.line.as_ref(), &caller).await?;
+        mark_player(arena, self.line.as_ref(), &caller).await?;
         Ok(caller)
     }
 
-    /// What makes the request happen only once, if it carries an `Idempotency-Key`. Keys of different scopes, such as
-    /// [`Caller::scope`], are different keys.
+    /// The idempotency token of the request, if it has an `Idempotency-Key`. Equal keys of different scopes, such as [`Caller::scope`], are
+    /// independent.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
         Some(once(&unversioned(self.uri.path()), scope, self.key.as_ref()?, &self.body))
     }
 
-    /// [`Post::once`] for a write of `caller`. Spectators choose their names, so their addresses tell them apart as well.
+    /// Returns the idempotency token for a write by `caller`. Spectators choose their names, so their scope includes the address.
     pub(crate) fn once_by(&self, caller: &Caller<'_>) -> Option<Once> {
         match caller {
-            Caller::Named(name) if name.parse::<InviteCode>().is_err() => self.once(&stranger(name, self.address)),
+            Caller::Named(name) if name.parse::<InviteCode>().is_err() => {
+                self.once(&anonymous_scope(name, self.address))
+            }
             player => self.once(&player.scope()),
         }
     }
 
-    /// [`Post::once`] for a write to `subject`, such as an invite, that needs no seat. In standalone mode `from` tells callers apart.
+    /// Returns the idempotency token for a write to `subject`, such as an invite, by a caller who needs no seat. In standalone mode the
+    /// scope includes `from`.
     pub(crate) fn once_about(&self, subject: &str) -> Option<Once> {
-        self.once(&format!("about\0{subject}\0{}", self.name_of_stranger()))
+        self.once(&format!("about\0{subject}\0{}", self.anonymous_name()))
     }
 
-    /// [`Post::once`] for a request that creates a session. The stored answer holds the invites, so a caller is given it only with a key that
-    /// others can't guess, from the same address and under the same name.
+    /// Returns the idempotency token for a request that creates a session. The stored response contains the invites. So a repeated request
+    /// gets it only with an unguessable key, from the same address and under the same name.
     ///
     /// # Errors
     /// If the key is too short.
     pub(crate) fn once_creating(&self) -> ApiResult<Option<Once>> {
         self.check_unguessable()?;
-        Ok(self.once(&stranger(self.name_of_stranger(), self.address)))
+        Ok(self.once(&anonymous_scope(self.anonymous_name(), self.address)))
     }
 
-    /// Checks that others can't guess the `Idempotency-Key`, if there is one: the answer to a repetition holds something secret.
+    /// Checks that the `Idempotency-Key`, if any, is hard to guess. Routes need this check if their stored response contains a secret.
     ///
     /// # Errors
-    /// If it is too short.
+    /// If the key is too short.
     pub(crate) fn check_unguessable(&self) -> ApiResult<()> {
         check_unguessable(self.key.as_deref())
     }
 
-    /// `from` in standalone mode, where it tells apart callers without a seat.
-    fn name_of_stranger(&self) -> &str {
+    /// Returns the `from` that distinguishes callers without a seat in standalone mode; empty in authentication mode.
+    fn anonymous_name(&self) -> &str {
         if self.terms.keys { "" } else { self.claimed().unwrap_or_default() }
     }
 }
 
-/// The scope of a caller without a seat. The zero characters keep it apart from every scope of players, and from those that earlier versions have
-/// stored.
-fn stranger(name: &str, address: Option<IpAddr>) -> String {
-    let address = address.map(|address| household(address).to_string()).unwrap_or_default();
+/// The scope of a caller without a seat. The zero characters keep it distinct from scopes of players and from those of earlier versions.
+fn anonymous_scope(name: &str, address: Option<IpAddr>) -> String {
+    let address = address.map(|address| network_of(address).to_string()).unwrap_or_default();
     format!("stranger\0{name}\0{address}")
 }
 
-/// Fewest characters of an `Idempotency-Key` whose stored answer holds something secret.
+/// Minimum length of an `Idempotency-Key` whose stored response contains a secret.
 pub(crate) const UNGUESSABLE: usize = 16;
 
 fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
@@ -281,18 +282,18 @@ fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
         return Ok(());
     }
     let text = format!(
-        "Idempotency-Key must be {UNGUESSABLE} to 255 characters here, since the answer is given to every caller that repeats it: send \
-         a key that others can't guess, such as a UUID"
+        "Idempotency-Key must be {UNGUESSABLE} to 255 characters here, since everyone who repeats it gets the response: send a key that \
+         is hard to guess, such as a UUID"
     );
     Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
 
-/// The same place under the one name of the interface.
+/// Replaces `/api/v1` by `/api` in a path.
 fn unversioned(place: &str) -> String {
     place.replacen("/api/v1/", "/api/", 1)
 }
 
-/// What makes a request happen only once that came with this `Idempotency-Key`.
+/// Computes the idempotency token of a request.
 fn once(path: &str, scope: &str, key: &str, body: &[u8]) -> Once {
     let mut hash = Sha256::new();
     for part in [path, scope, key] {
@@ -314,7 +315,7 @@ impl FromRequest<Arena> for Upload {
 }
 
 impl Upload {
-    /// [`Post::check_unguessable`], before the body is read.
+    /// Checks the `Idempotency-Key` like [`Post::check_unguessable`], before the body is read.
     ///
     /// # Errors
     /// If the key is too short.
@@ -322,8 +323,8 @@ impl Upload {
         check_unguessable(self.key.as_deref())
     }
 
-    /// Its body, and what makes it happen only once: keys of different scopes are different keys. `limit` is in bytes, and
-    /// `limited_by` the setting that says so.
+    /// Reads the body, of at most `limit` bytes; `limited_by` names the setting of that limit. Also returns the idempotency token within
+    /// `scope`.
     ///
     /// # Errors
     /// See [`read_body`].
@@ -336,29 +337,30 @@ impl Upload {
     ) -> ApiResult<(Bytes, Option<Once>)> {
         let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
         let body = read_body(self.body, limit, limits, self.head.line.as_ref()).await?;
-        // What the query says belongs to what is asked for.
+        // The path includes the query, which is part of the request's identity.
         let place = unversioned(&self.head.uri.to_string());
         let once = self.key.map(|key| once(&place, scope, &key, &body));
         Ok((body, once))
     }
 }
 
-/// Bytes that a byte of JSON takes at most while it is read: `[[],[],…` becomes a value of 32 bytes for each three.
+/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` needs a value of 32 bytes for every three bytes
+/// of text.
 pub(crate) const JSON_WEIGHT: usize = 16;
 
-/// The size that a body may have.
+/// The size limit of a body.
 pub(crate) struct BodyLimit<'s> {
     pub(crate) bytes: usize,
-    /// The setting that says so.
+    /// The setting's name.
     pub(crate) setting: &'s str,
-    /// Bytes of memory that each byte counts for.
+    /// Number of bytes of memory to count for each byte of the body.
     pub(crate) weight: usize,
 }
 
-/// The whole body of a request. What is longer than a connection may always have takes room until the last handle to it is dropped.
+/// Reads the whole body of a request. A body above [`FREE`] bytes reserves memory until its last handle is dropped.
 ///
 /// # Errors
-/// If it is larger, or takes longer to arrive, than the limits allow, or breaks off, or there is no room for it.
+/// If the body is too large, too slow or incomplete, or if there is no memory for it.
 pub(crate) async fn read_body(
     body: Body,
     limit: BodyLimit<'_>,
@@ -366,7 +368,7 @@ pub(crate) async fn read_body(
     line: Option<&Line>,
 ) -> Result<Bytes, ApiError> {
     let until = tokio::time::Instant::now() + Duration::from_millis(limits.request_ms);
-    // The length that the head says; without one it may be the longest.
+    // Without a declared length, the maximum length is assumed.
     let declared = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(limit.bytes);
     let mut body = std::pin::pin!(Limited::new(body, limit.bytes));
     let mut pieces: Vec<u8> = Vec::with_capacity(declared.min(FREE));
@@ -380,11 +382,11 @@ pub(crate) async fn read_body(
                 return Err(ApiError::too_large("BODY_TOO_LARGE", text));
             }
             Ok(Some(Err(_))) => {
-                return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended too soon"));
+                return Err(ApiError::bad_request("BODY_INCOMPLETE", "the request body ended early"));
             }
             Err(_) => {
                 let ms = limits.request_ms;
-                let text = format!("the request took longer than {ms} ms to arrive (limits.request_ms)");
+                let text = format!("the request did not arrive within {ms} ms (limits.request_ms)");
                 return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
             }
         };
@@ -397,8 +399,8 @@ pub(crate) async fn read_body(
         }
         pieces.extend_from_slice(&data);
     }
-    // What is read of the body may take many times its bytes. That counts once all of it has come, so that nobody takes room by
-    // announcing a body and sending it slowly.
+    // A parsed body may take many times the memory of its text. This memory is counted once the body is complete, so that a client can't
+    // reserve it by declaring a large body and sending it slowly.
     if let Some(line) = line.filter(|_| limit.weight > 1 && room.is_some()) {
         drop(room.take());
         let wanted = line.connection.share().hold(pieces.len().saturating_mul(limit.weight));
@@ -415,19 +417,19 @@ pub(crate) fn invalid_json() -> ApiError {
     ApiError::bad_request("INVALID_JSON", "Invalid JSON in request body")
 }
 
-/// True if a client names such a media type among those that it takes.
+/// True if the `Accept` header contains this media type.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.any(|types| types.contains(kind))
 }
 
-/// Where a request came from, if the connection said so.
+/// The client's address, if known.
 pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|Peer(address)| address.ip())
 }
 
-/// Lets a request in, if its address hasn't made too many; one of the administrator's has been counted at its door.
-/// Returns the address.
+/// Counts a request against its address's limit and returns the address. An administrator's request is already counted, so this function
+/// skips it.
 pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpAddr>, ApiError> {
     let address = address_of(extensions);
     if let Some(address) = address.filter(|_| extensions.get::<Administrator>().is_none()) {
@@ -436,18 +438,18 @@ pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpA
     Ok(address)
 }
 
-/// The parts of a path that the route leaves open, by name.
+/// Returns the parameters of a path by name.
 pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
     let params = RawPathParams::from_request_parts(parts, &())
         .await
-        .map_err(|_| ApiError::bad_request("INVALID_PATH", "the path isn't valid UTF-8"))?;
+        .map_err(|_| ApiError::bad_request("INVALID_PATH", "the path is not valid UTF-8"))?;
     Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        // `to_str` lets tabs through.
+        // `to_str` accepts tabs.
         Ok(key) if (1..=255).contains(&key.len()) && !key.contains('\t') => Ok(Some(key.to_owned())),
         _ => Err(ApiError::bad_request(
             "INVALID_IDEMPOTENCY_KEY",
@@ -456,8 +458,8 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// `viewer` is how clients say that they are nobody.
-fn is_nobody(from: &str) -> bool {
+/// True for an anonymous `from`: clients send `viewer`.
+fn is_anonymous(from: &str) -> bool {
     from.is_empty() || from == "viewer"
 }
 
@@ -473,12 +475,12 @@ impl Query {
         }
     }
 
-    /// A query, or a form that was sent as one.
+    /// Parses a query or a URL-encoded form.
     pub(crate) fn read(text: &str) -> Result<Query, ApiError> {
         let decode = |text: &str| -> Result<String, ApiError> {
             let text = if text.contains('+') { Cow::Owned(text.replace('+', " ")) } else { Cow::Borrowed(text) };
             let text = percent_decode_str(&text).decode_utf8();
-            Ok(text.map_err(|_| ApiError::bad_request("INVALID_QUERY", "the query isn't valid UTF-8"))?.into_owned())
+            Ok(text.map_err(|_| ApiError::bad_request("INVALID_QUERY", "the query is not valid UTF-8"))?.into_owned())
         };
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         pairs
@@ -499,22 +501,22 @@ impl Query {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Every value of that name.
+    /// All values of a name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     fn identity(&self) -> Option<&str> {
-        self.get("from").filter(|from| !is_nobody(from))
+        self.get("from").filter(|from| !is_anonymous(from))
     }
 
-    /// A whole number, or nothing if it isn't one: pages take junk for absent. `parse` would take a plus sign as well.
+    /// A parameter as a number; `None` if it is missing or invalid. `parse` alone would accept a plus sign.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 }
 
-/// The JSON object in a body, if there is a body.
+/// Parses the JSON object of a body; `None` for an empty body.
 pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Option<Value>> {
     if body.is_empty() {
         return Ok(None);
@@ -554,7 +556,7 @@ mod tests {
             assert!((&mut read).now_or_never().is_none(), "the body goes on");
             taken.push(held());
         }
-        // What is free isn't counted; then the body may become as long as any.
+        // The first 32 KiB aren't counted; then the maximum is reserved.
         assert_eq!(taken, [0, 0, 100, 100]);
         drop(send);
         let body = read.await.expect("a body");
@@ -591,7 +593,7 @@ mod tests {
                 query.0,
                 query.identity(),
                 query.number("index"),
-                Said::Query(&query)
+                Input::Query(&query)
                     .read::<Paging>(Terms { keys: false, content_bytes: 0 })
                     .map_or((0, 0), |paging| paging.page(50))
             ),
@@ -627,7 +629,7 @@ mod tests {
         check(
             "from=%ff",
             expect![[
-                r#"ApiError { status: 400, code: "INVALID_QUERY", message: "the query isn't valid UTF-8", retry_after: None }"#
+                r#"ApiError { status: 400, code: "INVALID_QUERY", message: "the query is not valid UTF-8", retry_after: None }"#
             ]],
         );
         check("&&a&=b", expect![[r#"[("a", ""), ("", "b")] from=None index=None page=(0, 50)"#]]);

@@ -1,4 +1,4 @@
-//! The list of routes; each has a file with its handler, and its description there. `/api/v1` is `/api`. Pages are in `web.rs`.
+//! The list of routes. Each route's handler and description are in its own file. `/api/v1` is an alias of `/api`. Pages are in `web.rs`.
 
 mod act;
 mod admin;
@@ -49,10 +49,10 @@ pub(crate) use sync::MAX_WAIT_S;
 pub(crate) use tournaments::matches::MatchView;
 pub(crate) use tournaments::{TournamentView, id_of as id_of_tournament};
 
-/// A route: schemas and description for `/openapi.json`, and what answers.
+/// A route: its schemas and description for `/openapi.json`, and its handlers.
 type Route = UtoipaMethodRouter<Arena>;
 
-/// All routes. Where they are and by which method stands at their handlers, in `#[utoipa::path]`.
+/// All routes. `#[utoipa::path]` at each handler declares its path and method.
 fn list(arena: &Arena) -> Vec<Route> {
     let keys = arena.asks_for_keys();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
@@ -116,7 +116,7 @@ pub(crate) fn app(arena: Arena) -> Router {
     for (_, described, handlers) in list(&arena) {
         for path in described.paths.keys() {
             router = router.route(path, handlers.clone());
-            // Each twice rather than nested, which would take every path apart and put it together again.
+            // Each route is registered under both prefixes. A nested router would split and join the path of every request.
             if let Some(rest) = path.strip_prefix("/api/") {
                 router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
             }
@@ -132,7 +132,7 @@ pub(crate) fn app(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-/// What the routes say of themselves.
+/// Collects the routes' descriptions.
 fn describe(arena: &Arena) -> Description {
     let (mut schemas, mut paths) = (Vec::new(), Paths::new());
     for (needed, described, _) in list(arena) {
@@ -144,7 +144,7 @@ fn describe(arena: &Arena) -> Description {
     Description::new(schemas, paths, arena.mode(), &sorts)
 }
 
-/// The routes that tools call. They aren't measured: the call of the tool is.
+/// Returns the routes that MCP tools call. Metrics don't count these calls, since they count the tool call itself.
 fn behind_tools(arena: Arena) -> Router {
     Router::new()
         .route("/api/arena/join", post(join::join_session))
@@ -155,12 +155,12 @@ fn behind_tools(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-/// Where routes begin that are there only with tournaments.
+/// First path segments of the routes that exist only if tournaments are enabled.
 const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
 
 async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
     let error = nothing_there(&arena, &request);
-    // Whoever follows a broken link in a browser is told on a page, from which it goes on. Programs don't ask for one.
+    // Browsers get an error page with links; programs don't accept HTML and get JSON.
     match accepts(request.headers(), "text/html") {
         true => web::PageError::from(error).into_response(),
         false => error.into_response(),
@@ -172,31 +172,30 @@ fn nothing_there(arena: &Arena, request: &Request) -> ApiError {
     let place = path.strip_prefix("/api/v1/").or_else(|| path.strip_prefix("/api/"));
     let first = place.and_then(|place| place.split('/').next());
     if arena.tournaments.is_none() && first.is_some_and(|first| OF_TOURNAMENTS.contains(&first)) {
-        let text = "no tournaments are played on this server (`arena serve --tournaments` does it)";
+        let text = "tournaments are disabled on this server; start it with `arena serve --tournaments` to enable them";
         return ApiError::not_found("NOT_FOUND", text);
     }
-    ApiError::not_found("NOT_FOUND", format!("there is nothing at {path}"))
+    ApiError::not_found("NOT_FOUND", format!("path not found: {path}"))
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {
-    let text = format!("{} isn't possible at {}", request.method(), request.uri().path());
+    let text = format!("{} is not allowed at {}", request.method(), request.uri().path());
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", text)
 }
 
-/// Methods that are counted by name. Every other is whatever a client made up, and a counter stays for good.
+/// Methods with a counter of their own. All other methods share a counter, since clients can invent methods and a counter is never dropped.
 const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
-/// What is answered to everybody: those who watch over the server ask whether it is alive, not who they are.
+/// The route without a check of bans, for monitoring.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// The end of the paths of MCP, under both names.
+/// The last segments of the MCP routes, under both prefixes.
 const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
-/// What tells of this process alone, whatever the store is like; or looks at the store by itself.
+/// Routes that skip the catch-up with other nodes: they describe this process only, or check the store themselves.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// Sees to it that what other nodes have written is known, turns banned addresses and pages of foreign origins away, whatever they ask
-/// for, and counts answers by route.
+/// Middleware of all routes: catches up with other nodes, refuses banned addresses and foreign origins, and counts responses by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let started = tokio::time::Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -205,10 +204,10 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
     let _in_flight = Counted::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
-    // A request that comes while its connection makes room for another isn't begun: nothing of it has happened.
+    // A request may arrive on a connection that is closing to make room for another. The server refuses it before it has any effect.
     let line = Line::of(request.extensions());
-    if line.is_some_and(|line| line.connection.is_told()) {
-        let text = "the connection was idle and is closed to make room for others; send the request again on a new one";
+    if line.is_some_and(|line| line.connection.is_closing()) {
+        let text = "the idle connection was closed to make room for others; send the request again on a new connection";
         return ApiError::busy(text).into_response();
     }
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
@@ -221,7 +220,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Answers are news, and many are for one reader alone. What may be kept says so itself.
+    // Responses change often, and many are private. Cacheable ones set their own header.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let took = started.elapsed();
     let status = response.status().as_u16();
@@ -253,7 +252,7 @@ mod tests {
     use crate::request::Peer;
     use crate::settings::Settings;
 
-    /// An arena without a socket, in which a session is being played by whoever chats in it.
+    /// An arena without a socket, with an active session.
     struct Stage {
         arena: Arena,
         app: Router,
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_banned_address_is_told_so_whatever_it_asks_for() {
+    async fn a_banned_address_is_refused_on_all_routes() {
         let stage = Stage::new().await;
         let mut asked: Vec<(&str, String)> =
             ["/", "/style.css", "/skill.md", "/skill.json", "/ready", "/metrics", "/none"]

@@ -1,4 +1,4 @@
-//! Challenges that are folders: loaded at the start, and again when they have changed, while sessions go on.
+//! Scripted challenges: loads their folders at the start and reloads changed ones, while sessions continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,18 +13,19 @@ use serde_json::{Map, Value};
 
 use crate::settings::{ScriptSettings, Settings};
 
-/// How often folders are looked at. A change counts when it is the same twice, so that nobody's half-written file is loaded.
+/// Interval between checks of the folders. A change is loaded once two consecutive checks see the same files, so that half-written files
+/// are skipped.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
 
-/// The folders of an arena, and what has become of them.
+/// The challenge folders of an arena with their state.
 pub(crate) struct Scripts {
     folders: Vec<PathBuf>,
     sandbox: Sandbox,
-    /// The arena's options for challenges, by their names.
+    /// The arena's options by challenge type.
     options: BTreeMap<String, Map<String, Value>>,
-    /// What was seen at the last look and what was last loaded, by folder.
+    /// The last seen and the last loaded version, by folder.
     known: BTreeMap<PathBuf, Known>,
-    /// What was told of the list of folders itself, so that it is told once.
+    /// The already logged errors about the list of folders, so that the log has each error once.
     told: BTreeSet<String>,
 }
 
@@ -32,24 +33,24 @@ pub(crate) struct Scripts {
 struct Known {
     seen: Option<Result<Folder, Problem>>,
     loaded: Option<Result<Folder, Problem>>,
-    /// What is hosted of it.
+    /// The id of the challenge type that is hosted from the folder.
     hosted: Option<String>,
 }
 
-/// The sandbox of an arena's scripts; nothing if there is no program to run them with.
+/// The sandbox of the arena's scripts; `None` without a worker program.
 pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
     let (program, args) = settings.worker.clone()?;
     Some(Sandbox::new(program, args, settings.limits))
 }
 
-/// The engine's source of rules for sessions that began with other rules than those hosted now.
+/// Returns the function that the engine calls to recreate the rules of a session if they differ from the hosted rules.
 pub(crate) fn revive(sandbox: Option<Sandbox>) -> Box<Revive> {
     Box::new(move |id: &str, script: Option<Script>| {
         let Some(script) = script else {
-            let built_in = arena_games::challenge(id, &Map::new()).ok_or("it isn't built in")?;
+            let built_in = arena_games::challenge(id, &Map::new()).ok_or("it is not a built-in challenge")?;
             return built_in.map_err(|error| error.to_string());
         };
-        let sandbox = sandbox.as_ref().ok_or("no scripts are run by this server")?;
+        let sandbox = sandbox.as_ref().ok_or("this server doesn't run scripts")?;
         match ScriptChallenge::revive(id, script, sandbox) {
             Ok(challenge) => Ok(Arc::new(challenge) as Arc<dyn ChallengeType>),
             Err(problems) => Err(listed(&problems)),
@@ -73,14 +74,14 @@ impl Scripts {
         }
     }
 
-    /// Looks again and again, until it is dropped.
+    /// Checks the folders periodically.
     pub(crate) async fn watch(mut self, engine: Engine) {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let handle = engine.clone();
             let looked = tokio::task::spawn_blocking(move || {
                 let looked = catch_unwind(AssertUnwindSafe(|| self.look(&handle, false)));
-                let panicked = "a look at the folders of challenges panicked; the next ones go on".to_owned();
+                let panicked = "a check of the challenge folders panicked; later checks continue".to_owned();
                 if looked.is_err() && self.told.insert(panicked.clone()) {
                     tracing::error!("{panicked}");
                 }
@@ -88,28 +89,28 @@ impl Scripts {
             });
             match looked.await {
                 Ok(scripts) => self = scripts,
-                // Only when the runtime is shutting down.
+                // This error is possible only while the runtime shuts down.
                 Err(error) => {
-                    tracing::error!(%error, "the folders of challenges are watched no longer: {error}");
+                    tracing::error!(%error, "the challenge folders are no longer watched: {error}");
                     return std::future::pending().await;
                 }
             }
         }
     }
 
-    /// Looks at all folders and loads what has changed; `at_once` also what was never seen before.
+    /// Checks all folders and loads changed ones. If `at_once` is true, a change is loaded without waiting for a second check.
     pub(crate) fn look(&mut self, engine: &Engine, at_once: bool) {
         let mut paths = BTreeSet::new();
         for folder in &self.folders {
             let told = match find_folders(folder) {
                 Ok(found) if found.is_empty() && at_once => {
-                    format!("{} has no challenges: no folder in it has a challenge.json", folder.display())
+                    format!("no challenges in {}: no folder contains a challenge.json", folder.display())
                 }
                 Ok(found) => {
                     paths.extend(found);
                     continue;
                 }
-                Err(error) => format!("the challenges in {} can't be read: {error}", folder.display()),
+                Err(error) => format!("cannot read the challenges in {}: {error}", folder.display()),
             };
             if self.told.insert(told.clone()) {
                 tracing::error!("{told}");
@@ -119,7 +120,7 @@ impl Scripts {
         for path in gone {
             if let Some(id) = self.known.remove(&path).and_then(|known| known.hosted) {
                 engine.drop_challenge(&id);
-                tracing::info!(challenge = %id, "challenge {id} is gone: no new sessions of it; those that are there go on");
+                tracing::info!(challenge = %id, "challenge {id} was removed: existing sessions continue, new ones are not possible");
             }
         }
         for path in paths {
@@ -142,7 +143,7 @@ impl Scripts {
             let none = Map::new();
             let options = self.options.get(&folder.id).unwrap_or(&none);
             if let Some(stray) = challenge.find_stray(options) {
-                tracing::warn!(challenge = %folder.id, "challenges: {}: {stray}; the script is given it as it is", folder.id);
+                tracing::warn!(challenge = %folder.id, "challenges: {}: {stray}; passed to the script unchanged", folder.id);
             }
             let challenge = challenge
                 .with_options(options)
@@ -156,16 +157,16 @@ impl Scripts {
                 let version = challenge.script().map(|script| script.version().to_string()).unwrap_or_default();
                 engine.host(Arc::new(challenge));
                 let instead = match arena_games::challenges().any(|built_in| built_in == id) {
-                    true => ", instead of the built-in challenge",
+                    true => ", replacing the built-in challenge",
                     false => "",
                 };
-                tracing::info!(challenge = %id, %version, "challenge {id} is hosted, from {}{instead}", path.display());
+                tracing::info!(challenge = %id, %version, "hosting challenge {id} from {}{instead}", path.display());
                 if let Some(known) = self.known.get_mut(path) {
                     known.hosted = Some(id);
                 }
             }
             Err(problems) => {
-                let stays = hosted.map(|id| format!("; {id} stays as it was")).unwrap_or_default();
+                let stays = hosted.map(|id| format!("; {id} stays unchanged")).unwrap_or_default();
                 for problem in &problems {
                     let place = path.join(&problem.file);
                     let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -175,20 +176,21 @@ impl Scripts {
         }
     }
 
-    /// Refuses names that something else has. What is built in isn't hosted where a folder of its name was there at the start.
+    /// Refuses a folder with the name of another hosted challenge. A folder that existed at the start replaces the built-in challenge of
+    /// its name.
     fn check_name(&self, engine: &Engine, id: &str, path: &Path) -> Result<(), Vec<Problem>> {
         let plain = |name: &str| name.replace('_', "-");
         let built_in =
             engine.challenges().values().any(|other| other.script().is_none() && plain(other.id()) == plain(id));
         if built_in {
             return Err(vec![problem(format!(
-                "`{id}` is the name of a built-in challenge that is hosted; call the folder otherwise, or start the server again to host \
-                 the folder instead"
+                "`{id}` is the name of a hosted built-in challenge; rename the folder, or restart the server to host the folder \
+                 instead"
             ))]);
         }
         let other = self.known.iter().find(|(other, known)| *other != path && known.hosted.as_deref() == Some(id));
         match other {
-            Some((other, _)) => Err(vec![problem(format!("`{id}` is hosted already, from {}", other.display()))]),
+            Some((other, _)) => Err(vec![problem(format!("`{id}` is already hosted from {}", other.display()))]),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Secrets that a server makes once and keeps in its data folder, so that they outlive a restart.
+//! Generated secrets in the data folder, which survive restarts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -7,60 +7,60 @@ use std::path::Path;
 
 use arena_identity::ServerSecret;
 
-/// A secret that is kept in a file of the data folder.
+/// A secret in a file of the data folder.
 pub(crate) struct Kept {
     /// The file's name.
     pub(crate) file: &'static str,
-    /// What it is, for the log.
+    /// The secret's purpose, for the log.
     pub(crate) what: &'static str,
-    /// What is lost with it.
+    /// The consequence of losing the secret.
     pub(crate) loss: &'static str,
 }
 
-/// A secret as text, and where it comes from.
+/// A loaded secret.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Loaded {
     pub(crate) text: String,
-    /// Whether it was made just now.
+    /// True if the secret was just generated.
     pub(crate) is_new: bool,
 }
 
-/// Longest file that is read, in bytes: far more than a secret, and nothing to fill memory with.
+/// Maximum size of the file, in bytes: far more than a secret needs.
 const MAX_BYTES: u64 = 4096;
 
-/// Why a secret that is kept in a file can't be used.
+/// An error of a secret's file.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
-    /// The file can't be read or made.
-    #[error("the secret {file} can't be used")]
+    /// The file can't be read or written.
+    #[error("cannot use the secret {file}")]
     File {
-        /// Which file.
+        /// The path of the secret's file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// Others may have read it.
+    /// Other users can read the file.
     #[error(
-        "the secret {file} is open to others than its owner: set its mode to 600, or, if somebody may have read it, remove \
-         it. A new one is made then, and {loss}"
+        "the secret {file} is accessible to other users: set its mode to 600. If it may have been read, remove it; the server then \
+         generates a new one, and {loss}"
     )]
     Exposed {
-        /// Which file.
+        /// The path of the secret's file.
         file: String,
-        /// What is lost with it.
+        /// The consequence of losing the secret.
         loss: &'static str,
     },
-    /// The system gives no randomness to make one of.
-    #[error("no secret could be made: the system gives no random numbers: {0}")]
+    /// The system's random number generator failed.
+    #[error("cannot generate a secret: the system's random number generator failed: {0}")]
     Random(getrandom::Error),
 }
 
 impl Kept {
-    /// The secret of a data folder, which only one process uses at a time; a new one if there is none yet.
+    /// Loads the secret of a locked data folder, or generates it.
     ///
     /// # Errors
-    /// If it can't be read or made, or could be read by others.
+    /// If the file can't be read or written, or is accessible to other users.
     pub(crate) fn load_or_make(&self, folder: &Path) -> Result<Loaded, SecretFileError> {
         let path = folder.join(self.file);
         let file = path.display().to_string();
@@ -79,17 +79,17 @@ impl Kept {
                 let text = ServerSecret::text_from_random(bytes);
                 self.write(folder, &text).map_err(refuse)?;
                 let what = self.what;
-                tracing::info!("made {file}, {what}: keep it to yourself, and with the data");
+                tracing::info!("generated {file}, {what}: keep it secret, and back it up with the data");
                 Ok(Loaded { text, is_new: true })
             }
             Err(error) => Err(refuse(error)),
         }
     }
 
-    /// Writes the secret so that it is there as a whole or not at all, also after a power cut, and never readable by others.
+    /// Writes the secret atomically and durably, never readable by others.
     fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
         let unfinished = folder.join(format!(".{}.new", self.file));
-        // Left by a start that was cut off.
+        // An interrupted start may have left an unfinished file.
         if let Err(error) = fs::remove_file(&unfinished)
             && error.kind() != ErrorKind::NotFound
         {
@@ -148,10 +148,10 @@ mod tests {
     #[test]
     fn a_secret_that_others_may_have_read_is_refused() {
         let good = "x".repeat(64);
-        check(good.as_bytes(), 0o640, "FILE is open to others than its owner: set its mode to 600");
-        check(good.as_bytes(), 0o604, "A new one is made then, and nothing is lost");
-        check(good.as_bytes(), 0o622, "FILE is open to others");
-        check(&[0xff; 64], 0o600, "FILE can't be used");
+        check(good.as_bytes(), 0o640, "FILE is accessible to other users: set its mode to 600");
+        check(good.as_bytes(), 0o604, "generates a new one, and nothing is lost");
+        check(good.as_bytes(), 0o622, "FILE is accessible to other users");
+        check(&[0xff; 64], 0o600, "cannot use the secret FILE");
     }
 
     #[test]

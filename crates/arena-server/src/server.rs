@@ -1,4 +1,4 @@
-//! The server's life: open the store, listen, serve connections, stop without dropping what was accepted.
+//! The life cycle of a server: opens the store, listens, serves connections, and stops without dropping accepted requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -42,100 +42,98 @@ use crate::settings::{LimitSettings, Settings, SettingsError};
 use crate::supervision::keep_running;
 use crate::tournaments::{Runner, Tournaments, TournamentsError};
 
-/// For how long a server that stops takes what waits at its door, and reads what was sent there.
+/// Time for which a stopping server still accepts pending connections and reads their requests.
 const LAST_CALL: Duration = Duration::from_millis(20);
 
-/// How long an idle connection is kept, and how long headers may take to arrive.
+/// Timeout of an idle connection, and time limit for receiving the headers of a request.
 const HEADERS_WITHIN: Duration = Duration::from_secs(75);
 
-/// The same for a connection of the reserve, until its caller is known.
+/// Idle timeout and header timeout of a connection from the reserve, until its caller is known.
 const HURRIED_HEADERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes of an answer that a connection gathers before it takes no more; also the longest head of a request.
+/// Maximum bytes of a response that a connection buffers; also the maximum size of a request's head.
 const CONNECTION_BUFFER: usize = 32 * 1024;
 
-/// Bytes of an answer that the kernel holds for a client that doesn't read; it takes twice as much.
+/// Send buffer of the kernel per connection, in bytes; the kernel doubles it.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// Connections that do for an arena of which no number was asked for.
+/// Number of connections that is enough for a server with the default limit.
 const ENOUGH_CONNECTIONS: usize = 2_000;
 
-/// Open files besides those of connections: the store's, the log's, those of scripts and of tournaments.
+/// Number of open files besides connections: store, log, scripts and tournaments.
 const OTHER_FILES: usize = 512;
 
-/// Why a server can't start.
+/// An error at the start of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It would listen to others although it believes every name.
+    /// The address isn't loopback, but the server has no authentication.
     #[error(
-        "refusing to listen on {0}: without authentication whoever reaches the server can claim to be any player. \
-         Listen on 127.0.0.1, or say --auth so that players have to prove who they are, or --trust-network if everybody \
-         who can reach {0} is trusted"
+        "refusing to listen on {0}: without authentication, every client can claim to be any player. Listen on 127.0.0.1, \
+         use --auth to authenticate players, or use --trust-network if all clients that can reach {0} are trusted"
     )]
     UntrustedNetwork(SocketAddr),
-    /// The address is taken or not this machine's.
-    #[error("can't listen on {address}")]
+    /// The address is in use or doesn't belong to this machine.
+    #[error("cannot listen on {address} (choose another address with --listen; port 0 takes a free one)")]
     Listen {
-        /// The address.
+        /// The address from the settings.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The store can't be used.
+    /// The store is unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The settings are no good.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// It could not tell who is who.
+    /// Authentication can't be prepared.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// Tournaments can't be kept or played.
+    /// Tournaments can't be prepared.
     #[error(transparent)]
     Tournaments(#[from] TournamentsError),
-    /// Nobody could administer it.
+    /// The administrator's token is unusable.
     #[error(transparent)]
     AdminToken(#[from] AdminTokenFileError),
 }
 
-/// Why a server ended that wasn't asked to.
+/// An unexpected end of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// A task that it can't do without has ended.
-    #[error("the task that {0} has died")]
+    /// A required task has ended.
+    #[error("the task that {0} has ended unexpectedly")]
     TaskDied(&'static str),
 }
 
-/// A server that listens, and serves once it is run.
+/// A listening server. It serves requests from [`Server::run`] on.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     arena: Arena,
-    /// Plays tournaments, if there are any.
+    /// The runner of tournaments, if enabled.
     runner: Option<Runner>,
-    /// Watches the folders of challenges, if there are any.
+    /// The watcher of the challenge folders, if the settings name any.
     scripts: Option<Scripts>,
     new_admin_token: Option<AdminToken>,
-    /// The data folder, where the store doesn't hold it.
+    /// The lock of the data folder, if the store doesn't hold it.
     folder: Option<FolderLock>,
 }
 
 impl Server {
-    /// Opens the store, and listens. Connections queue up until [`Server::run`].
+    /// Opens the store and listens. Connections wait until [`Server::run`].
     ///
     /// # Errors
-    /// If the settings are no good, the address can't be listened on, or the store can't be used.
+    /// If the settings are invalid, the address is unavailable, or the store is unusable.
     pub async fn start(settings: Settings) -> Result<Server, StartError> {
         let challenges = settings.challenge_types()?;
         Server::start_with(settings, challenges, Environment::system()).await
     }
 
-    /// Like [`Server::start`], with challenges, a clock and randomness of one's own instead of those of the settings and
-    /// the system.
+    /// Starts a server like [`Server::start`], but with the given challenges, clock and randomness.
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// The same as those of [`Server::start`].
     pub async fn start_with(
         settings: Settings,
         challenges: Vec<Arc<dyn ChallengeType>>,
@@ -158,12 +156,12 @@ impl Server {
         let address = listener.local_addr().map_err(refuse)?;
         let scoring = settings.scoring()?;
         let is_shared = settings.is_shared()?;
-        // With a database, the folder is still that of secrets and tournaments.
+        // With a database, the data folder still holds secrets and tournaments.
         let (opened, folder) = match &settings.database {
             Some(_) => (None, Some(FolderLock::take(&settings.data)?)),
             None => (Some(Store::open(&settings.data, scoring.clone())?), None),
         };
-        // From here on the folder is there and no other server's.
+        // From here on the data folder exists and is locked.
         let auth = Auth::start(&settings)?;
         let (admin_token, is_new) = match &settings.admin_token {
             Some(token) => (token.clone(), false),
@@ -177,7 +175,7 @@ impl Server {
             (Some(store), _) => store,
             (None, None) => unreachable!("what has no database has opened its folder"),
         };
-        // All nodes live by one clock.
+        // All nodes use the database's clock.
         let environment = match store.nodes().cloned() {
             Some(nodes) => environment.with_clock(move || nodes.now()),
             None => environment,
@@ -194,7 +192,7 @@ impl Server {
             Engine::with_scripts(store, challenges, scripts::revive(sandbox.clone()), limits, environment).await?;
         let scripts = start_scripts(&settings, sandbox, &engine).await?;
         let (tournaments, runner) = start_tournaments(&settings, &engine)?.unzip();
-        // Where port 0 was asked for, there is a real one now; and a token where none was given.
+        // These settings have the real port instead of port 0, and the loaded token instead of an unset one.
         let settings = Settings { listen: address, admin_token: Some(admin_token), ..settings };
         let settings = {
             let connections = room_for_connections(settings.limits.connections);
@@ -204,26 +202,26 @@ impl Server {
         Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
 
-    /// The administrator's token, if there was none in the data folder and this start has made it: to be told once.
+    /// The administrator's token, if this start has generated it.
     pub fn new_admin_token(&self) -> Option<&AdminToken> {
         self.new_admin_token.as_ref()
     }
 
-    /// Offers opponents to those who ask for one. A house that is there stays.
+    /// Offers house bots as opponents. A second call has no effect.
     pub fn offer(&self, house: House) {
-        // Only one is ever offered by those who start servers.
+        // An error means a second call, which callers don't make.
         let _ = self.arena.house.set(house);
     }
 
-    /// The address that it listens on.
+    /// The address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` is over; then takes no new connections, finishes the requests that it has, and returns.
+    /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and returns.
     ///
     /// # Errors
-    /// If it has to stop without having been asked to.
+    /// If a required task ends.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
         let Server { listener, address, arena, runner, scripts, folder: _folder, .. } = self;
         match &arena.settings.database {
@@ -238,7 +236,7 @@ impl Server {
         let mut keep_time = tokio::spawn(async move {
             keep_running(&clock.fallen, "watches the clock", || clock.engine.keep_time()).await;
         });
-        let mut keep_house = tokio::spawn(async move {
+        let mut housekeeping = tokio::spawn(async move {
             let forget_addresses = || async {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -246,7 +244,7 @@ impl Server {
                 }
             };
             tokio::join!(
-                keep_running(&house.fallen, "keeps house", || house.engine.keep_house()),
+                keep_running(&house.fallen, "runs housekeeping", || house.engine.keep_house()),
                 keep_running(&house.fallen, "forgets addresses", forget_addresses),
             );
         });
@@ -262,46 +260,46 @@ impl Server {
             })
         };
 
-        let door = Door::new(listener, arena.clone());
+        let acceptor = Acceptor::new(listener, arena.clone());
         let told_to_stop = async {
             shutdown.await;
             let drain_ms = arena.settings.limits.drain_ms;
             if drain_ms > 0 {
                 arena.draining.store(true, Ordering::SeqCst);
-                tracing::info!(drain_ms, "stopping in {drain_ms} ms; /ready says so from now on");
+                tracing::info!(drain_ms, "stopping in {drain_ms} ms; /ready reports it from now on");
                 tokio::time::sleep(Duration::from_millis(drain_ms)).await;
             }
         };
         let died = tokio::select! {
-            () = door.keep_open() => None,
+            () = acceptor.accept_all() => None,
             () = told_to_stop => None,
             _ = &mut follow_others => Some("follows other nodes"),
             _ = &mut keep_time => Some("watches the clock"),
-            _ = &mut keep_house => Some("keeps house"),
+            _ = &mut housekeeping => Some("runs housekeeping"),
             _ = &mut keep_derived => Some("checks derived tables"),
         };
-        let connections = door.close().await;
+        let connections = acceptor.close().await;
         keep_time.abort();
-        keep_house.abort();
+        housekeeping.abort();
         keep_derived.abort();
         follow_others.abort();
         if let Some(watching) = watching {
             watching.abort();
         }
         let open = connections.count();
-        tracing::info!(open, "stopping; {open} connections are open");
+        tracing::info!(open, "stopping with {open} open connections");
         let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
         let matches = tokio::task::spawn_blocking(|| runner.map(Runner::stop));
-        // Connections are told first, so that the answers to those who wait, given next, say that they are the last.
+        // Connections are notified first, so that the responses of long polls, which follow, carry `connection: close`.
         let finished = async {
             tokio::join!(biased; connections.shutdown(), async {
                 arena.stopping.send_replace(true);
-                // A panic there has been reported by its thread.
+                // If the thread panicked, it has already reported the panic.
                 let _ = matches.await;
             })
         };
         if tokio::time::timeout(patience, finished).await.is_err() {
-            tracing::warn!("some requests took longer than {} ms to finish and were cut off", patience.as_millis());
+            tracing::warn!("requests that took longer than {} ms were cut off", patience.as_millis());
         }
         match died {
             Some(task) => Err(ServeError::TaskDied(task)),
@@ -310,7 +308,7 @@ impl Server {
     }
 }
 
-/// What nodes that share a database have to agree in: a key that one of them gives out has to open something at the others.
+/// Returns the settings on which all nodes of a shared database must agree: a key from one node must be valid on the others.
 fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> Terms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
@@ -319,7 +317,7 @@ fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> Terms {
     terms.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Loads the folders of challenges, if there are any. A faulty one is told in the log, and the server starts without it.
+/// Loads the challenge folders. Faulty folders are logged and skipped.
 async fn start_scripts(
     settings: &Settings,
     sandbox: Option<Sandbox>,
@@ -340,7 +338,7 @@ async fn start_scripts(
     }
 }
 
-/// Tournaments as the settings ask for them.
+/// Starts the agents and tournaments, if the settings enable them.
 fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tournaments, Runner)>, StartError> {
     if !settings.tournaments.enabled {
         return Ok(None);
@@ -351,45 +349,45 @@ fn start_tournaments(settings: &Settings, engine: &Engine) -> Result<Option<(Tou
     Ok(Some(started))
 }
 
-/// Takes connections, and has them served.
-struct Door {
+/// The listener with its connections.
+struct Acceptor {
     listener: TcpListener,
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
-    /// Becomes true when connections have to end. Each connection holds a receiver.
+    /// Becomes true when connections must end. Each connection holds a receiver.
     ending: watch::Sender<bool>,
 }
 
-impl Door {
-    fn new(listener: TcpListener, arena: Arena) -> Door {
+impl Acceptor {
+    fn new(listener: TcpListener, arena: Arena) -> Acceptor {
         let app = cors().layer(routes::app(arena.clone()));
         let connections = Arc::clone(&arena.connections);
-        Door { listener, arena, app, connections, ending: watch::Sender::new(false) }
+        Acceptor { listener, arena, app, connections, ending: watch::Sender::new(false) }
     }
 
-    /// Takes connections for ever.
-    async fn keep_open(&self) {
+    /// Accepts connections forever.
+    async fn accept_all(&self) {
         loop {
             match self.listener.accept().await {
                 Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) => {
-                    // Out of file descriptors, mostly. Closing ones free some; spinning would not.
-                    tracing::warn!(%error, "a connection could not be taken: {error}");
+                    // The usual cause is a lack of file descriptors. The pause lets other connections close.
+                    tracing::warn!(%error, "cannot accept a connection: {error}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
         }
     }
 
-    /// Takes no more connections but those that have come by now, as far as there is room. Gives them back to be told to end.
+    /// Accepts the pending connections, closes the listener, and returns the open connections.
     async fn close(self) -> OpenConnections {
         let until = Instant::now() + LAST_CALL;
         while let Ok(Ok((stream, peer))) = tokio::time::timeout_at(until, self.listener.accept()).await {
             self.take(stream, peer);
         }
         drop(self.listener);
-        // A connection of which nothing has been read is closed at once when it is told to end; what was sent on it is read by then.
+        // A connection that has read nothing closes at once when it is notified. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
         OpenConnections(self.ending)
     }
@@ -399,8 +397,8 @@ impl Door {
             Ok(entered) => self.serve(stream, peer, entered),
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
-                tracing::debug!(%peer, "a connection from {peer} is refused: {full:?}");
-                // Best effort: what doesn't fit into the socket's buffer isn't sent.
+                tracing::debug!(%peer, "refused a connection from {peer}: {full:?}");
+                // The response is best effort: the server sends only as much of it as fits into the socket's buffer.
                 let _ = stream.try_write(refusal_of(full).as_bytes());
             }
         }
@@ -413,16 +411,16 @@ impl Door {
         tokio::spawn(async move {
             let _open = Counted::by(&arena.metrics.connections);
             let mut connection = std::pin::pin!(connection);
-            let told = async {
+            let closing = async {
                 tokio::select! {
-                    () = entered.connection.told() => {}
-                    // An error would mean that the door is gone, and with it the server.
+                    () = entered.connection.closing() => {}
+                    // An error means that the server is gone.
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
             };
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
-                () = told => {
+                () = closing => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
@@ -435,7 +433,7 @@ impl Door {
     }
 }
 
-/// Connections that no more are added to.
+/// The connections that are still open after the listener was closed.
 struct OpenConnections(watch::Sender<bool>);
 
 impl OpenConnections {
@@ -443,23 +441,23 @@ impl OpenConnections {
         self.0.receiver_count()
     }
 
-    /// Tells all to end with the answers that they are giving, and waits for them.
+    /// Tells all connections to close after their current response, and waits for them.
     async fn shutdown(self) {
         self.0.send_replace(true);
         self.0.closed().await;
     }
 }
 
-/// The answer to a connection for which there is no room, before anything has been read of it.
+/// The response to a refused connection, sent without reading a request.
 fn refusal_of(full: Full) -> String {
     let (status, code, error) = match full {
         Full::Address => (
             "429 Too Many Requests",
             "TOO_MANY_CONNECTIONS",
-            "more connections from one address than it may have (limits.connections_per_address)",
+            "too many connections from this address (limits.connections_per_address)",
         ),
         Full::Server => {
-            ("503 Service Unavailable", "SERVER_BUSY", "more connections than the server takes (limits.connections)")
+            ("503 Service Unavailable", "SERVER_BUSY", "too many connections to this server (limits.connections)")
         }
     };
     let body = format!(r#"{{"error":"{error}","code":"{code}","retryAfterMs":1000}}"#);
@@ -469,21 +467,21 @@ fn refusal_of(full: Full) -> String {
     )
 }
 
-/// Has the system allow as many open files as it ever does. Returns the number of connections that there is room for.
+/// Raises the process's limit of open files. Returns the number of connections that the limit allows, at most `wanted`.
 fn room_for_connections(wanted: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let allowed = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
     let Some(allowed) = allowed.and_then(|allowed| usize::try_from(allowed).ok()) else { return wanted };
-    // Small limits leave half to connections.
+    // If the limit is small, half of the open files are for connections.
     let room = allowed.saturating_sub(OTHER_FILES).max(allowed / 2).max(1);
     if room < wanted {
         let sentence = format!(
-            "limits.connections is {wanted}, but the system allows {allowed} open files: {room} connections are taken; raise `ulimit -Hn` \
-             (systemd: LimitNOFILE) above {}",
+            "limits.connections is {wanted}, but the system allows {allowed} open files, which suffice for {room} connections; raise \
+             `ulimit -Hn` (systemd: LimitNOFILE) above {}",
             wanted + OTHER_FILES
         );
-        // Many systems allow fewer than the default, and enough.
+        // Many systems allow fewer connections than the default limit, but enough.
         let is_enough = wanted == LimitSettings::default().connections && room >= ENOUGH_CONNECTIONS;
         match is_enough {
             true => tracing::info!(allowed, "{sentence}"),
@@ -502,7 +500,7 @@ fn connection(
     arena: &Arena,
     entered: &Entered,
 ) -> http1::Connection<
-    TokioIo<Unstalled>,
+    TokioIo<TimedStream>,
     TowerToHyperService<
         impl tower::Service<
             Request<Incoming>,
@@ -513,19 +511,19 @@ fn connection(
         + use<>,
     >,
 > {
-    // Answers are written whole; waiting for more to send along would only delay them.
+    // Responses are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
-    // The kernel's buffer for a client that doesn't read isn't counted here, so it is kept small.
+    // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
     let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
-    // Requests of one connection are answered one after the other, so the latest is the one that is answered.
+    // Requests of one connection are sequential, so the response belongs to the latest request.
     let reads = Arc::new(AtomicBool::new(true));
     let service = app
         .map_request({
             let (connections, line, reads) = (Arc::clone(&connections), line.clone(), Arc::clone(&reads));
             move |mut request: Request<Incoming>| {
-                // A tool call over MCP is a POST, and its answer is large only where it reads.
+                // An MCP tool call is always a POST, but only tools that read have large responses.
                 let is_read =
                     matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
                 reads.store(is_read, Ordering::Relaxed);
@@ -545,10 +543,10 @@ fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(heads_within)
         .max_buf_size(CONNECTION_BUFFER)
-        .serve_connection(TokioIo::new(Unstalled::new(stream, stalled)), TowerToHyperService::new(service))
+        .serve_connection(TokioIo::new(TimedStream::new(stream, stalled)), TowerToHyperService::new(service))
 }
 
-/// An answer as it leaves: the connection is idle once it is over.
+/// Prepares a response for sending. The connection becomes idle when the response ends.
 fn answered(
     mut response: axum::response::Response,
     connections: &Arc<Connections>,
@@ -557,43 +555,43 @@ fn answered(
     if connection.is_brief() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    // An answer whose length is known is written to its end, also if the connection is told to end meanwhile.
+    // A response of known length is written completely, even if the server asks the connection to close.
     if response.body().size_hint().exact().is_some() {
         connections.end(connection);
         return response;
     }
-    let rest = Rest { connections: Arc::clone(connections), connection: Arc::clone(connection) };
+    let guard = IdleGuard { connections: Arc::clone(connections), connection: Arc::clone(connection) };
     response.map(|body| {
         axum::body::Body::new(body.map_frame(move |frame| {
-            let _ = &rest;
+            let _ = &guard;
             frame
         }))
     })
 }
 
-/// Notes that a connection is idle, when the body is dropped that holds this.
-struct Rest {
+/// A guard in a response body that marks the connection as idle on drop.
+struct IdleGuard {
     connections: Arc<Connections>,
     connection: Arc<Connection>,
 }
 
-impl Drop for Rest {
+impl Drop for IdleGuard {
     fn drop(&mut self) {
         self.connections.end(&self.connection);
     }
 }
 
-/// A socket on which writing fails if the client doesn't read for too long.
-struct Unstalled {
+/// A socket with a timeout for clients that don't read.
+struct TimedStream {
     stream: TcpStream,
     patience: Duration,
-    /// Set while the socket takes nothing.
+    /// The timer of a blocked write; set while the socket accepts no data.
     until: Option<Pin<Box<Sleep>>>,
 }
 
-impl Unstalled {
-    fn new(stream: TcpStream, patience: Duration) -> Unstalled {
-        Unstalled { stream, patience, until: None }
+impl TimedStream {
+    fn new(stream: TcpStream, patience: Duration) -> TimedStream {
+        TimedStream { stream, patience, until: None }
     }
 
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -607,7 +605,7 @@ impl Unstalled {
     }
 }
 
-impl AsyncRead for Unstalled {
+impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -617,7 +615,7 @@ impl AsyncRead for Unstalled {
     }
 }
 
-impl AsyncWrite for Unstalled {
+impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, written)
@@ -645,7 +643,7 @@ impl AsyncWrite for Unstalled {
     }
 }
 
-/// What pages of other origins may do: everything that a command line may, since there are no cookies to abuse.
+/// The CORS policy: all origins may read and send headers, since there are no cookies to abuse. `origin.rs` checks writes.
 fn cors() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)
@@ -655,7 +653,7 @@ fn cors() -> CorsLayer {
             header::AUTHORIZATION,
             HeaderName::from_static("idempotency-key"),
             HeaderName::from_static("last-event-id"),
-            // Clients of MCP send these.
+            // Headers of MCP clients.
             HeaderName::from_static("mcp-protocol-version"),
             HeaderName::from_static("mcp-method"),
             HeaderName::from_static("mcp-name"),

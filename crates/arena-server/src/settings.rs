@@ -1,4 +1,4 @@
-//! Settings: one struct per section, resolved once, passed on from there. Unknown keys and bad values are errors.
+//! Settings: one struct per section of `arena.toml`, read once at the start. Unknown keys and invalid values are errors.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -19,37 +19,37 @@ use crate::admin_token::AdminToken;
 use crate::origin::AllowedOrigin;
 use crate::tournaments::TournamentSettings;
 
-/// Everything that can be set about a server.
+/// The settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Address and port to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Folder of the embedded store, of secrets that are made once, and of tournaments; made if it doesn't exist.
+    /// Folder of the embedded store, generated secrets and tournaments. Created if it doesn't exist.
     pub data: PathBuf,
-    /// The Postgres database that holds the store; unset means that the data folder does.
+    /// The Postgres database of the store. Unset: the store is in the data folder.
     pub database: Option<DatabaseUrl>,
-    /// Whether other arenas use the same database, and how they hear of each other.
+    /// Settings of nodes that share a database.
     pub nodes: NodeSettings,
-    /// Whether others than this machine may be listened to although anybody can claim to be anybody.
+    /// True if the server may listen on other addresses than loopback without authentication.
     pub trust_network: bool,
-    /// Origins and hosts that may write.
+    /// Origins that may write.
     pub network: NetworkSettings,
-    /// Whether and how players prove who they are.
+    /// Authentication of players.
     pub auth: AuthSettings,
-    /// What the administrator shows. Unset means the token that is kept in the data folder, made at the first start. Not in
-    /// the file: settings are shown around, secrets aren't.
+    /// The administrator's token. Unset: the token in the data folder, generated at the first start. Not in the settings file, which
+    /// must not contain secrets.
     pub admin_token: Option<AdminToken>,
     /// Limits on requests.
     pub limits: LimitSettings,
-    /// How sessions live and end.
+    /// Time limits and rules of sessions.
     pub sessions: SessionSettings,
-    /// What is hosted, of what is built in; and what is to be said of scripts.
+    /// Hosted built-in challenges, and settings of scripted ones.
     pub challenges: Vec<ChallengeSettings>,
-    /// Challenges that are folders.
+    /// Settings of scripted challenges.
     pub scripts: ScriptSettings,
-    /// What ended games count for, whatever their challenge.
+    /// Scoring of ended games.
     pub scoring: ScoringSettings,
-    /// Tournaments between bots that are played here.
+    /// Tournaments between agents.
     pub tournaments: TournamentSettings,
 }
 
@@ -74,7 +74,7 @@ impl Default for Settings {
     }
 }
 
-/// All that is built in, each with the strategies that tell something about it.
+/// All built-in challenges, each with its suitable scoring strategies.
 fn default_challenges() -> Vec<ChallengeSettings> {
     let hosted = arena_games::all().map(|playable| ChallengeSettings {
         name: playable.id.to_owned(),
@@ -84,33 +84,33 @@ fn default_challenges() -> Vec<ChallengeSettings> {
     hosted.collect()
 }
 
-/// Several arenas on one database: `shared` and `nats_url` in `arena.toml`.
+/// Nodes on a shared database: `shared` and `nats_url` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSettings {
-    /// Whether the database is shared with other arenas that are started so; without it, an arena has it for itself.
+    /// True if several nodes share the database; each must set this. Otherwise one node locks it.
     pub shared: bool,
-    /// The NATS server over which they tell each other that there is something new; it makes the database a shared one. Without it they
-    /// look four times a second.
+    /// The NATS server over which nodes announce changes; implies `shared`. Without it nodes poll four times per second.
     pub nats: Option<NatsUrl>,
 }
 
-/// Origins and hosts that may write: `[network]` in `arena.toml`.
+/// Origins that may write: `[network]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
-    /// Origins of web pages that may write, besides the arena's own pages: `https://page.example`, or `*` for all. Without
-    /// authentication others may only read.
+    /// Origins of web pages that may write, in addition to the arena's own: `https://page.example`, or `*` for all. Without
+    /// authentication, pages of other origins may only read.
     pub allowed_origins: Vec<AllowedOrigin>,
 }
 
-/// Whether and how players prove who they are: `[auth]` in `arena.toml`.
+/// Authentication of players: `[auth]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthSettings {
-    /// Whether joins have to be signed and everything after needs a session key; else everybody is who `from` says.
+    /// True for authentication mode: joins are signed, and later requests need a session key. False for standalone mode, in which `from`
+    /// identifies the caller.
     pub enabled: bool,
-    /// What session keys are made with. Unset means the one that is kept in the data folder, made when it is first needed.
-    /// Not in the file: settings are shown around, secrets aren't.
+    /// The secret from which session keys are computed. Unset: the secret in the data folder, generated on first use. Not in the settings
+    /// file, which must not contain secrets.
     #[serde(skip)]
     pub secret: Option<ServerSecret>,
 }
@@ -119,47 +119,47 @@ pub struct AuthSettings {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
-    /// Largest request body, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body_bytes: usize,
-    /// Largest content of a message, in bytes.
+    /// Maximum size of a message's content, in bytes.
     pub message_bytes: usize,
-    /// Largest session that can be imported, with its messages, in bytes of the import. What is imported besides doesn't
-    /// matter, since no more than a few sessions are in memory at a time.
+    /// Maximum size of an imported session with its messages, in bytes. An import's total size is not limited, since only a few sessions are
+    /// in memory at a time.
     pub import_bytes: usize,
-    /// Most messages in one channel.
+    /// Maximum number of messages in a channel.
     pub channel_messages: u64,
-    /// Requests per second that one address may make in the long run, each full 16 KiB of a body counting as one more; 0 is no
-    /// limit.
+    /// Sustained requests per second and address; each full 16 KiB of a body counts as one more. 0 means no limit.
     pub requests_per_second: u32,
-    /// Requests that one address may make at once before the limit above holds.
+    /// Burst of requests per address before `requests_per_second` applies.
     pub requests_burst: u32,
-    /// Actions and chat messages per second that one player may send in the long run; 0 is no limit.
+    /// Sustained actions and chat messages per second and player. 0 means no limit.
     pub writes_per_second: u32,
-    /// Actions and chat messages that one player may send at once before the limit above holds.
+    /// Burst of actions and chat messages per player before `writes_per_second` applies.
     pub writes_burst: u32,
-    /// True if callers on this machine are limited too. If not, they have no share of connections and memory either, only the totals.
+    /// True if the limits per address also apply to clients on this machine. Otherwise only the totals of connections and memory apply to
+    /// them.
     pub limit_loopback: bool,
-    /// Most connections at a time.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Most connections of one address, and never more than a quarter of all; 0 is no limit.
+    /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
     pub connections_per_address: usize,
-    /// Connections of all that are kept for players and administrators, and never more than a quarter. Others are given one answer there.
+    /// Number of connections reserved for players and administrators, at most a quarter of `connections`. Other clients get one response on
+    /// them.
     pub connections_reserved: usize,
-    /// Most bytes of large answers and requests that wait in memory, for clients that don't read or send slowly. What a connection may
-    /// always have (32 KiB) doesn't count.
+    /// Maximum memory for large responses and requests of slow clients, in bytes. The first 32 KiB of each connection don't count.
     pub waiting_bytes: usize,
-    /// Most of these bytes for one address; 0 is no limit.
+    /// Maximum of this memory per address, in bytes. 0 means no limit.
     pub waiting_bytes_per_address: usize,
-    /// Time for which a client may read nothing of an answer before its connection ends, in milliseconds.
+    /// Time in milliseconds after which a connection is closed if the client doesn't read the response.
     pub stalled_ms: u64,
-    /// Most signatures that wait to be checked, in authentication mode. They take about 0.1 ms each.
+    /// Maximum number of queued signature checks, in authentication mode. A check takes about 0.1 ms.
     pub signature_queue: NonZeroU16,
-    /// How long a request may take to arrive, in milliseconds; an import, each piece of it.
+    /// Time limit for receiving a request, in milliseconds. For an import it applies to each piece.
     pub request_ms: u64,
-    /// How long the server goes on serving after it was told to stop, while `/ready` says that it will, in milliseconds: time for
-    /// whoever hands requests to it to see that and hand them to another one.
+    /// Time in milliseconds for which a stopping server continues to serve while `/ready` reports `STOPPING`, so that load balancers can move
+    /// requests to other nodes.
     pub drain_ms: u64,
-    /// How long requests under way may take when the server stops, in milliseconds.
+    /// Time limit for running requests when the server stops, in milliseconds.
     pub shutdown_ms: u64,
 }
 
@@ -189,22 +189,22 @@ impl Default for LimitSettings {
     }
 }
 
-/// How sessions live and end: `[sessions]` in `arena.toml`.
+/// Time limits and rules of sessions: `[sessions]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
-    /// Age at which a session is removed that its players didn't join, in seconds; 0 is never.
+    /// Age in seconds at which an open session is removed. 0 means never.
     pub stale_open_s: u64,
-    /// How long an active session may be idle before it ends as abandoned, in seconds; 0 is never.
+    /// Idle time in seconds after which an active session ends as abandoned. 0 means never.
     pub stale_active_s: u64,
-    /// How much the rules of a session may write by themselves since a player last acted, in bytes; then it ends as abandoned.
-    /// Chat is no action. 0 is without bound.
+    /// Maximum bytes that a session's operator may write without a player's action; then the session ends as abandoned. Chat doesn't count
+    /// as an action. 0 means no limit.
     pub unattended_bytes: u64,
-    /// Whether people without a seat may chat in sessions.
+    /// True if spectators may chat in sessions.
     pub spectators_chat: bool,
-    /// Whether one user may hold two seats of a session; the game counts for nobody then.
+    /// True if a user may take two seats of a session. Such games are unrated.
     pub self_play: bool,
-    /// Whether all is told of what players said to each other in private, once the session has ended.
+    /// True if private chat messages become public when a session has ended.
     pub reveal_chat: bool,
 }
 
@@ -229,44 +229,44 @@ impl SessionSettings {
     }
 }
 
-/// A challenge that is hosted: `[[challenges]]` in `arena.toml`.
+/// A hosted challenge: `[[challenges]]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChallengeSettings {
-    /// Which, such as `psi`.
+    /// The challenge type's id, such as `psi`.
     pub name: String,
-    /// Options that differ from its defaults.
+    /// Overrides of the challenge type's default options.
     #[serde(default)]
     pub options: Map<String, Value>,
-    /// Strategies that count its games, besides those of [`ScoringSettings::default`].
+    /// Scoring strategies of the challenge's games, in addition to those of [`ScoringSettings::default`].
     #[serde(default)]
     pub scoring: Vec<String>,
 }
 
-/// Challenges that are folders with a script: `[scripts]` in `arena.toml`.
+/// Scripted challenges: `[scripts]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ScriptSettings {
-    /// The folders, or folders of such folders. They are watched, and loaded again when they change.
+    /// Folders of challenges, or folders that contain such folders. The server watches and reloads them.
     pub folders: Vec<PathBuf>,
-    /// What one call of a script may take: `[scripts.limits]`.
+    /// Limits of a script call: `[scripts.limits]`.
     pub limits: arena_script::Limits,
-    /// The program that runs scripts, and its arguments. Not in the file: it is the arena itself.
+    /// The program that runs scripts, with its arguments. The settings file doesn't have it, since it is the arena's own binary.
     #[serde(skip)]
     pub worker: Option<(PathBuf, Vec<OsString>)>,
 }
 
-/// What ended games count for: `[scoring]` in `arena.toml`.
+/// Scoring of ended games: `[scoring]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScoringSettings {
-    /// Strategies that count games of every challenge.
+    /// Strategies for all challenges.
     #[serde(default)]
     pub default: Vec<String>,
-    /// The strategy over all challenges, if there is to be one.
+    /// The global strategy, if any.
     #[serde(default, deserialize_with = "one_or_none")]
     pub global: Option<String>,
-    /// The strategy whose metrics it looks at; the first of `default` if unset.
+    /// The strategy whose metrics the global one averages. Default: the first of `default`.
     #[serde(default, alias = "globalSource")]
     pub global_source: Option<String>,
 }
@@ -281,7 +281,7 @@ impl Default for ScoringSettings {
     }
 }
 
-/// A text, or a list of one text.
+/// Deserializes a string, or a list of at most one string.
 fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -293,76 +293,78 @@ fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opti
         None => Ok(None),
         Some(OneOrMany::One(name)) => Ok(Some(name)),
         Some(OneOrMany::Many(names)) if names.len() <= 1 => Ok(names.into_iter().next()),
-        Some(OneOrMany::Many(_)) => Err(serde::de::Error::custom("global: there can be one global strategy only")),
+        Some(OneOrMany::Many(_)) => Err(serde::de::Error::custom("global: only one global strategy is possible")),
     }
 }
 
-/// Why settings are no good.
+/// An error in the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The file can't be read.
-    #[error("the settings file {file} can't be read")]
+    #[error("cannot read the settings file {file}")]
     Read {
-        /// Which file.
+        /// The path.
         file: String,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// The file doesn't say what settings can be.
-    #[error("the settings file {file} is no good: {reason}")]
+    /// The file isn't valid.
+    #[error("invalid settings file {file}: {reason}")]
     Parse {
-        /// Which file.
+        /// The path.
         file: String,
-        /// What is wrong, and where.
+        /// The reason with its position.
         reason: String,
     },
-    /// The database can't be found so.
+    /// The database URL is invalid.
     #[error("database_url: {0}")]
     Database(#[from] DatabaseUrlError),
-    /// Events can't be exchanged so.
+    /// The NATS URL is invalid.
     #[error("nats_url: {0}")]
     Nats(#[from] NatsUrlError),
-    /// Games can't be counted so.
+    /// The scoring is invalid.
     #[error("scoring: {0}")]
     Scoring(#[from] ScoringError),
-    /// Where names are just claimed, a refusal would tell who claims one which name an opponent goes by.
-    #[error("sessions: self_play = false needs authentication, or else joins could find out who the others are")]
-    SelfPlayUnknowable,
-    /// There is nothing to share.
-    #[error("nodes share a database: --shared and --nats-url need --database-url")]
-    NothingToShare,
-    /// What is kept in one node's data folder isn't there at the others.
+    /// `self_play = false` without authentication: a refused join would reveal an opponent's user id.
     #[error(
-        "tournaments and uploaded agents are kept in the data folder of one arena, so nodes that share a database don't have any: start \
-         them at an arena of its own"
+        "sessions: self_play = false requires authentication; otherwise joins could reveal the other players' user ids"
+    )]
+    SelfPlayUnknowable,
+    /// `shared` without a database.
+    #[error("--shared and --nats-url require --database-url")]
+    NothingToShare,
+    /// Tournaments on a node of a shared database: they are in the data folder, which other nodes don't have.
+    #[error(
+        "tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate \
+         arena"
     )]
     TournamentsOfNodes,
-    /// Nothing could be started.
-    #[error("tournaments: there is no program to start agents with")]
+    /// Tournaments without a launcher.
+    #[error("tournaments: no launcher program is configured")]
     NoLauncher,
-    /// There are no challenges where they should be. Folders that vanish later are reported in the log, and looked for again.
-    #[error("the challenges in {} can't be read: {source}", folder.display())]
+    /// A folder of challenges can't be read at the start. The log reports folders that vanish later.
+    #[error("cannot read the challenges in {}: {source}", folder.display())]
     Folder {
-        /// Where.
+        /// The path of the folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Nothing could run scripts.
-    #[error("scripts: there is no program to run them with")]
+    /// Scripts without a worker program.
+    #[error("scripts: no worker program is configured")]
     NoWorker,
-    /// A challenge can't be hosted so.
+    /// A challenge's settings are invalid.
     #[error("challenges: {name}: {reason}")]
     Challenge {
-        /// Which challenge.
+        /// The challenge type's id.
         name: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
-/// The file as written. The reference's JSON has the same shape.
+/// The format of the settings file. The reference server's JSON settings have the same shape.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsFile {
@@ -383,10 +385,10 @@ struct SettingsFile {
 }
 
 impl Settings {
-    /// The defaults, with what a file sets: JSON if its name ends in `.json`, TOML otherwise.
+    /// Reads settings from a file; missing keys have their defaults. The file is JSON if its name ends in `.json`, otherwise TOML.
     ///
     /// # Errors
-    /// If the file can't be read, isn't of its format, or has a key that doesn't exist.
+    /// If the file can't be read, is malformed, or has an unknown key.
     pub fn from_file(path: &Path) -> Result<Settings, SettingsError> {
         let file = path.display().to_string();
         let text =
@@ -420,10 +422,10 @@ impl Settings {
         })
     }
 
-    /// Whether the store is shared with other nodes.
+    /// True if the store is shared with other nodes.
     ///
     /// # Errors
-    /// If it can't be.
+    /// If there is no database to share, or tournaments are enabled.
     pub(crate) fn is_shared(&self) -> Result<bool, SettingsError> {
         match self.nodes.shared || self.nodes.nats.is_some() {
             true if self.database.is_none() => Err(SettingsError::NothingToShare),
@@ -432,28 +434,28 @@ impl Settings {
         }
     }
 
-    /// The scoring that these settings ask for.
+    /// Builds the scoring.
     ///
     /// # Errors
-    /// If a strategy doesn't exist.
+    /// If a strategy is unknown.
     pub(crate) fn scoring(&self) -> Result<Scoring, SettingsError> {
         let ScoringSettings { default, global, global_source } = &self.scoring;
         let challenges = self.challenges.iter().map(|challenge| (challenge.name.as_str(), &*challenge.scoring));
         Ok(Scoring::new(default, challenges, global.as_deref(), global_source.as_deref())?)
     }
 
-    /// The names of the folders that are there now.
+    /// The names of the existing challenge folders.
     fn folder_names(&self) -> BTreeSet<String> {
         let found = self.scripts.folders.iter().filter_map(|folder| find_folders(folder).ok()).flatten();
-        // As `Folder::read` has it: of a link, the name of what it leads to.
+        // As in `Folder::read`, a link has the name of its target.
         let whole = found.filter_map(|folder| folder.canonicalize().ok());
         whole.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
     }
 
-    /// The built-in challenge types that these settings ask for. A folder of the same name takes the place of one.
+    /// Builds the built-in challenge types. A challenge folder replaces the built-in type of the same name.
     ///
     /// # Errors
-    /// If one doesn't exist, comes twice, or can't be played with its options.
+    /// If a challenge type is unknown, listed twice, or has invalid options.
     pub(crate) fn challenge_types(&self) -> Result<Vec<Arc<dyn ChallengeType>>, SettingsError> {
         let folders = self.folder_names();
         let mut names = BTreeSet::new();
@@ -461,19 +463,19 @@ impl Settings {
         for ChallengeSettings { name, options, .. } in &self.challenges {
             let refuse = |reason: String| SettingsError::Challenge { name: name.clone(), reason };
             if !names.insert(name) {
-                return Err(refuse("is there twice".to_owned()));
+                return Err(refuse("listed twice".to_owned()));
             }
             if folders.contains(name) {
                 continue;
             }
             let known = arena_games::challenges().collect::<Vec<_>>().join(", ");
             let builtin = arena_games::challenge(name, options);
-            // It may be a folder's; those come and go.
+            // The name may belong to a folder that doesn't exist yet.
             if builtin.is_none() && !self.scripts.folders.is_empty() {
                 continue;
             }
             let challenge = builtin
-                .ok_or_else(|| refuse(format!("no such challenge; there are: {known}")))?
+                .ok_or_else(|| refuse(format!("unknown challenge; available: {known}")))?
                 .map_err(|error| refuse(format!("options: {error}")))?;
             types.push(challenge);
         }
@@ -486,7 +488,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// The settings of a file, or what is wrong with it.
+    /// The settings of a file, or its error.
     fn read(name: &str, text: &str) -> Result<Settings, String> {
         let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join(name);
@@ -513,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_sets_what_it_names() {
+    fn a_file_overrides_its_keys_only() {
         let settings = read("arena.toml", "[limits]\nbody_bytes = 7\n").expect("it is good");
         assert_eq!((settings.limits.body_bytes, settings.challenges), (7, default_challenges()));
         check(
@@ -531,7 +533,7 @@ mod tests {
             "arena.toml",
             "[limits]\nbody_byte = 7\n",
             expect![[r#"
-                the settings file DIR/arena.toml is no good: TOML parse error at line 2, column 1
+                invalid settings file DIR/arena.toml: TOML parse error at line 2, column 1
                   |
                 2 | body_byte = 7
                   | ^^^^^^^^^
@@ -540,7 +542,7 @@ mod tests {
         check(
             "config.json",
             r#"{"challenges":[{"name":"checkers"}]}"#,
-            expect!["challenges: checkers: no such challenge; there are: ALL"],
+            expect!["challenges: checkers: unknown challenge; available: ALL"],
         );
         check(
             "config.json",

@@ -1,6 +1,6 @@
-//! Tasks that the server can't do without: a panic in one is told and the task begins again.
+//! Supervision of the server's required tasks: a panic is logged and the task restarts.
 //!
-//! Each of them keeps what it has to know in the store or in the engine, so that beginning again loses nothing.
+//! The tasks keep their state in the store or the engine, so a restart loses nothing.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-/// The pause before a task begins again, so that one that panics at once doesn't fill the log.
+/// The pause before a restart, so that a task that panics at once doesn't flood the log.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The number of tasks that have panicked and haven't begun again.
+/// The number of tasks that have ended and wait for their restart.
 #[derive(Default)]
 pub(crate) struct Fallen(AtomicUsize);
 
@@ -21,11 +21,11 @@ impl Fallen {
     }
 }
 
-/// Runs a task again and again. `what` completes the sentence "the task that …".
+/// Runs a task and restarts it when it ends. `what` completes the phrase "the task that …".
 pub(crate) async fn keep_running<F: Future<Output = ()>>(fallen: &Fallen, what: &str, task: impl Fn() -> F) {
     loop {
         if AssertUnwindSafe(task()).catch_unwind().await.is_err() {
-            tracing::error!("the task that {what} panicked; it begins again in {} s", PAUSE.as_secs());
+            tracing::error!("the task that {what} panicked; restarting it in {} s", PAUSE.as_secs());
         }
         fallen.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(PAUSE).await;

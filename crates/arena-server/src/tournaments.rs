@@ -1,7 +1,7 @@
-//! Tournaments between bots, played by this server in the background: who takes part, what waits, what is being played.
+//! Tournaments of agents, played by this server in the background: the agents, the queue, and the running tournament.
 //!
-//! The truth is on the disk: a folder for each agent, and for each tournament one with the journal that `arena-match` keeps. In memory are
-//! a few facts of each, for lists. Everything here blocks, now and then on the disk; handlers call it away from the runtime's threads.
+//! The data is on disk: a folder per agent, and a folder with a journal per tournament. Memory holds a summary of each for lists. All
+//! functions may block on the disk, so handlers call them on blocking threads.
 
 mod agents;
 mod facts;
@@ -36,7 +36,7 @@ use runner::Current;
 use shown::Shelf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use agents::{Source, steers};
+pub(crate) use agents::{Source, is_text_control};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
 pub(crate) use outcome::Outcome;
@@ -46,27 +46,27 @@ pub(crate) use runner::Runner;
 pub use settings::{Creators, TournamentSettings, Uploaders};
 pub(crate) use shown::ShownReplay;
 
-/// Folders in the data folder.
+/// Names of folders in the data folder.
 const AGENTS: &str = "agents";
 const TOURNAMENTS: &str = "tournaments";
 const SHOWN: &str = "replays-shown";
 
-/// Records that are kept in memory, for those who look again and again.
+/// Number of tournament records cached in memory, for repeated requests.
 const RECORDS: usize = 4;
 
-/// Outcomes that are kept in memory: each is small beside its record, and those of an agent's tournaments are looked at together.
+/// Number of tournament outcomes cached in memory. They are much smaller than records, and an agent's page reads many of them.
 const OUTCOMES: usize = 256;
 
-/// Requests that read journals and replays, or unpack uploads, at a time. Others wait, and play elsewhere isn't slowed.
+/// Maximum number of concurrent reads of journals and replays, and of concurrent uploads, so that they don't slow down matches.
 const AT_ONCE: usize = 2;
 
-/// Bytes of a replay after which a write is long enough.
+/// Size in bytes at which a piece of a replay is sent.
 const READ_BYTES: usize = 64 * 1024;
 
-/// How long a match that is called off may take to end, for those who wait for it.
+/// Maximum wait for a canceled match to end.
 const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
-/// The agents and tournaments of a server. Clones are handles to the same.
+/// The agents and tournaments of a server. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Tournaments(Arc<Shared>);
 
@@ -75,25 +75,26 @@ struct Shared {
     launcher: Launcher,
     secret: ServerSecret,
     engine: Engine,
-    /// Where agents and tournaments are, as absolute paths.
+    /// Absolute path of the agents' folder.
     agents: PathBuf,
+    /// Absolute path of the tournaments' folder.
     tournaments: PathBuf,
-    /// Held while something is made or removed, so that it happens once and the limits hold.
+    /// The lock for creating or removing an agent or a tournament, so that limits and idempotency hold.
     making: Mutex<()>,
     state: Mutex<State>,
-    /// Something was queued, let go of, or is to end.
+    /// Notified when the queue or the running tournament changes, or the server stops.
     changed: Condvar,
-    /// Replays that somebody looks at.
+    /// Replays prepared for pages.
     shelf: Shelf,
     reading: Semaphore,
     uploading: Arc<Semaphore>,
 }
 
-/// What is known without looking at the disk.
+/// The state in memory.
 struct State {
     agents: BTreeMap<AgentId, Arc<AgentFacts>>,
     tournaments: BTreeMap<TournamentId, Entry>,
-    /// What was made by requests with an `Idempotency-Key`.
+    /// Agents and tournaments created with an `Idempotency-Key`, by key.
     made: HashMap<String, Made>,
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
@@ -102,25 +103,25 @@ struct State {
     is_stopping: bool,
 }
 
-/// A tournament, and how far it is.
+/// A tournament with its progress.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) facts: Arc<TournamentFacts>,
     pub(crate) games_played: usize,
-    /// At least, since tie-breaks may come.
+    /// Number of planned games. Tie-breaks may add more.
     pub(crate) games: usize,
 }
 
-/// A tournament as it stands at a moment.
+/// A snapshot of a tournament.
 pub(crate) struct Look {
     pub(crate) entry: Entry,
-    /// Whether it is being played.
+    /// True if the tournament is being played.
     pub(crate) is_running: bool,
-    /// Games a second, since it was begun or gone on with.
+    /// Games per second since the tournament's start or resumption.
     pub(crate) rate: Option<f64>,
 }
 
-/// What a request made.
+/// The agent or tournament that a request has created.
 #[derive(Clone, Copy)]
 enum Thing {
     Agent(AgentId),
@@ -132,28 +133,28 @@ struct Made {
     thing: Thing,
 }
 
-/// Tournaments can't be kept.
+/// An error at the start of tournaments.
 #[derive(Debug, thiserror::Error)]
 pub enum TournamentsError {
-    /// The folder can't be used.
-    #[error("the folder {folder} of agents or tournaments can't be used")]
+    /// A folder is unusable.
+    #[error("cannot use the folder {folder} of agents or tournaments")]
     Folder {
-        /// Which.
+        /// The path of the folder.
         folder: String,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The system gives no thread to play them on.
-    #[error("can't start the thread that plays tournaments")]
+    /// The thread for tournaments can't be started.
+    #[error("cannot start the thread for tournaments")]
     Thread(#[source] io::Error),
 }
 
 impl Tournaments {
-    /// The agents and tournaments of a data folder, and what plays those that aren't over.
+    /// Loads the agents and tournaments of a data folder, and starts the runner for unfinished tournaments.
     ///
     /// # Errors
-    /// When the folder can't be used, or there is no thread to be had. What is damaged in it is told to the log and left out.
+    /// If a folder is unusable, or the thread can't be started. Damaged agents and tournaments are logged and skipped.
     pub(crate) fn start(
         data: &Path,
         settings: TournamentSettings,
@@ -165,7 +166,7 @@ impl Tournaments {
             let refuse = |source| TournamentsError::Folder { folder: data.join(name).display().to_string(), source };
             let folder = data.join(name);
             let prepared = folder::prepare(&folder).and_then(|()| {
-                // Without links, as agents' files are named in results; those names are taken out of what is told.
+                // The path is canonical, like the paths of agents' files in results. Otherwise redaction wouldn't find it.
                 let folder = folder.canonicalize()?;
                 Ok((folder.clone(), folder::list(&folder)?))
             });
@@ -187,7 +188,7 @@ impl Tournaments {
         for folder in kept_agents {
             match load_agent(&folder) {
                 Ok(facts) => drop(state.add_agent(facts)),
-                Err(error) => tracing::warn!(%error, "agent {} is left out: {error}", folder.display()),
+                Err(error) => tracing::warn!(%error, "skipped agent {}: {error}", folder.display()),
             }
         }
         let mut waiting = Vec::new();
@@ -199,7 +200,7 @@ impl Tournaments {
                     }
                     state.add_tournament(entry);
                 }
-                Err(error) => tracing::warn!(%error, "tournament {} is left out: {error}", folder.display()),
+                Err(error) => tracing::warn!(%error, "skipped tournament {}: {error}", folder.display()),
             }
         }
         waiting.sort_unstable();
@@ -226,7 +227,7 @@ impl Tournaments {
         &self.0.settings
     }
 
-    /// Does something that may wait for the disk, away from the runtime's threads and not too much at a time.
+    /// Runs blocking reads on another thread, with limited concurrency.
     pub(crate) async fn read<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
         let place = self.0.reading.acquire().await;
         let done = self.away(work).await;
@@ -234,20 +235,20 @@ impl Tournaments {
         done
     }
 
-    /// The same for what is made or removed, which waits for nobody but its like.
+    /// Runs blocking work on another thread, without limiting concurrency.
     pub(crate) async fn away<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
         let tournaments = self.clone();
         match tokio::task::spawn_blocking(move || work(&tournaments)).await {
             Ok(done) => done,
-            // The runtime doesn't end while a request is answered.
+            // The runtime outlives all requests, so the error is a panic.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 
-    /// A place for an upload, whose body is in memory for a while, and then unpacked.
+    /// Acquires a permit for an upload, whose body is held in memory until it is unpacked.
     ///
     /// # Errors
-    /// When all are taken.
+    /// If all permits are taken.
     pub(crate) fn upload_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         Arc::clone(&self.0.uploading).try_acquire_owned().map_err(|_| Refusal::Busy)
     }
@@ -260,32 +261,32 @@ impl Tournaments {
         self.0.tournaments.join(id.to_string())
     }
 
-    /// The key that the owner of an agent shows.
+    /// The key of an agent's owner.
     pub(crate) fn key_of_agent(&self, id: AgentId) -> String {
         self.0.secret.owner_key(&format!("agent/{id}"))
     }
 
-    /// Whether this is that key.
+    /// True if `key` is the key of the agent's owner.
     pub(crate) fn owns_agent(&self, key: &str, id: AgentId) -> bool {
         self.0.secret.owns(key, &format!("agent/{id}"))
     }
 
-    /// The key that the owner of a tournament shows.
+    /// The key of a tournament's owner.
     pub(crate) fn key_of_tournament(&self, id: TournamentId) -> String {
         self.0.secret.owner_key(&format!("tournament/{id}"))
     }
 
-    /// Whether this is that key.
+    /// True if `key` is the key of the tournament's owner.
     pub(crate) fn owns_tournament(&self, key: &str, id: TournamentId) -> bool {
         self.0.secret.owns(key, &format!("tournament/{id}"))
     }
 
     // Agents.
 
-    /// Keeps an agent. What was made by the same request before is given again.
+    /// Adds an agent. A repeated request returns the agent that the first request added.
     ///
     /// # Errors
-    /// When it is no agent, may not be kept, or can't be.
+    /// If the source is invalid or not allowed, a limit is reached, or the files can't be written.
     pub(crate) fn add_agent(
         &self,
         source: &Source<'_>,
@@ -304,21 +305,21 @@ impl Tournaments {
         }
         let id = AgentId(shared.engine.draw_id());
         let made = (shared.engine.now(), once);
-        // Takes a while, and nobody else should wait for it. Who came first is seen afterwards.
+        // Unpacking is slow, so it happens before the lock. The second lookup below finds a concurrent request with the same key.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
         let _making = shared.making.lock();
         if let Some(facts) = self.agent_before(facts.once.as_ref())? {
             return Ok(facts);
         }
         draft.finish()?;
-        tracing::info!(agent = %id, "agent {id} is kept");
+        tracing::info!(agent = %id, "added agent {id}");
         Ok(self.state().add_agent(facts))
     }
 
-    /// The agent that the same request made before.
+    /// Finds the agent that an earlier request with the same key added.
     ///
     /// # Errors
-    /// When the key was used for another request, or there is none and no more may be kept.
+    /// If an earlier request used the key for something else, its agent was removed, or a new agent would exceed the limit.
     fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, Refusal> {
         if let Some(Thing::Agent(id)) = self.made_before(once)? {
             return self.find_agent(id).map(Some).ok_or_else(|| Refusal::NoAgent(id.to_string()));
@@ -327,7 +328,7 @@ impl Tournaments {
         if self.state().agents.len() >= most { Err(Refusal::TooManyAgents(most)) } else { Ok(None) }
     }
 
-    /// Says no where agents would run with less than namespaces of their own.
+    /// Checks that the sandbox with namespaces works.
     fn check_sandbox(&self) -> Result<(), Refusal> {
         try_sandbox(&self.0.launcher).map(drop).map_err(|error| Refusal::NoSandbox(error.to_string()))
     }
@@ -336,7 +337,7 @@ impl Tournaments {
         self.state().agents.get(&id).cloned()
     }
 
-    /// A page of agents, newest first, and how many there are.
+    /// Returns a page of agents, newest first, and their total number.
     pub(crate) fn list_agents(&self, offset: u64, limit: usize) -> (Vec<Arc<AgentFacts>>, usize) {
         let state = self.state();
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -346,7 +347,7 @@ impl Tournaments {
     /// Removes an agent with its files.
     ///
     /// # Errors
-    /// When there is none, a tournament needs it, or it can't be removed.
+    /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
     pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), Refusal> {
         let _making = self.0.making.lock();
         let mut state = self.state();
@@ -367,10 +368,10 @@ impl Tournaments {
 
     // Tournaments.
 
-    /// Queues a tournament. What was made by the same request before is given again.
+    /// Queues a tournament. A repeated request returns the tournament that the first request queued.
     ///
     /// # Errors
-    /// When it can't be played so, or no more can be kept.
+    /// If the settings are invalid or a limit is reached.
     pub(crate) fn create(&self, order: Order, once: Option<Once>) -> Result<TournamentId, Refusal> {
         let shared = &*self.0;
         let _making = shared.making.lock();
@@ -407,7 +408,7 @@ impl Tournaments {
         let games = journal.record().schedule.games();
         drop(journal);
         draft.finish()?;
-        tracing::info!(tournament = %id, games, "tournament {id} of {games} games waits");
+        tracing::info!(tournament = %id, games, "queued tournament {id} of {games} games");
         let mut state = self.state();
         state.add_tournament(Entry { facts: Arc::new(facts), games_played: 0, games });
         state.queue.push_back(id);
@@ -416,7 +417,7 @@ impl Tournaments {
         Ok(id)
     }
 
-    /// What the same request made before.
+    /// Finds the agent or tournament that an earlier request with the same key created.
     fn made_before(&self, once: Option<&OnceFacts>) -> Result<Option<Thing>, Refusal> {
         let Some(once) = once else { return Ok(None) };
         match self.state().made.get(&once.key) {
@@ -431,7 +432,7 @@ impl Tournaments {
         state.tournaments.get(&id).map(|entry| state.look(entry))
     }
 
-    /// A page of the tournaments that `counts` counts, newest first, and how many there are.
+    /// Returns a page of the tournaments for which `counts` is true, newest first, and their total number.
     pub(crate) fn list(&self, offset: u64, limit: usize, counts: impl Fn(&Look) -> bool) -> (Vec<Look>, usize) {
         let state = self.state();
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -446,10 +447,10 @@ impl Tournaments {
         (page, total)
     }
 
-    /// Stops a tournament for good, unless it is over, and waits until nothing of it runs.
+    /// Stops an unfinished tournament permanently and waits until its matches have ended.
     ///
     /// # Errors
-    /// When there is none, or that can't be written.
+    /// If the tournament is unknown, or its end can't be written.
     pub(crate) fn stop(&self, id: TournamentId) -> Result<(), Refusal> {
         let mut state = self.state();
         if !state.tournaments.contains_key(&id) {
@@ -475,7 +476,7 @@ impl Tournaments {
         match written {
             Ok(()) => self.note_end(id, facts),
             Err(error) => {
-                // It isn't to be forgotten that it waits.
+                // The end isn't on disk, so the tournament stays queued.
                 self.state().queue.push_front(id);
                 self.0.changed.notify_all();
                 return Err(error.into());
@@ -484,7 +485,7 @@ impl Tournaments {
         Ok(())
     }
 
-    /// Writes down that a tournament is over; gives what is known of it then.
+    /// Writes the end of a tournament to its folder; returns the changed facts.
     fn end(&self, id: TournamentId, how: Ending) -> (Option<TournamentFacts>, io::Result<()>) {
         let Some(entry) = self.state().tournaments.get(&id).cloned() else { return (None, Ok(())) };
         let Entry { facts, games_played, games } = entry;
@@ -494,7 +495,7 @@ impl Tournaments {
         (Some(facts), written)
     }
 
-    /// From here on a tournament is over for everybody.
+    /// Logs the end of a tournament and updates its facts in memory.
     fn note_end(&self, id: TournamentId, facts: Option<TournamentFacts>) {
         let mut state = self.state();
         if let (Some(entry), Some(facts)) = (state.tournaments.get_mut(&id), facts) {
@@ -504,10 +505,10 @@ impl Tournaments {
         }
     }
 
-    /// Stops a tournament and removes it with all that was kept of it.
+    /// Stops a tournament and deletes its data.
     ///
     /// # Errors
-    /// When there is none, it can't be stopped, or not be removed.
+    /// If the tournament is unknown, doesn't stop, or can't be removed.
     pub(crate) fn remove(&self, id: TournamentId) -> Result<(), Refusal> {
         self.stop(id)?;
         let _making = self.0.making.lock();
@@ -525,10 +526,10 @@ impl Tournaments {
         Ok(())
     }
 
-    /// What the journal of a tournament says, and how it stands.
+    /// Returns a tournament's snapshot and the record of its journal.
     ///
     /// # Errors
-    /// When there is none, or its journal can't be read.
+    /// If the tournament is unknown, or its journal can't be read.
     pub(crate) fn record(&self, id: TournamentId) -> Result<(Look, Arc<Record>), Refusal> {
         let mut state = self.state();
         let entry = state.tournaments.get(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
@@ -546,10 +547,10 @@ impl Tournaments {
         Ok((look, record))
     }
 
-    /// The replay of a match, if it was kept.
+    /// Opens the replay of a match, if it was kept.
     ///
     /// # Errors
-    /// When the tournament isn't over: games of a meeting share their luck, and what is told of one helps in the next.
+    /// If the tournament isn't over. The games of a pairing share a seed, so a replay would help an agent in the next game.
     pub(crate) fn open_replay(&self, id: TournamentId, number: usize) -> Result<Option<ReplayReader>, Refusal> {
         let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
         if look.entry.facts.ended.is_none() {
@@ -562,29 +563,29 @@ impl Tournaments {
         }
     }
 
-    /// Where the replay of a match is, if it was kept.
+    /// The path of a match's replay.
     pub(crate) fn replay_path(&self, id: TournamentId, number: usize) -> PathBuf {
         self.folder_of(id).join(REPLAYS).join(format!("{number}.jsonl"))
     }
 
-    /// What an agent wrote to stderr in a match, and what it got wrong, if that was kept.
+    /// Reads an agent's stderr and protocol violations in a match, if they were kept.
     pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
         let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
         Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }
 
-/// A replay as it is told.
+/// A redacted replay.
 pub(crate) struct ReplayReader {
     lines: BufReader<File>,
     tournaments: Tournaments,
 }
 
 impl ReplayReader {
-    /// Some more lines; nothing behind the last. Waits for the disk.
+    /// Reads the next lines of the replay; `None` after the last. This blocks on the disk.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// If the file can't be read.
     pub(crate) fn next_lines(&mut self) -> io::Result<Option<String>> {
         let mut text = String::new();
         while text.len() < READ_BYTES && self.lines.read_line(&mut text)? > 0 {}
@@ -619,20 +620,20 @@ impl State {
     }
 }
 
-/// An agent as it is found at a start.
+/// Loads an agent at the start.
 fn load_agent(folder: &Path) -> io::Result<AgentFacts> {
     let facts: AgentFacts = folder::read_facts(folder)?;
     check_place(folder, &facts.id)?;
     Ok(facts)
 }
 
-/// What is known of something has to stand in its own folder.
+/// Checks that the folder has the name of the id in its facts.
 fn check_place(folder: &Path, id: &impl ToString) -> io::Result<()> {
     let is_there = folder.file_name().is_some_and(|name| *name == *id.to_string());
-    if is_there { Ok(()) } else { Err(io::Error::other("its facts are those of another one")) }
+    if is_there { Ok(()) } else { Err(io::Error::other("its facts.json belongs to another id")) }
 }
 
-/// A tournament as it is found at a start. The journal of one that is over isn't read.
+/// Loads a tournament at the start. Journals of finished tournaments aren't read.
 fn load(folder: &Path) -> io::Result<Entry> {
     let facts: TournamentFacts = folder::read_facts(folder)?;
     check_place(folder, &facts.id)?;

@@ -1,5 +1,5 @@
-//! The thread that checks signatures. One check takes as long as ten requests, and anybody can ask for one, so they are
-//! kept away from the threads on which games are played.
+//! The thread that checks signatures. One check takes as long as ten requests, and any client can cause one, so checks don't run on the
+//! threads that play games.
 
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,38 +12,38 @@ use tokio::sync::oneshot;
 
 use crate::error::{ApiError, ApiResult};
 
-/// When those come again who found the queue full: a few hundred checks later.
+/// Value of `Retry-After` when the queue is full: enough time for a few hundred checks.
 const COME_AGAIN: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// One thread and its bounded queue. Both end when it is dropped.
+/// The verifier: a thread with a bounded queue. Both end when the verifier is dropped.
 pub(crate) struct Verifier {
-    /// Gone only while it is dropped.
+    /// The sending end of the queue; `None` only during drop.
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<()>>,
     places: NonZeroU16,
 }
 
 impl Verifier {
-    /// A verifier with room for `places` checks beside the one under way.
+    /// Starts a verifier whose queue holds at most `places` checks.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the thread can't be started.
     pub(crate) fn start(places: NonZeroU16) -> std::io::Result<Verifier> {
         let (jobs, queue) = sync_channel(places.get().into());
         let thread = thread::Builder::new().name("arena-verifier".to_owned()).spawn(move || work(queue))?;
         Ok(Verifier { jobs: Some(jobs), thread: Some(thread), places })
     }
 
-    /// Runs a check, when those before it are done.
+    /// Queues a check and waits for its result.
     ///
     /// # Errors
     /// 503 if the queue is full.
     pub(crate) async fn run<T: Send + 'static>(&self, check: impl FnOnce() -> T + Send + 'static) -> ApiResult<T> {
         let (verdict, asked) = oneshot::channel();
         let job = Box::new(move || {
-            // Who has hung up meanwhile needs no verdict.
+            // The check is skipped if the client has disconnected.
             if !verdict.is_closed() {
                 let _ = verdict.send(check());
             }
@@ -56,7 +56,7 @@ impl Verifier {
     }
 
     fn busy(&self) -> ApiError {
-        let text = format!("{} signatures are waiting to be checked (limits.signature_queue)", self.places);
+        let text = format!("{} signature checks are queued (limits.signature_queue); try again", self.places);
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SIGNATURES_BUSY", text).retry_after(COME_AGAIN)
     }
 }
@@ -65,30 +65,30 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // Nobody waits for what is still queued, so this is over at once. A panic has been told already.
+            // No client waits for the queued checks anymore, so the thread ends at once. A panic is already logged.
             let _ = thread.join();
         }
     }
 }
 
 fn broken() -> ApiError {
-    tracing::error!("a signature could not be checked: the check panicked, or its thread has ended");
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "the signature could not be checked")
+    tracing::error!("cannot check a signature: the check panicked, or its thread has ended");
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot check the signature")
 }
 
 fn work(queue: Receiver<Job>) {
     yield_to_others();
     for job in queue {
-        // Whoever waits for the verdict is told that there is none; the next ones are given theirs.
+        // After a panic the waiting client gets an error, and the thread continues.
         let _ = catch_unwind(AssertUnwindSafe(job));
     }
 }
 
-/// Lets the threads of this process that answer requests go first. Linux has priorities for single threads.
+/// Lowers this thread's priority below that of the threads that serve requests. Linux has priorities per thread.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(10) {
-        tracing::debug!(%error, "signatures are checked at ordinary priority: {error}");
+        tracing::debug!(%error, "cannot lower the priority of signature checks: {error}");
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
             let verifier = verifier.clone();
             tokio::spawn(async move { verifier.run(|| 2).await.expect("a verdict") })
         };
-        // The second takes its place when it is first polled, which is now, on this one thread.
+        // The second check enters the queue at its first poll, which is now, on this single thread.
         tokio::task::yield_now().await;
         let refusal = format!("{:?}", verifier.run(|| 3).await.expect_err("no place"));
         assert!(

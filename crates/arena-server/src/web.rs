@@ -1,8 +1,8 @@
-//! The pages for people: what is played here, watched and played in a browser. A file each, and the list of them here.
+//! The HTML pages, for watching and playing in a browser: one module per page, and the list of routes.
 //!
-//! A page is one more client. Of sessions and messages it knows what `view` and `redact` give for whoever looks, and nothing else
-//! (`seen.rs`); what it can do, the HTTP interface can do as well. Every page can be read without a script; scripts keep it up to
-//! date and draw boards. Pages aren't part of the description of the interface, since they are made for eyes and may change.
+//! A page is one more client. It reads sessions and messages only as `view` and `redact` return them for the viewer (`seen.rs`), and every
+//! action of a page exists in the HTTP API. Every page is readable without JavaScript; scripts keep it up to date and draw boards.
+//! The OpenAPI description leaves pages out, since their markup may change.
 
 mod admin;
 mod agents;
@@ -35,13 +35,13 @@ use crate::request::{Get, Query};
 use layout::{Page, Place};
 pub(crate) use layout::{explained, head, top};
 
-/// What a page may do: show what this server itself sends, and ask this server. Texts of players can't become more than text.
+/// The content security policy of pages: resources from this server only, and no inline scripts, so that players' texts stay text.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
      form-action 'self'; frame-ancestors 'none'",
 );
 
-/// All pages and what they load: where that is, and what answers.
+/// The routes of all pages and of the files that they load.
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
@@ -70,10 +70,10 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     ]
 }
 
-/// A page, or why there is none.
+/// A page or an error page.
 type PageResult<T = Response> = Result<T, PageError>;
 
-/// Why there is no page, told on a page: the same refusals as those of the HTTP interface.
+/// An error as an HTML page, with the status and text of the HTTP API.
 #[derive(Debug)]
 pub(crate) struct PageError(ApiError);
 
@@ -92,11 +92,12 @@ impl IntoResponse for PageError {
             section.empty {
                 h1 { (title) }
                 p { (layout::shown(error.message())) }
-                p { a href="/" { "To the front page" } }
+                @if status.as_u16() == 404 { p { "The address may be mistyped, or the item was removed." } }
+                p { a href="/" { "Back to the home page" } }
             }
         };
         let page = answer(&Page::new(title, Place::Elsewhere, body));
-        // What waits, or asks for a key, is said in the head; the body is for people.
+        // The headers of the API's error (`Retry-After`, `WWW-Authenticate`) stay; only the body becomes HTML.
         let mut response = error.into_response();
         response.headers_mut().remove(header::CONTENT_LENGTH);
         let (parts, body) = page.into_parts();
@@ -106,7 +107,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A look at a page: the query, parsed and limited. What is wrong with it is told on a page.
+/// A request for a page, parsed and limited. Its rejections are error pages.
 pub(crate) struct Visit(Get);
 
 impl std::ops::Deref for Visit {
@@ -125,7 +126,7 @@ impl FromRequestParts<Arena> for Visit {
     }
 }
 
-/// The answer that is a page.
+/// Renders a page as a response.
 fn answer(page: &Page) -> Response {
     let mut response = Html(page.render().into_string()).into_response();
     let headers = response.headers_mut();
@@ -134,16 +135,16 @@ fn answer(page: &Page) -> Response {
     response
 }
 
-/// Headers of every answer that a browser shows. The address of a page may hold an invite, so no other site is told it. With `no-referrer`
-/// browsers would send forms of these pages with `Origin: null`, as pages of nobody.
+/// Headers of every response that a browser shows. A page's address may contain an invite, so the browser must not send it to other sites
+/// as a referrer. `no-referrer` would be too strict: browsers would then submit the pages' forms with `Origin: null`.
 const GUARDS: [(HeaderName, HeaderValue); 1] = [(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
 
-/// Where the asker reached this server.
+/// The base URL under which the client reached this server.
 fn base(arena: &Arena, headers: &HeaderMap) -> String {
     crate::routes::base(headers, arena.settings.listen)
 }
 
-/// A path to a page of a list, with the other words of the query left as they are.
+/// Returns a path with one parameter of the query replaced. The other parameters stay.
 fn with_query(path: &str, query: &Query, name: &str, value: &str) -> String {
     let encode =
         |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
@@ -153,7 +154,7 @@ fn with_query(path: &str, query: &Query, name: &str, value: &str) -> String {
     if text.is_empty() { path.to_owned() } else { format!("{path}?{}", text.join("&")) }
 }
 
-/// Links to the pages before and behind this one of a list, where there are any.
+/// Links to the previous and the next page of a list.
 fn pager(path: &str, query: &Query, (offset, limit, total): (u64, usize, u64)) -> Markup {
     let limit = limit as u64;
     let to = |offset: u64| {

@@ -1,68 +1,70 @@
-//! What administrators did: each entry in the transaction that does it.
+//! The audit log: entries about actions of administrators. An entry is written in the same transaction as its action.
 
 use arena_model::Timestamp;
-use rusqlite::{Connection, params};
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use crate::rows::to_json;
-use crate::{CommitError, Page, SqliteStore, StoreError};
+use crate::job::{WriteError, Writing};
+use crate::tables::to_json;
+use crate::value::{Columns, Value, count};
+use crate::{CommitError, Page, Store, StoreError};
 
-/// Something that an administrator did.
+/// An action of an administrator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
-    /// When.
+    /// The time of the action.
     pub at: Timestamp,
-    /// The network address that it was asked for from.
+    /// The network address of the request.
     pub address: String,
-    /// What, in a word, such as `ban`.
+    /// The action's name, such as `ban`.
     pub action: String,
-    /// To whom or what, and how: a JSON object.
-    pub detail: Value,
+    /// The action's object and options, as a JSON object.
+    pub detail: Json,
 }
 
-/// The number of an entry: 1, 2, 3 … in the order of commit.
+/// The number of an audit entry. Numbers are 1, 2, 3 … in the order of commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuditNo(pub u64);
 
-/// Adds an entry.
-pub(crate) fn record(connection: &Connection, entry: &AuditEntry) -> Result<AuditNo, rusqlite::Error> {
-    connection
-        .prepare_cached("INSERT INTO audit (at, address, action, detail) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![entry.at.0, entry.address, entry.action, to_json(&entry.detail)])?;
-    Ok(AuditNo(connection.last_insert_rowid().unsigned_abs()))
+/// Adds an entry. Callers add it last in a transaction, because other nodes can't number their entries until the
+/// commit.
+pub(crate) async fn record(writing: &mut Writing, entry: &AuditEntry) -> Result<AuditNo, WriteError> {
+    writing.take_turn().await?;
+    let sql = "INSERT INTO audit (no, at, address, action, detail)
+         SELECT coalesce(max(no), 0) + 1, CAST($1 AS bigint), CAST($2 AS text), CAST($3 AS text), CAST($4 AS text) FROM audit
+         RETURNING no";
+    let AuditEntry { at, address, action, detail } = entry;
+    let values = [at.0.into(), Value::prose(address), Value::prose(action), to_json(detail).into()];
+    Ok(AuditNo(writing.db.number(sql, &values).await?.unsigned_abs()))
 }
 
-impl SqliteStore {
-    pub(crate) async fn record(&self, entry: AuditEntry) -> Result<AuditNo, CommitError> {
-        self.writer.write(move |writing| Ok(record(writing.connection, &entry)?)).await
+impl Store {
+    /// Records an administrator's action that changes nothing else in the store.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn record(&self, entry: AuditEntry) -> Result<AuditNo, CommitError> {
+        self.write(entry, |entry, writing| Box::pin(record(writing, entry))).await
     }
 
-    pub(crate) async fn list_audit(
-        &self,
-        offset: u64,
-        limit: usize,
-    ) -> Result<Page<(AuditNo, AuditEntry)>, StoreError> {
-        self.read(|connection| {
-            let total: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM audit", [], |row| row.get(0))?;
-            // Entries are numbered from 1 without gaps.
-            let newest = total.saturating_sub(i64::try_from(offset).unwrap_or(i64::MAX));
-            let mut statement = connection.prepare_cached(
-                "SELECT no, at, address, action, detail FROM audit WHERE no <= ?1 ORDER BY no DESC LIMIT ?2",
-            )?;
-            let mut rows = statement.query(params![newest, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-            let mut items = Vec::new();
-            while let Some(row) = rows.next()? {
-                let no = AuditNo(row.get::<_, i64>(0)?.unsigned_abs());
-                let detail = serde_json::from_str(row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)?);
-                let detail = detail.map_err(|error| StoreError::Damaged {
-                    what: format!("audit entry {}", no.0),
-                    reason: error.to_string(),
-                })?;
-                let entry =
-                    AuditEntry { at: Timestamp(row.get(1)?), address: row.get(2)?, action: row.get(3)?, detail };
-                items.push((no, entry));
-            }
-            Ok(Page { items, total: total.unsigned_abs() })
-        })
+    /// Returns audit entries with their numbers, newest first: at most `limit` entries from `offset` on.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_audit(&self, offset: u64, limit: usize) -> Result<Page<(AuditNo, AuditEntry)>, StoreError> {
+        let total = self.number("SELECT coalesce(max(no), 0) FROM audit", &[]).await?;
+        // Entries have numbers from 1 without gaps, so the number of the first entry follows from the offset.
+        let newest = total.saturating_sub(count(offset));
+        let sql = "SELECT no, at, address, action, detail FROM audit WHERE no <= $1 ORDER BY no DESC LIMIT $2";
+        let read = |row: &dyn Columns| {
+            let no = AuditNo(row.integer(0)?.unsigned_abs());
+            let detail = serde_json::from_str(row.text(4)?).map_err(|error| StoreError::Damaged {
+                what: format!("audit entry {}", no.0),
+                reason: error.to_string(),
+            })?;
+            let (at, address, action) = (Timestamp(row.integer(1)?), row.prose(2)?, row.prose(3)?);
+            Ok((no, AuditEntry { at, address: address.into_owned(), action: action.into_owned(), detail }))
+        };
+        let items = self.list(sql, &[newest.into(), count(limit as u64).into()], read).await?;
+        Ok(Page { items, total: total.unsigned_abs() })
     }
 }

@@ -1,43 +1,43 @@
-//! Who isn't let in: users, and addresses from which nothing is answered.
+//! Bans of users and of addresses.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use arena_model::{Timestamp, UserId};
-use rusqlite::params;
 
 use crate::audit::record;
-use crate::{AuditEntry, CommitError, SqliteStore, StoreError};
+use crate::value::{Columns, Value};
+use crate::{AuditEntry, CommitError, Store, StoreError};
 
-/// A ban.
+/// A ban of a user or of a range of addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ban {
-    /// Who is banned.
+    /// The banned user or addresses.
     pub subject: BanSubject,
-    /// Why, in a sentence that whoever is banned is told.
+    /// The reason for the ban, as a sentence that the banned user sees.
     pub reason: String,
-    /// Since when.
+    /// The time of the ban.
     pub at: Timestamp,
 }
 
 impl Ban {
-    /// A ban as it is stored.
+    /// Reads a ban from its stored form.
     pub(crate) fn read(subject: &str, reason: String, at: Timestamp) -> Result<Ban, StoreError> {
         let subject = BanSubject::parse(subject).ok_or_else(|| StoreError::Damaged {
             what: format!("the ban of {subject}"),
-            reason: "nobody can be banned under such a name".to_owned(),
+            reason: "the subject is neither a user nor a range of addresses".to_owned(),
         })?;
         Ok(Ban { subject, reason, at })
     }
 }
 
-/// Who can be banned. Its text, `user:` and an id or `address:` and a range, is the key in the table.
+/// The subject of a ban. The table's key is the subject's text: `user:` and an id, or `address:` and a range.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BanSubject {
-    /// A user, by its id.
+    /// A user, identified by id.
     User(UserId),
-    /// Whoever asks from one of these addresses.
+    /// All clients with an address in this range.
     Addresses(AddressRange),
 }
 
@@ -60,31 +60,32 @@ impl BanSubject {
     }
 }
 
-/// An IP address, or all addresses that begin with the same bits. Never one of this machine's own: nobody shall be able
-/// to lock themselves out.
+/// An IP address, or all addresses with a common prefix. A range never includes a loopback address, so that
+/// administrators can't lock themselves out.
 ///
-/// An IPv4 address that is written as an IPv6 one (`::ffff:10.0.0.1`) is the IPv4 address.
+/// An IPv4 address in IPv6 notation (`::ffff:10.0.0.1`) is treated as the IPv4 address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AddressRange {
     /// The first address of the range.
     first: IpAddr,
-    /// How many bits all of its addresses begin with.
+    /// The length of the common prefix in bits.
     prefix: u8,
 }
 
-/// A text that is no range of addresses that can be banned.
+/// The error for a text that isn't a range of addresses, or that is a range that can't be banned. In a message, the
+/// error's text follows the word "is".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressRangeError {
-    /// It isn't an address.
-    #[error("not an IP address, or a prefix such as 192.0.2.0/24 or 2001:db8::/32")]
+    /// The text isn't an address or a range.
+    #[error("not an IP address or a range such as 192.0.2.0/24 or 2001:db8::/32")]
     Malformed,
-    /// It has loopback addresses in it.
-    #[error("a range with addresses of this machine itself, which can't be banned")]
+    /// The range includes loopback addresses.
+    #[error("a range that includes loopback addresses, which can't be banned")]
     Loopback,
 }
 
 impl AddressRange {
-    /// Whether the address is one of them.
+    /// Returns true if the range includes the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && first_of(address, self.prefix) == self.first
@@ -97,7 +98,7 @@ impl AddressRange {
     }
 }
 
-/// The first of the addresses that begin with the same `prefix` bits as this one.
+/// Returns the first of the addresses that share their first `prefix` bits with `address`.
 fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -122,14 +123,14 @@ impl FromStr for AddressRange {
         let written: IpAddr = address.parse().map_err(|_| AddressRangeError::Malformed)?;
         let bits = if written.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
-            // `parse` would take a plus sign.
+            // `u8::from_str` would accept a plus sign.
             Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => prefix.parse().ok(),
             Some(_) => None,
             None => Some(bits),
         };
         let mut prefix: u8 = prefix.filter(|prefix| *prefix <= bits).ok_or(AddressRangeError::Malformed)?;
         let mut address = written;
-        // The part of IPv6 that is IPv4 begins with 96 bits that are always the same.
+        // IPv4 addresses in IPv6 notation share their first 96 bits.
         if written.is_ipv6() && written.to_canonical().is_ipv4() && prefix >= 96 {
             (address, prefix) = (written.to_canonical(), prefix - 96);
         }
@@ -148,46 +149,58 @@ impl fmt::Display for AddressRange {
     }
 }
 
-impl SqliteStore {
-    pub(crate) async fn ban(&self, ban: Ban, audit: AuditEntry) -> Result<(), CommitError> {
-        self.writer
-            .write(move |writing| {
-                let Ban { subject, reason, at } = &ban;
-                writing.connection.execute(
-                    "INSERT INTO bans (subject, reason, at) VALUES (?1, ?2, ?3)
-                     ON CONFLICT DO UPDATE SET reason = excluded.reason, at = excluded.at",
-                    params![subject.to_string(), reason, at.0],
-                )?;
-                record(writing.connection, &audit)?;
-                Ok(())
+impl Store {
+    /// Adds a ban. An existing ban of the same subject gets the new reason and time.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn ban(&self, ban: Ban, audit: AuditEntry) -> Result<(), CommitError> {
+        self.write((ban, audit), |(Ban { subject, reason, at }, audit), writing| {
+            Box::pin(async move {
+                let sql = "INSERT INTO bans (subject, reason, at) VALUES ($1, $2, $3)
+                     ON CONFLICT (subject) DO UPDATE SET reason = excluded.reason, at = excluded.at";
+                let subject = subject.to_string();
+                writing.db.execute(sql, &[Value::prose(subject), Value::prose(&**reason), at.0.into()]).await?;
+                writing.news.administration = true;
+                record(writing, audit).await.map(drop)
             })
-            .await
+        })
+        .await
     }
 
-    pub(crate) async fn lift_ban(&self, subject: BanSubject, audit: AuditEntry) -> Result<bool, CommitError> {
-        self.writer
-            .write(move |writing| {
-                let lifted =
-                    writing.connection.execute("DELETE FROM bans WHERE subject = ?1", [subject.to_string()])? > 0;
+    /// Lifts a ban and returns true if there was one. If there was none, the audit log gets no entry.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn lift_ban(&self, subject: BanSubject, audit: AuditEntry) -> Result<bool, CommitError> {
+        self.write((subject, audit), |(subject, audit), writing| {
+            Box::pin(async move {
+                let sql = "DELETE FROM bans WHERE subject = $1";
+                let lifted = writing.db.execute(sql, &[Value::prose(subject.to_string())]).await? > 0;
                 if lifted {
-                    record(writing.connection, &audit)?;
+                    writing.news.administration = true;
+                    record(writing, audit).await?;
                 }
                 Ok(lifted)
             })
-            .await
+        })
+        .await
     }
 
-    pub(crate) async fn list_bans(&self) -> Result<Vec<Ban>, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached("SELECT subject, reason, at FROM bans ORDER BY subject")?;
-            let mut rows = statement.query([])?;
-            let mut bans = Vec::new();
-            while let Some(row) = rows.next()? {
-                let subject: String = row.get(0)?;
-                bans.push(Ban::read(&subject, row.get(1)?, Timestamp(row.get(2)?))?);
-            }
-            Ok(bans)
-        })
+    /// Returns all bans, in the order of their subjects' texts.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a ban is damaged.
+    pub async fn list_bans(&self) -> Result<Vec<Ban>, StoreError> {
+        let read = |row: &dyn Columns| {
+            let subject = row.prose(0)?.into_owned();
+            let ban = Ban::read(&subject, row.prose(1)?.into_owned(), Timestamp(row.integer(2)?))?;
+            Ok((subject, ban))
+        };
+        let mut bans = self.list("SELECT subject, reason, at FROM bans", &[], read).await?;
+        // The bans are sorted here because Postgres orders texts by its locale.
+        bans.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(bans.into_iter().map(|(_, ban)| ban).collect())
     }
 }
 
@@ -256,7 +269,7 @@ mod tests {
 
         #[test]
         fn a_longer_range_contains_what_begins_with_its_bits(bits: u128, other: u128, keep in 0u32..128, prefix in 1u8..=128) {
-            // Random addresses have hardly a bit in common, so some of them are taken over.
+            // Random addresses rarely share a prefix, so `other` has the first bits of `bits`.
             let other = bits ^ (other >> keep);
             let range = AddressRange { first: first_of(Ipv6Addr::from_bits(bits).into(), prefix), prefix };
             let address = IpAddr::V6(Ipv6Addr::from_bits(other));

@@ -1,8 +1,8 @@
-//! How many sessions of each type and status there are, by blocks of session numbers.
+//! The number of sessions of each type and status, in blocks of session numbers.
 //!
-//! A page of a list is found from these counts: blocks before the page are added up, not walked through. They are kept
-//! in the store, in the same commit as what they count, and mirrored here; a block costs a few bytes, so a million
-//! sessions cost some tens of KiB.
+//! These counts locate a page in a list of sessions: the store adds up the counts of the blocks before the page instead
+//! of reading their sessions. The store updates the counts in the commit that changes the sessions, and mirrors them in
+//! memory. A block takes a few bytes, so a million sessions take some tens of KiB.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,18 +11,19 @@ use arena_model::Status;
 
 use crate::SessionFilter;
 
-/// Session numbers per block. Larger blocks make finding a page slower, smaller ones the adding up.
+/// The number of session numbers in a block. Larger blocks make it slower to read a page; smaller blocks make it
+/// slower to add up the counts.
 pub(crate) const BLOCK: i64 = 256;
 
-/// The counts of one block or of all: by column, see [`Counts::column`].
+/// The counts of one block or of all blocks, indexed by [`Counts::column`].
 type Tally = Vec<u32>;
 
-/// How the counts change in one commit.
+/// The changes of one transaction to the counts and totals.
 #[derive(Debug, Default)]
 pub(crate) struct Delta {
-    /// Differences by block, type and status.
+    /// The difference of each count, by block, type and status.
     pub(crate) sessions: BTreeMap<(i64, String, Status), i64>,
-    /// Differences of the table `totals`, by name.
+    /// The difference of each row of the table `totals`, by name.
     pub(crate) totals: BTreeMap<String, i64>,
 }
 
@@ -45,7 +46,7 @@ impl Delta {
     }
 }
 
-/// The mirror of the table `session_counts`.
+/// The mirror of the table `session_counts` in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     types: Vec<String>,
@@ -54,8 +55,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Adds differences. Returns false if a count would leave the range from 0 to [`BLOCK`], which no number of sessions does; it
-    /// stays at the end of the range then.
+    /// Adds differences. Returns false if a count would leave the range from 0 to [`BLOCK`], which is impossible for
+    /// correct counts. Such a count stays at the end of the range.
     #[must_use]
     pub(crate) fn apply(&mut self, delta: &Delta) -> bool {
         let mut possible = true;
@@ -69,7 +70,7 @@ impl Counts {
             let wanted = before.saturating_add(n);
             let after = wanted.clamp(0, BLOCK);
             possible &= wanted == after && *block >= 0;
-            // From 0 to 256.
+            // `clamp` has limited the value to 0..=256.
             *count = after as u32;
             let total = at(&mut self.total, column);
             *total = total.saturating_add_signed(after - before);
@@ -77,14 +78,14 @@ impl Counts {
         possible
     }
 
-    /// The number of sessions in one block of this type and status.
+    /// Returns the number of sessions of a type and status in one block.
     pub(crate) fn count(&self, block: i64, challenge: &str, status: Status) -> i64 {
         let kind = self.types.iter().position(|kind| kind == challenge);
         let tally = self.blocks.get(&block);
         kind.zip(tally).and_then(|(kind, tally)| tally.get(column_of(kind, status))).copied().map_or(0, i64::from)
     }
 
-    /// The number of sessions in all.
+    /// Returns the total number of sessions.
     pub(crate) fn all(&self) -> u64 {
         self.total.iter().sum()
     }
@@ -97,7 +98,7 @@ impl Counts {
         column_of(kind, status)
     }
 
-    /// The columns that a filter lets through.
+    /// Returns the indexes of the counts in a tally that match a filter.
     fn columns(&self, filter: &SessionFilter) -> Vec<usize> {
         let types = self.types.iter().enumerate();
         types
@@ -108,7 +109,8 @@ impl Counts {
             .collect()
     }
 
-    /// The first block, from the one that `no` stands in on, with sessions that haven't ended.
+    /// Returns the session numbers of the first block with sessions that haven't ended. The search begins with the
+    /// block of session number `no`.
     pub(crate) fn find_running(&self, no: i64) -> Option<RangeInclusive<i64>> {
         let running: Vec<usize> = [Status::Open, Status::Active]
             .into_iter()
@@ -119,8 +121,8 @@ impl Counts {
         Some(range_of(*block))
     }
 
-    /// Where the page at `offset` stands, newest first: ranges of session numbers to look through, and how many matches
-    /// to skip in the first of them. Also the number of matches in all.
+    /// Locates the page at `offset`, newest first. The plan has the ranges of session numbers to read, the number of
+    /// matches to skip in the first range, and the total number of matches.
     pub(crate) fn find_page(&self, filter: &SessionFilter, offset: u64, limit: usize) -> PagePlan {
         let columns = self.columns(filter);
         let matching =
@@ -146,18 +148,18 @@ impl Counts {
     }
 }
 
-/// The place of a type and status in a tally.
+/// Returns the index of a type and status in a tally.
 fn column_of(kind: usize, status: Status) -> usize {
     kind * Status::ALL.len() + status as usize
 }
 
-/// The session numbers of a block.
+/// Returns the session numbers of a block.
 fn range_of(block: i64) -> RangeInclusive<i64> {
     let first = block.saturating_mul(BLOCK);
     first..=first.saturating_add(BLOCK - 1)
 }
 
-/// A number of a list that grows as needed.
+/// Returns an item of a list, which grows as needed.
 fn at<N: Copy + Default>(list: &mut Vec<N>, place: usize) -> &mut N {
     if list.len() <= place {
         list.resize(place + 1, N::default());
@@ -165,7 +167,7 @@ fn at<N: Copy + Default>(list: &mut Vec<N>, place: usize) -> &mut N {
     &mut list[place]
 }
 
-/// Where to look for a page.
+/// The location of a page.
 #[derive(Debug)]
 pub(crate) struct PagePlan {
     pub(crate) total: u64,
@@ -188,8 +190,8 @@ mod tests {
             delta
         };
         assert!(counts.apply(&step(300, 2)));
-        assert!(!counts.apply(&step(300, -3)), "there were two");
-        assert!(!counts.apply(&step(1, -1)), "there was none");
+        assert!(!counts.apply(&step(300, -3)), "the block has only two sessions");
+        assert!(!counts.apply(&step(1, -1)), "the block has no sessions");
         assert_eq!((counts.all(), counts.find_page(&all, 0, 9).ranges), (0, vec![]));
         assert!(!counts.apply(&step(i64::MAX, i64::MAX)), "a block has 256 numbers");
         assert!(!counts.apply(&step(-BLOCK, 1)), "numbers begin at 1");
@@ -199,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        // The plan against the plain way: filter, skip, take.
+        // Compares the plan with a simple implementation: filter, skip, take.
         #[test]
         fn a_page_is_where_walking_would_find_it(
             statuses in prop::collection::vec((0usize..2, 0usize..4), 1..2000),
@@ -213,7 +215,7 @@ mod tests {
             let mut sessions = Vec::new();
             for (i, &(kind, status)) in statuses.iter().enumerate() {
                 let no = i as i64 + 1;
-                // A fourth "status" stands for a removed session.
+                // Index 3 has no status and represents a removed session.
                 if let Some(&status) = Status::ALL.get(status) {
                     delta.add(no, types[kind], status, 1);
                     sessions.push((no, types[kind], status));

@@ -1,55 +1,62 @@
-//! Derived tables (counts, totals, endings, histories, standings): comparison with the sessions that they are made of, and repair.
+//! Comparison of the derived tables (counts, totals, endings, histories, standings) with the sessions, and their
+//! repair.
 //!
-//! Play never trusts a derived table; an impossible value raises a [`Suspicion`] (docs/decisions/0012). The statements here run on
-//! both backends.
+//! No game depends on a derived table. An impossible value in a derived table raises a [`Suspicion`]
+//! (docs/decisions/0012).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arena_model::{Scoring, UserId};
-use rusqlite::{Connection, params};
+use arena_model::UserId;
 use tokio::sync::Notify;
 
 use crate::boards;
-use crate::standings::{read_career, recount, user_no, write_career};
-use crate::users::{count_totals, read_totals};
-use crate::{CommitError, SqliteStore, StoreError};
+use crate::db::{Db, Failure, each_of_sqlite};
+use crate::dialect::Dialect;
+use crate::job::{WriteError, Writing};
+use crate::standings::{recount, write_career};
+use crate::users::{count_totals, missing_totals};
+use crate::value::{Columns, Value};
+use crate::{CommitError, Store, StoreError};
 
-/// The number of ended sessions without a place in the order of endings, and of places that no ended session has, or has twice.
-pub(crate) const WRONG_ENDINGS: &str = "SELECT
+/// Counts the errors in `endings`: ended sessions without an entry, and entries whose session hasn't ended or has
+/// another entry.
+const WRONG_ENDINGS: &str = "SELECT
      (SELECT count(*) FROM sessions s WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no))
      + (SELECT count(*) FROM endings e WHERE e.session <> 0
          AND (NOT EXISTS (SELECT 1 FROM sessions s WHERE s.no = e.session AND s.status = 'ended')
              OR EXISTS (SELECT 1 FROM endings f WHERE f.session = e.session AND f.n < e.n)))";
 
-/// Takes the session from each place that is wrong. The place stays, so that its number isn't given twice.
-pub(crate) const CLEAR_ENDINGS: &str = "UPDATE endings AS e SET session = 0 WHERE e.session <> 0
+/// Clears the session of each wrong entry. The entry itself is kept so that its number isn't reused.
+const CLEAR_ENDINGS: &str = "UPDATE endings AS e SET session = 0 WHERE e.session <> 0
      AND (NOT EXISTS (SELECT 1 FROM sessions s WHERE s.no = e.session AND s.status = 'ended')
          OR EXISTS (SELECT 1 FROM endings f WHERE f.session = e.session AND f.n < e.n))";
 
-/// Adds the ended sessions without a place behind number `$1`, by the times at which they ended. A reader that pages by numbers skips none.
-pub(crate) const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
+/// Inserts the missing entries of ended sessions, with numbers greater than `$1`, in the order of their end times. With
+/// new numbers, readers that page by number miss no entry.
+const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
      SELECT $1 + row_number() OVER (ORDER BY s.ended_at, s.no), s.no FROM sessions s
      WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no)";
 
-/// Ended sessions with their players, in the order in which they count.
-pub(crate) const ENDED_PLAYERS: &str =
-    "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session ORDER BY e.n";
+/// Selects all ended sessions with their players, in the order of their endings.
+const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session ORDER BY e.n";
 
-/// [`ENDED_PLAYERS`] behind ending `$1`: the sessions that have ended since histories were read.
-pub(crate) const ENDED_SINCE: &str =
+/// Selects the [`ENDED_PLAYERS`] after ending `$1`: the sessions that have ended since the histories were read.
+const ENDED_SINCE: &str =
     "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n";
 
-/// The greatest number of an ending.
-pub(crate) const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
+/// Selects the greatest number of an ending.
+const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
 
-/// The same as [`ENDED_PLAYERS`] in any order, whatever the endings say.
-pub(crate) const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended'";
+/// Selects the same columns as [`ENDED_PLAYERS`] in any order, without using `endings`.
+const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended'";
 
-/// A sign that a derived table is wrong, raised by the writer and seen to by the engine.
+/// A signal that a derived table may be wrong. The writer raises the signal, and the engine then calls
+/// [`Store::check_derived`].
 #[derive(Default)]
 pub(crate) struct Suspicion {
     raised: AtomicBool,
@@ -57,17 +64,17 @@ pub(crate) struct Suspicion {
 }
 
 impl Suspicion {
-    /// Raises it; told in the log once, until it is seen to.
+    /// Raises the suspicion. Only the first call after a [`Suspicion::wait`] writes to the log.
     pub(crate) fn raise(&self, what: &str) {
         if !self.raised.swap(true, Ordering::SeqCst) {
             tracing::error!(
-                "{what} is not what the sessions make it; derived tables are compared with the sessions now"
+                "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
             );
         }
         self.told.notify_one();
     }
 
-    /// Returns when it has been raised, and takes it down.
+    /// Waits until the suspicion is raised, and clears it.
     pub(crate) async fn wait(&self) {
         while !self.raised.swap(false, Ordering::SeqCst) {
             self.told.notified().await;
@@ -82,7 +89,7 @@ pub(crate) struct Wrong {
     pub(crate) totals: bool,
     pub(crate) endings: bool,
     pub(crate) boards: bool,
-    /// Users whose history isn't the list of their ended sessions, by [`key_of`].
+    /// Users whose history differs from the list of their ended sessions, by [`key_of`].
     pub(crate) users: HashSet<u64>,
 }
 
@@ -91,19 +98,20 @@ impl Wrong {
         !self.counts && !self.totals && !self.endings && !self.boards && self.users.is_empty()
     }
 
-    /// Totals follow from endings and histories.
+    /// Marks the totals as wrong if endings or histories are wrong, because totals are derived from both.
     pub(crate) fn with_totals(mut self) -> Wrong {
         self.totals |= self.endings || !self.users.is_empty();
         self
     }
 
-    /// The writes that make tables again before histories, which follow from the endings.
+    /// Returns the repairs that come before the repairs of histories. Histories are derived from the endings, so
+    /// endings must be correct first.
     pub(crate) fn first(&self) -> Vec<Mend> {
         let all = [(self.counts, Mend::Counts), (self.endings, Mend::Endings), (self.boards, Mend::Boards)];
         all.into_iter().filter(|(wrong, _)| *wrong).map(|(_, mend)| mend).collect()
     }
 
-    /// Tells the log what was made again.
+    /// Logs the repaired tables.
     pub(crate) fn tell(&self) {
         let users = self.users.len();
         let mut tables = Vec::new();
@@ -113,46 +121,47 @@ impl Wrong {
         tables.extend((users > 0).then(|| format!("careers of {users} users")));
         tables.extend(self.totals.then(|| "totals".to_owned()));
         let tables = tables.join(", ");
-        tracing::warn!("derived tables disagreed with the sessions and were made again: {tables}");
+        tracing::warn!("derived tables disagreed with the sessions and were recomputed: {tables}");
     }
 }
 
-/// One write of a repair. Each is a transaction of its own, so that play goes on between them and a failure keeps what was done before.
+/// One step of a repair. Each step is a transaction of its own, so that games continue between steps, and finished
+/// steps stay after a failure.
 #[derive(Debug, Clone)]
 pub(crate) enum Mend {
     Counts,
     Endings,
     Boards,
     Histories(Arc<Piece>),
-    /// Follows from endings and histories, and so comes last.
+    /// The totals. This step is the last one, because totals are derived from endings and histories.
     Totals,
 }
 
-/// The histories of some users, as read before the write that makes them again.
+/// The correct histories of some users, computed before the transaction that replaces the stored ones.
 #[derive(Debug, Default)]
 pub(crate) struct Piece {
-    /// The ended sessions of each user, in their order.
+    /// The ended sessions of each user, in the order in which they ended.
     pub(crate) histories: BTreeMap<String, Vec<i64>>,
-    /// The last ending that was read. The write adds those behind it.
+    /// The number of the last ending that was read. The transaction adds later endings to the histories.
     pub(crate) last: i64,
 }
 
-/// Users whose histories are read from the sessions at a time.
-pub(crate) const USERS_AT_ONCE: usize = 1024;
+/// The number of users whose histories one pass over the sessions computes.
+const USERS_AT_ONCE: usize = 1024;
 
-/// Most users of a [`Piece`].
+/// The maximum number of users in a [`Piece`].
 const MOST_USERS: usize = 64;
 
-/// Sessions of a [`Piece`] after which it is large enough: each is read and counted in the write.
+/// The number of sessions at which a [`Piece`] is full. The repair reads and counts each of these sessions.
 const ENOUGH_SESSIONS: usize = 10_000;
 
 impl Piece {
-    /// An empty history for each of these users.
+    /// Creates an empty history for each of these users.
     pub(crate) fn of(users: &[String]) -> Piece {
         Piece { histories: users.iter().map(|user| (user.clone(), Vec::new())).collect(), last: 0 }
     }
 
-    /// Adds an ended session to the histories of those of its players that are in this piece.
+    /// Adds an ended session to the histories of its players in this piece.
     pub(crate) fn add(&mut self, no: i64, players: &str) {
         for user in users_in(players) {
             if let Some(history) = self.histories.get_mut(&user) {
@@ -161,7 +170,7 @@ impl Piece {
         }
     }
 
-    /// The same in pieces of which each is a short write.
+    /// Splits the histories into pieces that each need only a short transaction.
     pub(crate) fn split(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let mut piece = Piece { last: self.last, ..Piece::default() };
@@ -179,19 +188,19 @@ impl Piece {
     }
 }
 
-/// A user's id in few bytes.
+/// Hashes a user's id. Hashes take less memory than ids.
 pub(crate) fn key_of(user: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     user.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The users among a session's players, each once. None if the column can't be read.
+/// Returns the user ids in a session's column `players`, each once. The list is empty if the column is invalid.
 pub(crate) fn users_in(players: &str) -> Vec<String> {
     let players: Vec<(String, Option<String>)> = serde_json::from_str(players).unwrap_or_default();
     let mut users: Vec<String> = Vec::new();
     for user in players.into_iter().filter_map(|(_, user)| user) {
-        // The same check as when a session is read: what is no id plays nowhere.
+        // `read_session` also ignores invalid ids.
         if user.parse::<UserId>().is_ok() && !users.contains(&user) {
             users.push(user);
         }
@@ -199,7 +208,8 @@ pub(crate) fn users_in(players: &str) -> Vec<String> {
     users
 }
 
-/// Sums over the sessions of each user, by which two lists are compared without holding either.
+/// Checksums of each user's sessions. They compare the stored histories with the sessions without either list in
+/// memory.
 #[derive(Default)]
 pub(crate) struct Histories {
     by_user: HashMap<u64, Compared>,
@@ -211,13 +221,13 @@ struct Compared {
     played_sum: u64,
     listed: i64,
     listed_sum: u64,
-    /// The greatest place in the history.
+    /// The greatest position in the history.
     last: i64,
-    /// The number of sessions that row 0 states.
+    /// The number of sessions that row 0 of the career states.
     stated: i64,
 }
 
-/// Spreads session numbers, so that sums of different sets differ.
+/// Hashes a session number, so that different sets of sessions have different sums.
 fn spread(no: i64) -> u64 {
     let mut bits = no.cast_unsigned().wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -226,7 +236,7 @@ fn spread(no: i64) -> u64 {
 }
 
 impl Histories {
-    /// A session that has ended.
+    /// Adds an ended session to the checksums of its players.
     pub(crate) fn add_session(&mut self, no: i64, players: &str) {
         for user in users_in(players) {
             let compared = self.by_user.entry(key_of(&user)).or_default();
@@ -235,7 +245,7 @@ impl Histories {
         }
     }
 
-    /// A row of `careers`.
+    /// Adds a row of `careers` to the checksums of its user.
     pub(crate) fn add_row(&mut self, user: &str, n: i64, session: i64) {
         let compared = self.by_user.entry(key_of(user)).or_default();
         if n == 0 {
@@ -247,7 +257,7 @@ impl Histories {
         }
     }
 
-    /// Users whose rows aren't their sessions, numbered without gaps.
+    /// Returns the users whose stored history differs from their sessions, or has gaps between its positions.
     pub(crate) fn wrong(self) -> HashSet<u64> {
         let differs = |Compared { played, played_sum, listed, listed_sum, last, stated }: &Compared| {
             (played, played_sum) != (listed, listed_sum) || last != listed || stated != listed
@@ -256,23 +266,28 @@ impl Histories {
     }
 }
 
-/// Keeps a comparison in the background to half of a core's time.
+/// Sleeps for the duration of the work since `begun`. This limits a background comparison to half of a CPU core.
 pub(crate) async fn pause_after(begun: Instant) {
     tokio::time::sleep(begun.elapsed().min(Duration::from_secs(1))).await;
 }
 
-impl SqliteStore {
-    pub(crate) async fn check_derived(&self) -> Result<(), CommitError> {
-        let found = self.read_aside(find_wrong).await?;
+impl Store {
+    /// Compares all derived tables (counts, totals, endings, histories, standings) with the sessions. Repairs and logs
+    /// the tables that differ. Games continue during the comparison. It reads the whole store and uses at most half of
+    /// a CPU core.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn check_derived(&self) -> Result<(), CommitError> {
+        let found = self.aside((), |(), db| Box::pin(find_wrong(db))).await?;
         if !found.is_empty() {
             for mend in found.first() {
                 self.mend(mend).await?;
             }
             let users = found.users.clone();
-            let names = self.read_aside(move |connection| find_names(connection, &users)).await?;
+            let names = self.aside(users, |users, db| Box::pin(find_names(db, users))).await?;
             for users in names.chunks(USERS_AT_ONCE) {
-                let users = users.to_vec();
-                let read = self.read_aside(move |connection| read_histories(connection, &users)).await?;
+                let read = self.aside(users.to_vec(), |users, db| Box::pin(read_histories(db, users))).await?;
                 for piece in read.split() {
                     self.mend(Mend::Histories(Arc::new(piece))).await?;
                 }
@@ -282,231 +297,250 @@ impl SqliteStore {
             }
             found.tell();
         }
-        let last_user = self.list_users(0, 0).await?.total;
-        for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {
+        for user in 1..=self.last_user().await? {
             let begun = Instant::now();
             let (_, id, same) = self.compare(user).await?;
             if !same {
                 self.mend_standings(user, None).await?;
-                tracing::warn!(user = %id, "the standings of user {id} weren't what its games make them, and were counted again");
+                tracing::warn!(user = %id, "the standings of user {id} disagreed with the user's games and were recomputed");
             }
             pause_after(begun).await;
         }
         Ok(())
     }
 
-    pub(crate) fn suspicion(&self) -> &Arc<Suspicion> {
-        &self.suspicion
+    /// Waits until the writer finds a wrong value in a derived table. The caller should then call
+    /// [`Store::check_derived`].
+    pub async fn suspected(&self) {
+        self.mirror().suspicion.wait().await;
     }
 
     async fn mend(&self, mend: Mend) -> Result<(), CommitError> {
-        let mended = self.writer.write(move |writing| {
-            writing.effects.mend = Some(mend.clone());
-            Ok(())
-        });
-        mended.await
-    }
-
-    /// A long read, on a thread for blocking work.
-    async fn read_aside<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let readers = self.readers.clone();
-        tokio::task::spawn_blocking(move || readers.read(read)).await.map_err(|_| StoreError::Closed)?
+        self.write(mend, |mend, writing| {
+            writing.effects.mend.push(mend.clone());
+            Box::pin(async { Ok(()) })
+        })
+        .await
     }
 }
 
-/// Compares the derived tables with the sessions, in one snapshot.
-fn find_wrong(connection: &Connection) -> Result<Wrong, StoreError> {
-    let snapshot = connection.unchecked_transaction()?;
+/// Compares the derived tables with the sessions in one snapshot.
+async fn find_wrong(db: &mut Db) -> Result<Wrong, Failure> {
+    db.read_whole_tables().await?;
     let mut histories = Histories::default();
-    each_session(&snapshot, PLAYERS, |no, players| histories.add_session(no, players))?;
-    let mut statement = snapshot.prepare("SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        histories.add_row(row.get_ref(0)?.as_str().unwrap_or_default(), row.get(1)?, row.get(2).unwrap_or(-1));
-    }
+    db.each(PLAYERS, &[], |row| {
+        histories.add_session(row.integer(0)?, row.text(1).unwrap_or_default());
+        Ok(())
+    })
+    .await?;
+    let sql = "SELECT u.id, c.n, c.session FROM careers c JOIN users u ON u.no = c.user_no";
+    db.each(sql, &[], |row| {
+        histories.add_row(&row.prose(0).unwrap_or_default(), row.integer(1)?, row.integer(2).unwrap_or(-1));
+        Ok(())
+    })
+    .await?;
     let wrong = Wrong {
-        counts: are_counts_wrong(&snapshot)?,
-        totals: are_totals_wrong(&snapshot)?,
-        endings: snapshot.query_row(WRONG_ENDINGS, [], |row| row.get::<_, i64>(0))? != 0,
-        boards: boards::are_wrong(&snapshot)?,
+        counts: are_counts_wrong(db).await?,
+        totals: !missing_totals(db).await?.is_empty(),
+        endings: db.number(WRONG_ENDINGS, &[]).await? != 0,
+        boards: boards::are_wrong(db).await?,
         users: histories.wrong(),
     };
     Ok(wrong.with_totals())
 }
 
-/// Hands over number and players of each session that a statement finds.
-fn each_session(connection: &Connection, sql: &str, mut see: impl FnMut(i64, &str)) -> Result<(), rusqlite::Error> {
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        see(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
-    }
-    Ok(())
-}
-
-/// The ids of these users, by [`key_of`], in no order.
-fn find_names(connection: &Connection, users: &HashSet<u64>) -> Result<Vec<String>, StoreError> {
+/// Returns the ids of the users with these keys (see [`key_of`]), in no particular order.
+async fn find_names(db: &mut Db, users: &HashSet<u64>) -> Result<Vec<String>, Failure> {
     let mut names = HashSet::new();
     if users.is_empty() {
         return Ok(Vec::new());
     }
-    let mut statement = connection.prepare("SELECT id FROM users")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let user = row.get_ref(0)?.as_str().unwrap_or_default();
-        if users.contains(&key_of(user)) {
-            names.insert(user.to_owned());
-        }
-    }
-    // The others aren't known as users yet.
+    db.read_whole_tables().await?;
+    db.each("SELECT id FROM users", &[], |row| {
+        names.extend(row.prose(0).ok().map(Cow::into_owned).filter(|user| users.contains(&key_of(user))));
+        Ok(())
+    })
+    .await?;
+    // The remaining users have no row in `users` yet, so their ids come from the sessions.
     if names.len() < users.len() {
-        each_session(connection, PLAYERS, |_, players| {
-            names.extend(users_in(players).into_iter().filter(|user| users.contains(&key_of(user))));
-        })?;
+        db.each(PLAYERS, &[], |row| {
+            let players = users_in(row.text(1).unwrap_or_default());
+            names.extend(players.into_iter().filter(|user| users.contains(&key_of(user))));
+            Ok(())
+        })
+        .await?;
     }
     Ok(names.into_iter().collect())
 }
 
-/// The histories of these users, from the sessions.
-fn read_histories(connection: &Connection, users: &[String]) -> Result<Piece, StoreError> {
-    let snapshot = connection.unchecked_transaction()?;
+/// Reads the histories of these users from the sessions.
+async fn read_histories(db: &mut Db, users: &[String]) -> Result<Piece, Failure> {
+    db.read_whole_tables().await?;
     let mut piece = Piece::of(users);
-    piece.last = snapshot.query_row(LAST_ENDING, [], |row| row.get(0))?;
-    each_session(&snapshot, ENDED_PLAYERS, |no, players| piece.add(no, players))?;
+    piece.last = db.number(LAST_ENDING, &[]).await?;
+    db.each(ENDED_PLAYERS, &[], |row| {
+        piece.add(row.integer(0)?, row.text(1).unwrap_or_default());
+        Ok(())
+    })
+    .await?;
     Ok(piece)
 }
 
-/// The number of sessions by block, type and status. The sessions are read in their order and counted here: SQLite would sort all of them in
-/// memory to group them.
-fn count_sessions(connection: &Connection) -> Result<Vec<(i64, String, String, i64)>, rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT no / 256, type, status FROM sessions WHERE status IN ('open', 'active', 'ended') ORDER BY no",
-    )?;
-    let mut rows = statement.query([])?;
-    let mut counts: Vec<(i64, String, String, i64)> = Vec::new();
-    // The counts of the last block begin here.
-    let mut first = 0;
-    while let Some(row) = rows.next()? {
-        let block: i64 = row.get(0)?;
-        let (challenge, status) =
-            (row.get_ref(1)?.as_str().unwrap_or_default(), row.get_ref(2)?.as_str().unwrap_or_default());
-        if counts.get(first).is_some_and(|count| count.0 != block) {
-            first = counts.len();
+/// Returns the statement that selects block, type, status and number of sessions, ordered by block. SQLite would
+/// group by sorting all sessions in memory, so for SQLite the caller adds up the rows.
+fn counted_sessions(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => {
+            "SELECT no / 256, type, status, 1 FROM sessions WHERE status IN ('open', 'active', 'ended') ORDER BY no"
         }
-        match counts[first..].iter_mut().find(|count| count.1 == challenge && count.2 == status) {
-            Some(count) => count.3 += 1,
-            None => counts.push((block, challenge.to_owned(), status.to_owned(), 1)),
+        Dialect::Postgres => {
+            "SELECT no / 256, type, status, count(*) FROM sessions WHERE status IN ('open', 'active', 'ended')
+             GROUP BY 1, 2, 3 ORDER BY 1"
         }
     }
-    Ok(counts)
 }
 
-fn are_counts_wrong(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    let counted = count_sessions(connection)?;
+/// The number of sessions by block, type and status.
+#[derive(Default)]
+struct SessionCounts {
+    rows: Vec<(i64, String, String, i64)>,
+    /// The index of the first count of the last block.
+    first: usize,
+}
+
+impl SessionCounts {
+    fn add(&mut self, row: &dyn Columns) -> Result<(), StoreError> {
+        let block = row.integer(0)?;
+        let (challenge, status) = (row.text(1).unwrap_or_default(), row.text(2).unwrap_or_default());
+        let n = row.integer(3)?;
+        if self.rows.get(self.first).is_some_and(|count| count.0 != block) {
+            self.first = self.rows.len();
+        }
+        match self.rows[self.first..].iter_mut().find(|count| count.1 == challenge && count.2 == status) {
+            Some(count) => count.3 += n,
+            None => self.rows.push((block, challenge.to_owned(), status.to_owned(), n)),
+        }
+        Ok(())
+    }
+}
+
+async fn are_counts_wrong(db: &mut Db) -> Result<bool, Failure> {
+    let mut counts = SessionCounts::default();
+    db.each(counted_sessions(db.dialect()), &[], |row| counts.add(row)).await?;
     let mut counted: HashMap<(i64, String, String), i64> =
-        counted.into_iter().map(|(block, challenge, status, n)| ((block, challenge, status), n)).collect();
-    let mut statement = connection.prepare("SELECT block, type, status, n FROM session_counts")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let read = || Some(((row.get(0).ok()?, row.get(1).ok()?, row.get(2).ok()?), row.get::<_, i64>(3).ok()?));
-        let Some((key, n)) = read() else { return Ok(true) };
-        if counted.remove(&key).unwrap_or(0) != n {
-            return Ok(true);
-        }
-    }
-    Ok(!counted.is_empty())
+        counts.rows.into_iter().map(|(block, challenge, status, n)| ((block, challenge, status), n)).collect();
+    let mut wrong = false;
+    db.each("SELECT block, type, status, n FROM session_counts", &[], |row| {
+        let read = || {
+            Some((
+                (row.integer(0).ok()?, row.text(1).ok()?.to_owned(), row.text(2).ok()?.to_owned()),
+                row.integer(3).ok()?,
+            ))
+        };
+        wrong |= read().is_none_or(|(key, n)| counted.remove(&key).unwrap_or(0) != n);
+        Ok(())
+    })
+    .await?;
+    Ok(wrong || !counted.is_empty())
 }
 
-fn are_totals_wrong(connection: &Connection) -> Result<bool, rusqlite::Error> {
-    let mut missing = count_totals(connection)?;
-    for (name, n) in read_totals(connection)? {
-        let missing = missing.entry(name).or_default();
-        *missing = missing.saturating_sub(n);
+/// Recomputes the counts in the caller's transaction.
+pub(crate) fn count_sessions_again(connection: &rusqlite::Connection) -> Result<(), Failure> {
+    let mut counts = SessionCounts::default();
+    each_of_sqlite(connection, counted_sessions(Dialect::Sqlite), &[], &mut |row| counts.add(row))?;
+    connection.execute("DELETE FROM session_counts", [])?;
+    let mut insert =
+        connection.prepare("INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)")?;
+    for (block, challenge, status, n) in counts.rows {
+        insert.execute(rusqlite::params![block, challenge, status, n])?;
     }
-    Ok(missing.values().any(|n| *n != 0))
+    Ok(())
 }
 
-/// Makes a table again, in the transaction of the caller, which holds the state that the table is to follow.
-pub(crate) fn mend(connection: &Connection, scoring: &Scoring, mend: &Mend) -> Result<(), rusqlite::Error> {
+/// Executes one step of a repair. A step for counts, endings or totals first blocks the commits of other nodes, so that
+/// all its statements see the same state. A step for boards blocks them only while it writes. A step for histories only
+/// locks the users of these histories.
+pub(crate) async fn mend(writing: &mut Writing, mend: &Mend) -> Result<(), WriteError> {
+    if !matches!(mend, Mend::Histories(_)) {
+        writing.db.read_whole_tables().await?;
+    }
+    if !matches!(mend, Mend::Histories(_) | Mend::Boards) {
+        writing.take_turn().await?;
+    }
     match mend {
         Mend::Counts => {
-            connection.execute("DELETE FROM session_counts", [])?;
-            let mut insert =
-                connection.prepare("INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)")?;
-            for (block, challenge, status, n) in count_sessions(connection)? {
-                insert.execute(params![block, challenge, status, n])?;
+            writing.news.derived = true;
+            match &mut writing.db {
+                Db::Sqlite(connection) => count_sessions_again(connection)?,
+                db => {
+                    db.execute("DELETE FROM session_counts", &[]).await?;
+                    let count = counted_sessions(Dialect::Postgres);
+                    db.execute(&format!("INSERT INTO session_counts (block, type, status, n) {count}"), &[]).await?;
+                }
             }
         }
-        Mend::Endings => {
-            connection.execute(CLEAR_ENDINGS, [])?;
-            let last: i64 = connection.query_row(LAST_ENDING, [], |row| row.get(0))?;
-            connection.execute(ADD_ENDINGS, [last])?;
-        }
-        Mend::Boards => boards::mend(connection)?,
-        Mend::Histories(piece) => mend_histories(connection, scoring, piece)?,
+        Mend::Endings => mend_endings(writing).await?,
+        Mend::Boards => boards::mend(writing).await?,
+        Mend::Histories(piece) => mend_histories(writing, piece).await?,
         Mend::Totals => {
-            connection.execute("DELETE FROM totals", [])?;
-            for (name, n) in count_totals(connection)? {
-                connection.execute("INSERT INTO totals (name, n) VALUES (?1, ?2)", params![name, n])?;
+            writing.db.execute("DELETE FROM totals", &[]).await?;
+            for (name, n) in count_totals(&mut writing.db).await? {
+                writing.db.execute("INSERT INTO totals (name, n) VALUES ($1, $2)", &[name.into(), n.into()]).await?;
             }
         }
     }
     Ok(())
 }
 
-fn mend_histories(connection: &Connection, scoring: &Scoring, piece: &Piece) -> Result<(), rusqlite::Error> {
-    let users: Vec<String> = piece.histories.keys().cloned().collect();
-    let mut since = Piece::of(&users);
-    let mut statement = connection.prepare(ENDED_SINCE)?;
-    let mut rows = statement.query([piece.last])?;
-    while let Some(row) = rows.next()? {
-        since.add(row.get(0)?, row.get_ref(1)?.as_str().unwrap_or_default());
+async fn mend_endings(writing: &mut Writing) -> Result<(), Failure> {
+    writing.db.execute(CLEAR_ENDINGS, &[]).await?;
+    // The numbers of deleted rows aren't reused.
+    let mut last = writing.db.number(LAST_ENDING, &[]).await?.max(writing.numbers.ending);
+    if writing.sharing.is_some() {
+        last = last.max(writing.db.number("SELECT last_value FROM ending_numbers", &[]).await?);
     }
-    // One that has been removed since has no place any more.
-    let mut has_place = connection.prepare("SELECT 1 FROM endings WHERE session = ?1")?;
-    let mut insert = connection.prepare("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?;
-    for (user, history) in &piece.histories {
-        let Ok(id) = user.parse::<UserId>() else { continue };
-        let no = user_no(connection, &id)?;
-        connection.execute("DELETE FROM careers WHERE user = ?1", [no])?;
-        let mut n = 0;
-        for session in history.iter().chain(since.histories.get(user).into_iter().flatten()) {
-            if has_place.exists([session])? {
-                n += 1;
-                insert.execute(params![no, n, session])?;
-            }
-        }
-        let career = recount(connection, scoring, no).map_err(as_sql)?;
-        write_career(connection, no, &career)?;
+    let added = writing.db.execute(ADD_ENDINGS, &[last.into()]).await?;
+    writing.numbers.ending = last.saturating_add_unsigned(added);
+    if writing.sharing.is_some() {
+        let next = writing.numbers.ending.saturating_add(1);
+        writing.db.number("SELECT setval('ending_numbers', $1, false)", &[next.into()]).await?;
     }
     Ok(())
 }
 
-/// A failure inside a transaction as the driver would tell it, so that the transaction is rolled back.
-fn as_sql(error: StoreError) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
-}
-
-impl SqliteStore {
-    /// Counts a user's games, and says if the stored career is what they make it.
-    pub(crate) async fn compare(&self, user: i64) -> Result<(u64, UserId, bool), StoreError> {
-        let (readers, scoring) = (self.readers.clone(), Arc::clone(&self.scoring));
-        let counted = tokio::task::spawn_blocking(move || {
-            readers.read(|connection| {
-                // One snapshot for the games and for what was made of them.
-                let snapshot = connection.unchecked_transaction()?;
-                let counted = recount(&snapshot, &scoring, user)?;
-                let same = read_career(&snapshot, user)? == counted;
-                let id: String = snapshot.query_row("SELECT id FROM users WHERE no = ?1", [user], |row| row.get(0))?;
-                let id: UserId = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
-                Ok((counted.played.unsigned_abs(), id, same))
-            })
-        });
-        counted.await.map_err(|_| StoreError::Closed)?
+/// Recomputes the histories of some users. Locks on the users prevent their sessions from ending before the commit. The
+/// endings that this transaction reads are therefore complete.
+async fn mend_histories(writing: &mut Writing, piece: &Piece) -> Result<(), WriteError> {
+    let mut users = Vec::new();
+    for user in piece.histories.keys().filter(|user| user.parse::<UserId>().is_ok()) {
+        users.push((user, writing.user_no(user).await?));
     }
+    writing.lock_users(users.iter().map(|(user, _)| user.as_str())).await?;
+    let names: Vec<String> = piece.histories.keys().cloned().collect();
+    let mut since = Piece::of(&names);
+    let db = &mut writing.db;
+    db.each(ENDED_SINCE, &[piece.last.into()], |row| {
+        since.add(row.integer(0)?, row.text(1).unwrap_or_default());
+        Ok(())
+    })
+    .await?;
+    // The statement leaves out sessions that were removed after the histories were computed.
+    let sql = format!(
+        "INSERT INTO careers (user_no, n, session)
+         SELECT CAST($1 AS bigint), row_number() OVER (ORDER BY e.n), e.session FROM endings e WHERE e.session {}",
+        db.dialect().any("$2")
+    );
+    for (user, no) in users {
+        let behind = since.histories.get(user).into_iter().flatten();
+        let sessions = piece.histories[user].iter().chain(behind).map(|no| Value::from(*no)).collect();
+        db.execute("DELETE FROM careers WHERE user_no = $1", &[no.into()]).await?;
+        db.execute(&sql, &[no.into(), Value::List(sessions)]).await?;
+        let career = recount(db, &writing.scoring, no).await?;
+        write_career(db, no, &career).await?;
+        writing.news.users.insert(no);
+    }
+    writing.effects.recounted = true;
+    Ok(())
 }
 
 #[cfg(test)]

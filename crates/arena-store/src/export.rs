@@ -1,61 +1,68 @@
-//! Everything there is, by pages that are found from where the last one ended.
+//! Lists of all sessions for exports. Each page starts after the last item of the previous page.
 
 use arena_model::Session;
 
-use crate::rows::{SESSION_COLUMNS, read_session};
+use crate::dialect::{Table, columns};
 use crate::standings::read_or_pass_over;
-use crate::{SessionNo, SqliteStore, StoreError};
+use crate::tables::{Sessions, read_session};
+use crate::value::{Columns, count};
+use crate::{SessionNo, Store, StoreError};
 
-/// The place of an ended session in the order of endings: later ones have larger numbers.
+/// The position of an ended session in the order of endings. Later endings have greater numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct EndingNo(pub(crate) i64);
 
-impl SqliteStore {
-    pub(crate) async fn list_ended(
+impl Store {
+    /// Returns the ended sessions after `after` in the order in which they ended, at most `limit`.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_ended(
         &self,
         after: EndingNo,
         limit: usize,
     ) -> Result<Vec<(EndingNo, SessionNo, Session)>, StoreError> {
-        let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
         let sql = format!(
-            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > ?1 ORDER BY e.n",
-            columns.join(", ")
+            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2",
+            columns::<Sessions>("s.")
         );
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query([after.0])?;
-            let mut sessions = Vec::new();
-            while sessions.len() < limit
-                && let Some(row) = rows.next()?
-            {
-                if let Some((no, session)) = read_or_pass_over(row)? {
-                    sessions.push((EndingNo(row.get(columns.len())?), no, session));
-                }
-            }
-            Ok(sessions)
-        })
+        let mut after = after.0;
+        let mut sessions = Vec::new();
+        // The list skips damaged sessions, so the loop reads more rows until the page is full. The caller could take a
+        // short page for the end of the list.
+        while sessions.len() < limit {
+            let wanted = count((limit - sessions.len()) as u64);
+            let read =
+                |row: &dyn Columns| Ok((EndingNo(row.integer(Sessions::COLUMNS.len())?), read_or_pass_over(row)?));
+            let rows = self.list(&sql, &[after.into(), wanted.into()], read).await?;
+            let Some((last, _)) = rows.last() else { break };
+            after = last.0;
+            sessions.extend(rows.into_iter().filter_map(|(n, read)| read.map(|(no, session)| (n, no, session))));
+        }
+        Ok(sessions)
     }
 
-    pub(crate) async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
+    /// Returns the next sessions after `after` that haven't ended, in the order of creation. One call returns those in
+    /// the next block of session numbers that has any. `None` starts at the first session.
+    ///
+    /// # Errors
+    /// If the store can't be read, or a session's row is damaged.
+    pub async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
         let sql = format!(
-            "SELECT {SESSION_COLUMNS} FROM sessions WHERE no BETWEEN ?1 AND ?2 AND status <> 'ended' ORDER BY no"
+            "SELECT {} FROM sessions WHERE no BETWEEN $1 AND $2 AND status <> 'ended' ORDER BY no",
+            columns::<Sessions>("")
         );
         let mut next = after.map_or(1, |after| after.0 + 1);
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            // A block may have none left behind `after`, or have lost those that it was counted for.
-            while let Some(block) = self.counts.read().find_running(next) {
-                let mut rows = statement.query([next.max(*block.start()), *block.end()])?;
-                let mut sessions = Vec::new();
-                while let Some(row) = rows.next()? {
-                    sessions.push(read_session(row)?);
-                }
-                if !sessions.is_empty() {
-                    return Ok(sessions);
-                }
-                next = block.end() + 1;
+        loop {
+            // The loop continues with the next block if the block has no such sessions after `after`, or if its count
+            // is too high.
+            let Some(block) = self.mirror().counts.read().find_running(next) else { return Ok(Vec::new()) };
+            let range = [next.max(*block.start()).into(), (*block.end()).into()];
+            let sessions = self.list(&sql, &range, read_session).await?;
+            if !sessions.is_empty() {
+                return Ok(sessions);
             }
-            Ok(Vec::new())
-        })
+            next = block.end() + 1;
+        }
     }
 }

@@ -1,65 +1,75 @@
-//! Hiding messages: the content goes for good, its hash stays.
+//! Hiding of messages: the content is erased permanently, and its hash is kept.
 
 use arena_model::{Channel, ContentHash};
-use rusqlite::{OptionalExtension, params};
 
 use crate::audit::record;
+use crate::db::Db;
 use crate::job::{WriteError, Writing};
-use crate::rows::channel_number;
-use crate::{AuditEntry, CommitError, SessionNo, SqliteStore, StoreError};
+use crate::tables::channel_number;
+use crate::value::{Value, count};
+use crate::{AuditEntry, CommitError, SessionNo, Store, StoreError};
 
-impl SqliteStore {
-    pub(crate) async fn hide_message(
+impl Store {
+    /// Erases the content of a message permanently. Returns its hash, which is kept, or `None` if there is no such
+    /// message. `no` is the session's number, or `None` for the public channel. Hiding a message again changes
+    /// nothing and adds no audit entry.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn hide_message(
         &self,
         no: Option<SessionNo>,
         channel: Channel,
         index: u64,
         audit: impl Fn(ContentHash) -> AuditEntry + Send + 'static,
     ) -> Result<Option<ContentHash>, CommitError> {
-        let place = (no.map_or(0, |no| no.0), channel_number(channel), i64::try_from(index).unwrap_or(i64::MAX));
-        self.writer
-            .write(move |writing| {
-                let Some((content, hidden)) = find_content(writing, place)? else { return Ok(None) };
+        let place = [no.map_or(0, |no| no.0), channel_number(channel), count(index)];
+        self.write((place, audit), move |(place, audit), writing| {
+            Box::pin(async move {
+                let place = place.map(Value::from);
+                let sql = format!(
+                    "SELECT content, hidden FROM messages WHERE session = $1 AND channel = $2 AND idx = $3{}",
+                    writing.db.dialect().for_update()
+                );
+                let found = writing.db.find(&sql, &place, |row| {
+                    Ok((row.prose(0)?.into_owned(), row.text_or_null(1)?.map(str::to_owned)))
+                });
+                let Some((content, hidden)) = found.await? else { return Ok(None) };
                 if let Some(hash) = hidden {
-                    let hash = hash.parse().map_err(|error| StoreError::damaged(channel, error))?;
-                    return Ok(Some(hash));
+                    return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(channel, error))?));
                 }
                 let hash = ContentHash::of(&content);
-                erase(writing, |writing| {
-                    writing.connection.execute(
-                        "UPDATE messages SET content = '', hidden = ?4 WHERE session = ?1 AND channel = ?2 AND idx = ?3",
-                        params![place.0, place.1, place.2, hash.to_string()],
-                    )?;
-                    Ok(())
-                })?;
-                record(writing.connection, &audit(hash))?;
+                let [session, number, index] = place;
+                begin_to_erase(writing)?;
+                let sql =
+                    "UPDATE messages SET content = '', hidden = $1 WHERE session = $2 AND channel = $3 AND idx = $4";
+                writing.db.execute(sql, &[hash.to_string().into(), session, number, index]).await?;
+                end_erasing(writing)?;
+                writing.news.add_hidden(channel);
+                let entry = audit(hash);
+                record(writing, &entry).await?;
                 Ok(Some(hash))
             })
-            .await
+        })
+        .await
     }
 }
 
-/// The content of a message and the hash that it was hidden under, if it was.
-fn find_content(
-    writing: &Writing<'_>,
-    (session, channel, index): (i64, i64, i64),
-) -> Result<Option<(String, Option<String>)>, rusqlite::Error> {
-    writing
-        .connection
-        .prepare_cached("SELECT content, hidden FROM messages WHERE session = ?1 AND channel = ?2 AND idx = ?3")?
-        .query_row([session, channel, index], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+/// Begins secure deletion: until [`end_erasing`], writes leave no trace of deleted content. SQLite overwrites the
+/// content in the database file, and empties the write-ahead log after the commit. Other writes don't have this cost.
+/// Postgres has no such setting.
+pub(crate) fn begin_to_erase(writing: &mut Writing) -> Result<(), WriteError> {
+    set_secure_delete(writing, true)
 }
 
-/// Runs a write of which no trace shall stay: what it deletes is overwritten in the database file, and the log is emptied
-/// when it is durable. Ordinary writes don't pay for that.
-pub(crate) fn erase<T>(
-    writing: &mut Writing<'_>,
-    write: impl FnOnce(&mut Writing<'_>) -> Result<T, WriteError>,
-) -> Result<T, WriteError> {
-    writing.connection.pragma_update(None, "secure_delete", true)?;
-    let result = write(writing);
-    writing.connection.pragma_update(None, "secure_delete", false)?;
+pub(crate) fn end_erasing(writing: &mut Writing) -> Result<(), WriteError> {
     writing.effects.erased = true;
-    result
+    set_secure_delete(writing, false)
+}
+
+fn set_secure_delete(writing: &mut Writing, secure: bool) -> Result<(), WriteError> {
+    match &writing.db {
+        Db::Sqlite(connection) => Ok(connection.pragma_update(None, "secure_delete", secure)?),
+        Db::Postgres(_) | Db::Reader(_) => Ok(()),
+    }
 }

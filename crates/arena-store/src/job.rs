@@ -1,38 +1,136 @@
-//! Writes that aren't transitions: rare, and of many kinds. Each is a closure that the writer runs in a transaction,
-//! beside whatever else waits.
+//! The writer's work: transitions of sessions, which the writer decides in batches, and other writes, which are rare
+//! and of many kinds.
 
-use rusqlite::Connection;
+use std::sync::Arc;
+
+use arena_model::{ChatMessage, Scoring};
+use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use crate::counts::Delta;
+use crate::db::{Db, Failure};
 use crate::derived::Mend;
+use crate::import::{ImportedSession, Taken};
+use crate::plan::{BatchItem, Done, Numbers};
+use crate::postgres::{News, Sharing, take_turn};
 use crate::ranking::{Move, Ranked};
-use crate::standings::Counting;
-use crate::{CommitError, StoreError};
+use crate::value::Value;
+use crate::{Commit, CommitError, SessionNo, StoreError};
 
-/// A write under way, in a transaction that isn't durable yet.
-pub(crate) struct Writing<'w> {
-    pub(crate) connection: &'w Connection,
-    pub(crate) counting: &'w Counting<'w>,
-    /// The number of the newest session.
-    pub(crate) last_no: i64,
-    pub(crate) effects: Effects,
+/// A write in the writer's queue.
+pub(crate) enum Waiting {
+    /// A transition of a session. The writer decides and writes it in one transaction with other transitions.
+    Item(Queued),
+    /// Any other write.
+    Other(Box<dyn Job>),
 }
 
-/// What a write means for what is kept in memory, once it is durable.
+/// A transition in the queue, with the channel for its result.
+pub(crate) enum Queued {
+    Commit { commit: Box<Commit>, reply: oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>> },
+    Import { imported: Box<ImportedSession>, reply: oneshot::Sender<Result<Taken, CommitError>> },
+}
+
+impl Queued {
+    pub(crate) fn transition(&self) -> BatchItem<'_> {
+        match self {
+            Queued::Commit { commit, .. } => BatchItem::Commit(commit),
+            Queued::Import { imported, .. } => BatchItem::Import(imported),
+        }
+    }
+
+    /// Returns the approximate size of the text that the transition writes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let said = |messages: &[ChatMessage]| messages.iter().map(|message| message.content.len()).sum::<usize>();
+        match self {
+            Queued::Commit { commit, .. } => {
+                said(&commit.messages) + commit.answer.as_ref().map_or(0, |answer| answer.body.len())
+            }
+            Queued::Import { imported, .. } => said(&imported.messages) + imported.session.state.len(),
+        }
+    }
+
+    /// Sends the result to the caller: after the commit, or with the reason why there was none.
+    pub(crate) fn finish(self, outcome: Result<Done, CommitError>) {
+        // A failure to send means that the caller has stopped waiting. The commit is valid anyway.
+        match (self, outcome) {
+            (Queued::Commit { commit, reply }, Ok(Done::Committed(no))) => drop(reply.send(Ok((no, commit)))),
+            (Queued::Commit { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
+            (Queued::Import { reply, .. }, Ok(Done::Imported(taken))) => drop(reply.send(Ok(taken))),
+            (Queued::Import { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
+            // These cases can't occur: a commit has the result of a commit, and an import the result of an import.
+            (Queued::Commit { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
+            (Queued::Import { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
+        }
+    }
+}
+
+/// The context of writes in a transaction that isn't durable yet.
+pub(crate) struct Writing {
+    pub(crate) db: Db,
+    pub(crate) scoring: Arc<Scoring>,
+    /// The last assigned row numbers.
+    pub(crate) numbers: Numbers,
+    pub(crate) effects: Effects,
+    /// The journal entry for other nodes. It is written only if the database is shared.
+    pub(crate) news: News,
+    /// This node's id and additional statements, if the database is shared.
+    pub(crate) sharing: Option<Arc<Sharing>>,
+}
+
+impl Writing {
+    /// Waits for this node's turn to commit, and keeps the turn until the commit. Callers take the turn last in a
+    /// transaction, because all other nodes wait for its end.
+    pub(crate) async fn take_turn(&mut self) -> Result<(), Failure> {
+        match (&self.sharing, &self.db) {
+            (Some(sharing), Db::Postgres(client)) => Ok(take_turn(client, sharing).await.map(drop)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Locks the careers and profiles of these users against other nodes until the commit.
+    pub(crate) async fn lock_users<'u>(&mut self, users: impl IntoIterator<Item = &'u str>) -> Result<(), Failure> {
+        if let (Some(sharing), Db::Postgres(client)) = (&self.sharing, &self.db) {
+            let users: Vec<Value<'_>> = users.into_iter().map(Value::prose).collect();
+            client.execute(&sharing.lock_users, &[&users]).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of a user, and adds the user if it is unknown.
+    pub(crate) async fn user_no(&mut self, id: &str) -> Result<i64, Failure> {
+        let (find, id) = ("SELECT no FROM users WHERE id = $1", [Value::prose(id)]);
+        if let Some(no) = self.db.find(find, &id, |row| row.integer(0)).await? {
+            return Ok(no);
+        }
+        if let (Some(sharing), Db::Postgres(client)) = (&self.sharing, &self.db) {
+            // Another node may have added the user in the meantime.
+            client.execute(&sharing.lock_numbers_of_users, &[]).await?;
+            client.execute(&sharing.number_users, &[&&id[..]]).await?;
+            return self.db.number(find, &id).await;
+        }
+        self.numbers.user += 1;
+        let [id] = id;
+        self.db.execute("INSERT INTO users (no, id) VALUES ($1, $2)", &[self.numbers.user.into(), id]).await?;
+        Ok(self.numbers.user)
+    }
+}
+
+/// The effects of a durable write on the data that is mirrored in memory.
 #[derive(Default)]
 pub(crate) struct Effects {
     pub(crate) delta: Delta,
     pub(crate) moves: Vec<(Ranked, Move)>,
-    /// Standings were counted anew, so that no ranking is right any more.
+    /// True if standings were recomputed, which makes all rankings in memory outdated.
     pub(crate) recounted: bool,
-    /// Something was erased for good: the log shall not keep it either.
+    /// True if content was erased. SQLite must then remove the content from its write-ahead log, too.
     pub(crate) erased: bool,
-    /// A derived table that is to be made again, once all else is written.
-    pub(crate) mend: Option<Mend>,
-    /// Nothing was written: the transaction is no evidence that the store can write. Postgres only.
+    /// Derived tables to recompute after all other writes.
+    pub(crate) mend: Vec<Mend>,
+    /// True if nothing was written. Such a transaction is no evidence that the store can write. Only Postgres uses this
+    /// field.
     pub(crate) nothing: bool,
-    /// A derived table that can't be right, if one was met.
+    /// The derived table in which the write found an impossible value.
     pub(crate) suspect: Option<&'static str>,
 }
 
@@ -42,28 +140,38 @@ impl Effects {
         self.moves.extend(other.moves);
         self.recounted |= other.recounted;
         self.erased |= other.erased;
-        self.mend = other.mend.or(self.mend.take());
+        self.mend.extend(other.mend);
         self.suspect = self.suspect.or(other.suspect);
     }
 }
 
-/// Why a write doesn't happen.
+/// The error of a write.
 pub(crate) enum WriteError {
-    /// The database failed: the transaction has to be rolled back, with all that is in it.
-    Failed(rusqlite::Error),
-    /// The write itself refuses. What it has written so far is taken back; the others in the transaction don't suffer.
+    /// The database failed. The whole transaction must be rolled back.
+    Failed(Failure),
+    /// The write was refused. Only this write's part of the transaction must be rolled back.
     Refused(CommitError),
+}
+
+impl From<Failure> for WriteError {
+    fn from(failure: Failure) -> WriteError {
+        match failure {
+            // Other writes in the transaction don't read the damaged row.
+            Failure::Failed(error @ StoreError::Damaged { .. }) => WriteError::Refused(error.into()),
+            failure => WriteError::Failed(failure),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for WriteError {
     fn from(error: rusqlite::Error) -> WriteError {
-        WriteError::Failed(error)
+        WriteError::Failed(error.into())
     }
 }
 
-impl From<CommitError> for WriteError {
-    fn from(error: CommitError) -> WriteError {
-        WriteError::Refused(error)
+impl From<tokio_postgres::Error> for WriteError {
+    fn from(error: tokio_postgres::Error) -> WriteError {
+        WriteError::Failed(error.into())
     }
 }
 
@@ -73,53 +181,49 @@ impl From<StoreError> for WriteError {
     }
 }
 
-/// A write that waits. It may be run again, if the transaction around it is rolled back.
-pub(crate) trait Job: Send {
-    /// Writes.
-    fn apply(&mut self, writing: &mut Writing<'_>) -> Result<(), rusqlite::Error>;
+impl From<CommitError> for WriteError {
+    fn from(error: CommitError) -> WriteError {
+        WriteError::Refused(error)
+    }
+}
 
-    /// Tells the caller what came of it.
+/// A write that isn't a transition. SQLite runs the write again after its transaction was rolled back.
+pub(crate) trait Job: Send {
+    fn apply<'w>(&'w mut self, writing: &'w mut Writing) -> BoxFuture<'w, Result<(), WriteError>>;
+
+    /// Sends the result to the caller: after the commit, or with the reason why there was none.
     fn finish(self: Box<Self>, outcome: Result<(), CommitError>);
 }
 
-/// A [`Job`] made of a closure, with whoever waits for what it returns.
-pub(crate) struct Closure<F, T> {
-    write: F,
-    result: Option<Result<T, CommitError>>,
-    reply: oneshot::Sender<Result<T, CommitError>>,
+/// A [`Job`] made of a function, its context and the channel for its result.
+pub(crate) struct Intent<C, T, F> {
+    pub(crate) context: C,
+    pub(crate) write: F,
+    pub(crate) result: Option<T>,
+    pub(crate) reply: oneshot::Sender<Result<T, CommitError>>,
 }
 
-impl<F, T> Closure<F, T> {
-    pub(crate) fn new(write: F, reply: oneshot::Sender<Result<T, CommitError>>) -> Closure<F, T> {
-        Closure { write, result: None, reply }
-    }
-}
-
-impl<F, T> Job for Closure<F, T>
+impl<C, T, F> Job for Intent<C, T, F>
 where
-    F: FnMut(&mut Writing<'_>) -> Result<T, WriteError> + Send,
+    C: Send,
     T: Send,
+    F: for<'w> Fn(&'w mut C, &'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send,
 {
-    fn apply(&mut self, writing: &mut Writing<'_>) -> Result<(), rusqlite::Error> {
-        let last_no = writing.last_no;
-        writing.connection.execute_batch("SAVEPOINT job")?;
-        self.result = Some(match (self.write)(writing) {
-            Ok(value) => Ok(value),
-            Err(WriteError::Failed(error)) => return Err(error),
-            Err(WriteError::Refused(error)) => {
-                writing.connection.execute_batch("ROLLBACK TO job")?;
-                writing.last_no = last_no;
-                writing.effects = Effects::default();
-                Err(error)
-            }
-        });
-        writing.connection.execute_batch("RELEASE job")
+    fn apply<'w>(&'w mut self, writing: &'w mut Writing) -> BoxFuture<'w, Result<(), WriteError>> {
+        let written = (self.write)(&mut self.context, writing);
+        let result = &mut self.result;
+        Box::pin(async move {
+            *result = Some(written.await?);
+            Ok(())
+        })
     }
 
     fn finish(self: Box<Self>, outcome: Result<(), CommitError>) {
-        let Closure { result, reply, .. } = *self;
-        let result = outcome.and_then(|()| result.unwrap_or(Err(CommitError::Unavailable(StoreError::Closed))));
-        // Nobody may be waiting any more: the caller has hung up. What was written stands.
+        let Intent { result, reply, .. } = *self;
+        // A durable write always has a result. If the result is missing, the caller must not assume that nothing has
+        // changed.
+        let result = outcome.and_then(|()| result.ok_or(CommitError::Unavailable(StoreError::Unsure)));
+        // A failure to send means that the caller has stopped waiting. The write is valid anyway.
         let _ = reply.send(result);
     }
 }

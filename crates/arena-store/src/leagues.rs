@@ -1,4 +1,4 @@
-//! Leagues: their agents, seasons and games. Who plays whom, and what comes of the results, is for others to say.
+//! Storage of leagues with their agents, seasons and games. The runner, not the store, decides pairings and ratings.
 
 use std::path::Path;
 
@@ -8,150 +8,151 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::job::WriteError;
-use crate::rows::to_json;
 use crate::sqlite::Readers;
+use crate::tables::to_json;
 use crate::{CommitError, SqliteStore, StoreError};
 
-/// The store's own number of a league.
+/// The internal number of a league.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeagueNo(pub i64);
 
-/// The store's own number of one version of an agent: larger for those that came later.
+/// The internal number of one version of an agent. Later versions have greater numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LeagueAgentNo(pub i64);
 
-/// A league to be founded.
+/// The data of a new league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewLeague {
-    /// What it is called; no other one is.
+    /// The name, which is unique.
     pub name: String,
-    /// What is played in it.
+    /// The rules.
     pub rules: LeagueRules,
-    /// The version of the game's rules in its first season.
+    /// The version of the game's rules in the first season.
     pub rules_version: u32,
-    /// What the seeds of all meetings come of.
+    /// The seed of the league. The seeds of all pairings are derived from it.
     pub seed: Seed,
-    /// When.
+    /// The time of the league's creation.
     pub at: Timestamp,
 }
 
-/// What is played in a league, and how. It never changes, so that results can be compared.
+/// The game of a league and its conditions. They never change, so that results stay comparable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueRules {
     /// The name of the game.
     pub game: String,
-    /// Keys of its config that differ from the usual.
+    /// Options of the game that differ from the defaults.
     pub options: Map<String, Value>,
-    /// How many agents a game has.
+    /// The number of agents in a game.
     pub seats: usize,
-    /// Whether a meeting is as many games as seats, with one seed, in which agents change seats. Else it is one game.
+    /// True if a pairing has one game for each seat, all with the same seed, in which the agents rotate through the
+    /// seats. If false, a pairing is one game.
     pub paired: bool,
-    /// How long agents may take.
+    /// The time limits of agents.
     pub limits: TimeLimits,
-    /// How agents' processes are held in: a JSON object of whoever plays.
+    /// The sandbox of agents, as a JSON object that the runner defines.
     pub sandbox: Value,
 }
 
 /// A league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct League {
-    /// Its number in the store.
+    /// The league's internal number.
     pub no: LeagueNo,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What is played in it.
+    /// The rules.
     pub rules: LeagueRules,
-    /// What the seeds of all meetings come of.
+    /// The seed of the league. The seeds of all pairings are derived from it.
     pub seed: Seed,
-    /// When it was founded.
+    /// The time of the league's creation.
     pub created_at: Timestamp,
-    /// The number of its present season, from 1.
+    /// The number of the league's current season, from 1.
     pub season: u32,
-    /// The version of the game's rules in its present season.
+    /// The version of the game's rules in the current season.
     pub rules_version: u32,
 }
 
 /// A season.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeagueSeason {
-    /// From 1.
+    /// The season's number, from 1.
     pub number: u32,
-    /// When it began.
+    /// The time of the season's beginning.
     pub began_at: Timestamp,
-    /// When it was closed; `None` for the present one.
+    /// The time of the season's end; `None` for the current season.
     pub ended_at: Option<Timestamp>,
-    /// The version of the game's rules by which its games were played.
+    /// The version of the game's rules for the season's games.
     pub rules_version: u32,
-    /// How many games have been played in it.
+    /// The number of games in the season.
     pub games: u64,
 }
 
-/// What makes an agent what it is. If any of it changes, it is another version.
+/// The facts that identify a version of an agent. Agents that differ in any of these facts are different versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewLeagueAgent {
-    /// What it is called in the league.
+    /// The name in the league.
     pub name: String,
-    /// What its owner or its manifest calls the version.
+    /// The version as declared by its owner or manifest.
     pub version: Option<String>,
-    /// As the user named it.
+    /// The path as given by the user.
     pub path: String,
-    /// Where it looks for the state.
+    /// The name of the wire dialect in which the agent receives the state.
     pub dialect: String,
-    /// How it is reached: a JSON object of whoever plays.
+    /// The command or address of the agent, as a JSON object that the runner defines.
     pub reach: Value,
-    /// The files and folders that make it what it is.
+    /// The agent's files and folders.
     pub files: Vec<String>,
-    /// Their SHA-256, in hex. `None` for somebody else's server.
+    /// The SHA-256 of the files, in hex. `None` for an agent on a server.
     pub sha256: Option<String>,
 }
 
 /// A version of an agent of a league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueAgent {
-    /// Its number in the store.
+    /// The version's internal number.
     pub no: LeagueAgentNo,
-    /// Which of the versions of its name it is, from 1 in the order of coming.
+    /// The number of the version among those with the same name, from 1 in the order of entry.
     pub generation: u32,
-    /// What makes it what it is.
+    /// The facts that identify the version.
     pub facts: NewLeagueAgent,
-    /// When it came.
+    /// The time at which the version entered the league.
     pub added_at: Timestamp,
-    /// When it left; `None` while it is in the league.
+    /// The time at which the version left the league; `None` while the version is a member.
     pub removed_at: Option<Timestamp>,
 }
 
 /// A game that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeagueGame {
-    /// From 1 in the league, in the order in which games ended. The store gives it.
+    /// The game's number, from 1 in the order in which the league's games ended. The store assigns it.
     pub number: u64,
-    /// From 1.
+    /// The number of the game's season, from 1.
     pub season: u32,
-    /// From 1 in the league. The games of a meeting share its seed.
+    /// The number of the game's pairing (`meeting`), from 1 in the league. The games of a pairing share one seed.
     pub meeting: u64,
-    /// Which game of the meeting it is, from 1.
+    /// The number of the game in its pairing, from 1.
     pub leg: usize,
-    /// The time of its end.
+    /// The time of the game's end.
     pub ended_at: Timestamp,
-    /// The result. The store keeps neither moves nor the scores of challenges.
+    /// The result. The store keeps neither the moves nor the scores of challenges.
     pub result: MatchResult<LeagueAgentNo>,
 }
 
 impl SqliteStore {
-    /// What the store says of leagues.
+    /// Returns a reader of the store's leagues.
     pub fn leagues(&self) -> Leagues {
         Leagues(self.readers.clone())
     }
 
-    /// Founds a league and begins its first season. `None` if there is one of that name.
+    /// Creates a league and its first season. Returns `None` if the name is taken.
     ///
     /// # Errors
     /// If the store can't write.
     pub async fn create_league(&self, new: NewLeague) -> Result<Option<LeagueNo>, CommitError> {
         self.writer
-            .write(move |writing| {
+            .write_directly(move |connection| {
                 let NewLeague { name, rules, rules_version, seed, at } = &new;
-                let inserted = writing.connection.execute(
+                let inserted = connection.execute(
                     "INSERT INTO leagues (name, game, options, seats, paired, step_ms, bank_ms, sandbox, seed, created_at)
                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
                     params![
@@ -170,14 +171,15 @@ impl SqliteStore {
                 if inserted == 0 {
                     return Ok(None);
                 }
-                let no = writing.connection.last_insert_rowid();
-                begin_season(writing.connection, no, 1, *rules_version, *at)?;
+                let no = connection.last_insert_rowid();
+                begin_season(connection, no, 1, *rules_version, *at)?;
                 Ok(Some(LeagueNo(no)))
             })
             .await
     }
 
-    /// Closes the present season of a league and begins the next one, by this version of the game's rules. Its number is returned.
+    /// Ends the current season of a league and begins the next one with this version of the game's rules. Returns the
+    /// number of the new season.
     ///
     /// # Errors
     /// If there is no such league, or the store can't write.
@@ -188,20 +190,21 @@ impl SqliteStore {
         at: Timestamp,
     ) -> Result<u32, CommitError> {
         self.writer
-            .write(move |writing| {
-                let number = present_season(writing.connection, league)?;
-                writing.connection.execute(
+            .write_directly(move |connection| {
+                let number = present_season(connection, league)?;
+                connection.execute(
                     "UPDATE league_seasons SET ended_at = ?2 WHERE league = ?1 AND ended_at IS NULL",
                     [league.0, at.0],
                 )?;
-                begin_season(writing.connection, league.0, number + 1, rules_version, at)?;
+                begin_season(connection, league.0, number + 1, rules_version, at)?;
                 Ok(number + 1)
             })
             .await
     }
 
-    /// Takes an agent into a league. Whoever of that name is in it and isn't the same leaves in the same commit. One that was
-    /// in the league before, the same in all, goes on with its results; any other begins without. Says which it is now.
+    /// Adds an agent to a league and returns it. If another version with the same name is a member, it leaves in the
+    /// same commit. A version that was in the league before with identical facts keeps its results; any other version
+    /// starts without results.
     ///
     /// # Errors
     /// If the store can't be read or can't write.
@@ -212,8 +215,7 @@ impl SqliteStore {
         at: Timestamp,
     ) -> Result<LeagueAgent, CommitError> {
         self.writer
-            .write(move |writing| {
-                let connection = writing.connection;
+            .write_directly(move |connection| {
                 let versions: Vec<LeagueAgent> = read_agents(connection, league)?
                     .into_iter()
                     .filter(|agent| agent.facts.name == facts.name)
@@ -250,7 +252,7 @@ impl SqliteStore {
             .await
     }
 
-    /// Takes the agent of this name out of a league; its results stay. Whether it was in it.
+    /// Removes the agent with this name from a league and keeps its results. Returns true if the agent was a member.
     ///
     /// # Errors
     /// If the store can't write.
@@ -260,17 +262,17 @@ impl SqliteStore {
         name: String,
         at: Timestamp,
     ) -> Result<bool, CommitError> {
-        self.writer.write(move |writing| Ok(remove_agent(writing.connection, league, &name, at)?)).await
+        self.writer.write_directly(move |connection| Ok(remove_agent(connection, league, &name, at)?)).await
     }
 
-    /// Keeps a game that has ended; on return it is durable. Gives it its number, whatever number it bears.
+    /// Stores a game that has ended; on return it is durable. The store assigns the game's number and ignores the
+    /// given one.
     ///
     /// # Errors
-    /// [`CommitError::Conflict`] if that game of that meeting has been kept before; or if the store can't write.
+    /// [`CommitError::Conflict`] if the store already has this game of this pairing. Also if the store can't write.
     pub async fn add_league_game(&self, league: LeagueNo, game: LeagueGame) -> Result<LeagueGame, CommitError> {
         self.writer
-            .write(move |writing| {
-                let connection = writing.connection;
+            .write_directly(move |connection| {
                 let last: i64 = connection
                     .prepare_cached("SELECT coalesce(max(number), 0) FROM league_games WHERE league = ?1")?
                     .query_row([league.0], |row| row.get(0))?;
@@ -319,21 +321,21 @@ impl SqliteStore {
     }
 }
 
-/// What a store says of leagues, each time at the moment of asking.
+/// A reader of a store's leagues. Each call reads their latest state.
 #[derive(Clone)]
 pub struct Leagues(Readers);
 
 impl Leagues {
-    /// Of the store in a folder, which another process may have open. `None` if there is no store, or one that an older
-    /// program made, which knows of no leagues.
+    /// Opens the store in a folder for reading its leagues, even while another process has the store open. Returns
+    /// `None` if there is no store, or if an older program without leagues created it.
     ///
     /// # Errors
-    /// If it can't be read, or a newer program made it.
+    /// If the store can't be read, or a newer program created it.
     pub fn beside_others(folder: &Path) -> Result<Option<Leagues>, StoreError> {
         Ok(Readers::beside_others(folder)?.map(Leagues))
     }
 
-    /// All leagues, in the order of their names.
+    /// Returns all leagues, ordered by name.
     ///
     /// # Errors
     /// If the store can't be read, or a league is damaged.
@@ -349,7 +351,7 @@ impl Leagues {
         })
     }
 
-    /// The league of this name.
+    /// Returns the league with this name.
     ///
     /// # Errors
     /// If the store can't be read, or the league is damaged.
@@ -361,7 +363,7 @@ impl Leagues {
         })
     }
 
-    /// The seasons of a league, in order.
+    /// Returns the seasons of a league, in order.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -385,7 +387,7 @@ impl Leagues {
         })
     }
 
-    /// Every version of every agent that a league has ever had, in the order of coming.
+    /// Returns every version of every agent that a league has ever had, in the order of entry.
     ///
     /// # Errors
     /// If the store can't be read, or an agent is damaged.
@@ -393,7 +395,7 @@ impl Leagues {
         self.0.read(|connection| read_agents(connection, league))
     }
 
-    /// How many agents are in a league.
+    /// Returns the number of agents that are in a league.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -406,7 +408,7 @@ impl Leagues {
         })
     }
 
-    /// The games of a season, in the order in which they ended.
+    /// Returns the games of a season, in the order in which they ended.
     ///
     /// # Errors
     /// If the store can't be read, or a game is damaged.
@@ -414,7 +416,7 @@ impl Leagues {
         self.0.read(|connection| read_games(connection, league, season))
     }
 
-    /// The number of the last meeting of which a game has been played, in any season; 0 if there is none.
+    /// Returns the number of the last pairing with a stored game, in any season. Returns 0 if no game is stored.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -437,7 +439,7 @@ fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
     let name: String = row.get(1)?;
     let json = |column: usize| read_json(row, column, &format!("league {name}"));
     let Value::Object(options) = json(3)? else {
-        return Err(damaged(&format!("league {name}"), "its options are no JSON object"));
+        return Err(damaged(&format!("league {name}"), "its options aren't a JSON object"));
     };
     let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
     Ok(League {
@@ -552,7 +554,7 @@ fn present_season(connection: &Connection, league: LeagueNo) -> Result<u32, Writ
             row.get(0)
         })
         .optional()?;
-    number.ok_or_else(|| damaged(&format!("league {}", league.0), "it has no present season").into())
+    number.ok_or_else(|| damaged(&format!("league {}", league.0), "it has no current season").into())
 }
 
 fn begin_season(
@@ -583,7 +585,7 @@ fn damaged(what: &str, reason: impl ToString) -> StoreError {
     StoreError::Damaged { what: what.to_owned(), reason: reason.to_string() }
 }
 
-/// A count as SQLite holds it.
+/// Converts a count to SQLite's type of integers.
 fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

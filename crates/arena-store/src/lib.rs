@@ -1,33 +1,37 @@
-//! Where sessions, messages and leagues live. Speaks the model's words (sessions, messages, answers, games), not rows.
+//! The store of sessions, messages, users and leagues, in the model's types.
 //!
-//! A [`Commit`] is everything that one transition changes; it is written whole or not at all, and [`Store::commit`]
-//! answers only when it would survive a power cut. Commits of many sessions that wait at the same time share one fsync.
+//! A [`Commit`] contains all changes of one transition. It is stored as a whole or not at all, and [`Store::commit`]
+//! returns only when the commit would survive a power failure. Concurrent commits of several sessions share one fsync.
 //!
-//! There are two backends, and [`Store`] is one or the other: SQLite, in the data folder, and Postgres, over a network. Each writes
-//! its own SQL; one story is told of both. Leagues are kept in data folders only, by [`SqliteStore`].
+//! [`Store`] has two backends: SQLite in the data folder, and Postgres over a network. Both use the same code to decide
+//! commits (docs/decisions/0070). Only [`SqliteStore`] supports leagues.
 
 mod audit;
 mod bans;
 mod boards;
 mod counts;
+mod db;
 mod derived;
+mod dialect;
 mod export;
 mod hiding;
 mod import;
 mod job;
 mod leagues;
+mod mirror;
 mod nodes;
+mod plan;
 mod postgres;
 mod proof;
 mod ranking;
 mod removal;
-mod rows;
 mod scripts;
 mod sqlite;
 mod standings;
 mod store;
+mod tables;
 mod users;
-mod writer;
+mod value;
 
 use std::fmt::Display;
 
@@ -49,81 +53,81 @@ pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
 pub use users::{ProfileWrite, Recount, Totals};
 
-/// The store's own number of a session: small, and in the order of creation.
+/// The internal number of a session. Numbers are small and follow the order of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionNo(pub(crate) i64);
 
-/// What one transition changes.
+/// The changes of one transition.
 #[derive(Debug)]
 pub struct Commit {
-    /// What becomes of the session.
+    /// The change of the session.
     pub change: Change,
-    /// New messages with their places; each is the next in its channel.
+    /// New messages. Each message has the next index of its channel.
     pub messages: Vec<ChatMessage>,
-    /// The answer that a repetition of the request shall get.
+    /// The answer to store under the request's idempotency key.
     pub answer: Option<NewAnswer>,
 }
 
-/// What becomes of a session in a [`Commit`].
+/// The change of a session in a [`Commit`].
 #[derive(Debug)]
 pub enum Change {
-    /// It is new.
+    /// A new session.
     Create(Box<Session>),
-    /// It was at the version before this one's.
+    /// A new version of an existing session. The store must have the version directly before this one.
     Update(SessionNo, Box<Session>),
-    /// It stays as it is; only messages are added.
+    /// The session doesn't change; the commit only adds messages.
     Stays(SessionNo),
-    /// It was at this version, and goes with its messages and invites.
+    /// A session to remove with its messages and invites. The store must have this version of the session.
     Remove(SessionNo, Box<Session>),
 }
 
-/// An answer to be remembered under an idempotency key.
+/// An answer to store under an idempotency key.
 #[derive(Debug, Clone)]
 pub struct NewAnswer {
-    /// SHA-256 over what makes the key unique: route, identity, the client's key.
+    /// SHA-256 of route, identity and the client's key, which together are unique.
     pub key: [u8; 32],
-    /// SHA-256 of the request's body, to tell a repetition from a mistake.
+    /// SHA-256 of the request's body. It distinguishes a repeated request from a different one with the same key.
     pub request: [u8; 32],
     /// The body of the answer.
     pub body: String,
-    /// When it was given.
+    /// The time of the answer.
     pub at: Timestamp,
 }
 
-/// An answer that was given before.
+/// An answer that the store has kept under an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// SHA-256 of the request's body that it answered.
+    /// SHA-256 of the body of the answered request.
     pub request: [u8; 32],
     /// The body of the answer.
     pub body: String,
 }
 
-/// A session with what its channels need to go on.
+/// A session with the state of its channels.
 #[derive(Debug)]
 pub struct StoredSession {
-    /// Its number in the store.
+    /// The session's internal number.
     pub no: SessionNo,
     /// The session.
     pub session: Session,
-    /// Messages in its chat channel so far.
+    /// The number of messages in the session's chat channel.
     pub chat_len: u64,
-    /// Messages in its operator channel so far.
+    /// The number of messages in the session's operator channel.
     pub operator_len: u64,
-    /// When something was last said in either, or its creation.
+    /// The time of the last message in either channel. If there are no messages, the time of the session's creation.
     pub last_activity: Timestamp,
 }
 
-/// Which sessions to list.
+/// A filter for lists of sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
-    /// Only of this challenge type.
+    /// The required challenge type; `None` matches every type.
     pub challenge: Option<String>,
-    /// Only with this status.
+    /// The required status; `None` matches every status.
     pub status: Option<Status>,
 }
 
-/// A page of a list, and how long the list is.
+/// A page of a list, and the length of the whole list.
 #[derive(Debug)]
 pub struct Page<T> {
     /// The items of this page.
@@ -132,33 +136,35 @@ pub struct Page<T> {
     pub total: u64,
 }
 
-/// Why a commit didn't happen. Nothing of it is stored then.
+/// The error of a commit. The store contains no part of a failed commit, except possibly after [`StoreError::Unsure`].
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Somebody else was faster: load again and decide anew.
+    /// Another commit changed the session first. The caller should load the session again and repeat its decision.
     #[error("the session has changed since it was loaded")]
     Conflict,
-    /// A request with the same idempotency key was answered before.
-    #[error("the request was answered before")]
+    /// A request with the same idempotency key already has an answer.
+    #[error("a request with this idempotency key was answered before")]
     Answered(StoredAnswer),
-    /// The store can't write now.
+    /// The store can't write at present.
     #[error("the store can't write")]
     Unavailable(#[source] StoreError),
 }
 
-/// Why the store can't be used.
+/// An error of the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has it open.
+    /// Another process has the store open.
     #[error("the data folder {folder} is in use by another arena (process {holder})")]
     InUse {
         /// The data folder.
         folder: String,
-        /// Its process id, as far as known.
+        /// The process id of the other arena, or `unknown`.
         holder: String,
     },
-    /// It was made by a newer program.
-    #[error("the store has schema {found}, this program knows up to {known}: it was made by a newer arena")]
+    /// A newer version of the program created the store.
+    #[error(
+        "the store has schema version {found}, and this program supports versions up to {known}; use the newer arena that created the store"
+    )]
     Newer {
         /// Schema version of the store.
         found: i64,
@@ -170,86 +176,86 @@ pub enum StoreError {
     Folder {
         /// The data folder.
         folder: String,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
-    /// The database isn't there, or what is there is something else.
+    /// The database doesn't answer, or the server isn't a Postgres server.
     #[error("the database {database} can't be reached: {reason}")]
     Unreachable {
-        /// Which, without what is nobody's business.
+        /// The database, without secrets.
         database: String,
-        /// What the system says.
+        /// The system's error.
         reason: String,
     },
-    /// The database doesn't let us in, or can't hold a store.
+    /// The database refuses access, or can't contain a store.
     #[error("the database {database} can't be used: {reason}")]
     Refused {
-        /// Which.
+        /// The database.
         database: String,
-        /// What it says.
+        /// The database's error.
         reason: String,
     },
-    /// Another arena has the database.
-    #[error("the database {database} is in use by another arena ({holder}); one at a time can have it")]
+    /// Another arena uses the database.
+    #[error("the database {database} is in use by another arena ({holder}); only one arena at a time can use it")]
     Taken {
-        /// Which database.
+        /// The database.
         database: String,
-        /// Where the other one is, as far as known.
+        /// The address of the other arena, if known.
         holder: String,
     },
-    /// Other nodes have the database, and this arena wants it for itself.
+    /// Other nodes share the database, and this arena requires exclusive use.
     #[error(
-        "the database {database} is shared by other nodes ({holder}): start this one as one of them, with --shared or --nats-url, or \
-         stop them first"
+        "the database {database} is shared by other nodes ({holder}): start this arena with --shared or --nats-url too, or stop them \
+         first"
     )]
     TakenByNodes {
-        /// Which database.
+        /// The database.
         database: String,
-        /// Where one of them is.
+        /// The address of one of the nodes.
         holder: String,
     },
-    /// Another arena has the database for itself, and this one wants to share it.
+    /// Another arena uses the database exclusively, and this one wants to share it.
     #[error(
-        "another arena has the database {database} for itself ({holder}): stop it first; those that share a database are all started \
-         with --shared or --nats-url"
+        "another arena has exclusive use of the database {database} ({holder}): stop it first, or start all arenas that share the \
+         database with --shared or --nats-url"
     )]
     TakenAlone {
-        /// Which database.
+        /// The database.
         database: String,
-        /// Where the other one is.
+        /// The address of the other arena.
         holder: String,
     },
-    /// The nodes that share the database have agreed in something else.
+    /// This node's terms differ from the terms of the nodes that share the database.
     #[error(
         "the nodes that share the database {database} have another {what}; give all of them the same, or stop them first"
     )]
     Differs {
-        /// Which database.
+        /// The database.
         database: String,
-        /// In what.
+        /// The term that differs.
         what: String,
     },
-    /// While the connection was lost, another arena has had the database: what is in memory here isn't true any more.
-    #[error("another arena has used the database {database} meanwhile; start this one again")]
+    /// Another arena has used the database while the connection was lost, so this process's memory is outdated.
+    #[error("another arena has used the database {database} since the connection was lost; restart this one")]
     Superseded {
-        /// Which database.
+        /// The database.
         database: String,
     },
-    /// The connection was lost, a disk or the writer failed when a commit was on its way: it may have been made or not.
-    #[error("the store failed during a commit, which may have been made or not")]
+    /// The connection, a disk or the writer failed during a commit. It is unknown if the commit was stored.
+    #[error("the store failed during a commit; it is unknown if the commit was stored")]
     Unsure,
-    /// The database says no: disk full, file damaged, no permission.
+    /// The database reported an error, such as a full disk, a damaged file or a missing permission.
     #[error("the database failed: {0}")]
     Database(String),
-    /// A row doesn't hold what it should: changed by hand, or damaged.
+    /// A row has invalid content, because it is damaged or was edited by hand.
     #[error("{what} can't be read: {reason}")]
     Damaged {
-        /// What, such as `session` and its id.
+        /// The row, such as `session` and its id.
         what: String,
-        /// What is wrong.
+        /// The damage.
         reason: String,
     },
-    /// It has been closed.
+    /// The store has been closed.
     #[error("the store is closed")]
     Closed,
 }
@@ -266,11 +272,11 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// A session that is due to be looked at.
+/// A session with its wake-up time, from the list of due sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// Which.
+    /// The session's id.
     pub id: SessionId,
-    /// Since when.
+    /// The session's wake-up time.
     pub at: Timestamp,
 }

@@ -1,5 +1,4 @@
-//! Several arenas on one database, as whoever keeps something of it in memory sees them: who they are, what time it is for all of them,
-//! and when one has written something.
+//! The nodes of a shared database: their ids, their common clock, and a signal for each commit of this node.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,11 +7,11 @@ use arena_model::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// What nodes have to agree in before they share a database, each under the name that people know it by; the first in which they don't
-/// is told. What is secret stands here as something that shows only whether it is the same.
+/// The settings that all nodes of a shared database must have in common, as pairs of a display name and a value. An
+/// error names the first setting that differs. The value for a secret is only a digest of the secret.
 pub type Terms = Vec<(String, String)>;
 
-/// This arena as one of the nodes that share a database.
+/// This process as one of the nodes that share a database.
 pub struct Nodes {
     arena: String,
     node: String,
@@ -25,41 +24,41 @@ impl Nodes {
         Nodes { arena, node, clock: DatabaseClock::default(), committed: watch::Sender::new(0) }
     }
 
-    /// What the nodes of this database have in common, and no others: a random id.
+    /// Returns the random id of this database, which all of its nodes share.
     pub fn arena(&self) -> &str {
         &self.arena
     }
 
-    /// Which node this is: a random id, another one at each start.
+    /// Returns the node's id. Each start of a node draws a new random id.
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// The time of the database: the same for all nodes, whatever their own clocks say. It never goes back.
+    /// Returns the time of the database's clock, which is the same for all nodes and never goes backward.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Counts what this node has committed that others want to know.
+    /// Returns a receiver for the number of this node's writes. The number changes after each write.
     pub fn committed(&self) -> watch::Receiver<u64> {
         self.committed.subscribe()
     }
 }
 
-/// How long the best reading of the database's clock is good for. After that the next one takes its place, however long it took:
-/// clocks that count seconds of different length drift apart by some ms in that time.
+/// The age at which a reading of the database's clock expires. Until then, only a reading with an equal or shorter
+/// query replaces it. After that, any [`QUICK`] reading does. Two clocks drift apart by some milliseconds in this time.
 const GOOD_FOR: Duration = Duration::from_secs(10);
 
-/// Longest time that a reading which takes the place of a better one may have taken; unless there has been none for as long as
-/// [`GOOD_FOR`] many times over, as with a database that is far away.
+/// The longest query of a quick reading. With a distant database, all queries may be slower. A slower reading replaces
+/// a reading with a shorter query only after [`MANY`] times [`GOOD_FOR`].
 const QUICK: Duration = Duration::from_millis(200);
 const MANY: u32 = 60;
 
-/// A clock that stands elsewhere: what it said when it was last asked, and what has passed since by this machine's own count.
+/// An estimate of a remote clock: the last reading of the clock, plus the local time that has passed since the reading.
 #[derive(Default)]
 pub(crate) struct DatabaseClock {
     reading: Mutex<Option<Reading>>,
-    /// The latest time that was told.
+    /// The latest time that `now` has returned. Later calls never return an earlier time.
     told: AtomicI64,
 }
 
@@ -67,12 +66,12 @@ pub(crate) struct DatabaseClock {
 struct Reading {
     at: Instant,
     ms: i64,
-    /// How long question and answer took: it was read at some moment in between.
+    /// The duration of the query. The database read its clock at some moment during the query.
     took: Duration,
 }
 
 impl DatabaseClock {
-    /// Takes in what the clock said to a question that was sent and answered at these moments.
+    /// Records the time `ms` that the clock returned for a query between `sent` and `answered`.
     pub(crate) fn read(&self, sent: Instant, answered: Instant, ms: i64) {
         let took = answered.saturating_duration_since(sent);
         let new = Reading { at: sent + took / 2, ms, took };
@@ -86,7 +85,7 @@ impl DatabaseClock {
 
     fn now(&self) -> Timestamp {
         let reading = *self.reading.lock();
-        // Asked before a store can be used.
+        // A store is only usable after the first reading.
         let Some(Reading { at, ms, .. }) = reading else { return Timestamp(self.told.load(Ordering::Relaxed)) };
         let passed = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = ms.saturating_add(passed);
@@ -103,17 +102,18 @@ mod tests {
         let clock = DatabaseClock::default();
         let second = Duration::from_secs(1);
         let start = Instant::now().checked_sub(20 * second).expect("this machine runs for longer");
-        // It took two seconds: at the one in between it was 10 s.
+        // The query took two seconds, and the clock showed 10 s in the middle.
         clock.read(start, start + 2 * second, 10_000);
         let first = clock.now().0;
         assert!((29_000..60_000).contains(&first), "{first}");
-        // A slow one doesn't replace it, a quick one does.
+        // A slower reading doesn't replace the first reading; a quicker one does.
         clock.read(start, start + 4 * second, 99_000);
         assert_eq!(clock.reading.lock().expect("a reading").ms, 10_000);
         clock.read(start + 5 * second, start + 5 * second, 5_000);
         assert_eq!(clock.reading.lock().expect("a reading").ms, 5_000);
         assert!(clock.now().0 >= first);
-        // One that is too old doesn't stand in the way, but of what took too long itself: its database stood still.
+        // Any quick enough reading replaces an expired one. A query that took too long doesn't, because the database
+        // had stalled.
         clock.read(start + 8 * second, start + 17 * second, 40_000);
         assert_eq!(clock.reading.lock().expect("a reading").ms, 5_000);
         clock.read(start + 16 * second, start + 16 * second + second / 10, 30_000);

@@ -1,141 +1,159 @@
-//! The Postgres store: a database that an arena writes to on one connection, which holds a lock, and reads from on several.
+//! The Postgres store. An arena writes on one connection, which holds a lock on the database, and reads on several
+//! others.
 //!
-//! A transition is a transaction with the row of its session locked and its version compared; a unique index on the places of
-//! messages holds the line besides. Counts and leaderboards are mirrored in memory. Where one arena has the database alone, that is
-//! right because nobody else writes: the lock belongs to the connection that writes, and a connection that comes after it first
-//! looks whether anybody else has had the database in between. Where several share it, the mirrors follow the journal (`journal.rs`).
+//! A transition locks the row of its session and compares the version; in addition, a unique index protects the indexes
+//! of messages. Counts and leaderboards are mirrored in memory. With exclusive use of the database, the mirrors stay
+//! correct because no other program writes. The lock belongs to the writing connection, and a new writing connection
+//! first checks if another arena has used the database in between. In a shared database, the store updates the mirrors
+//! from the change journal (`journal.rs`).
 
-mod administration;
 mod batch;
 mod connection;
-mod derived;
 mod journal;
-mod plan;
 mod reading;
-mod standings;
-mod text;
+pub(crate) mod text;
 mod url;
-mod users;
 mod writer;
 
+use std::collections::BTreeSet;
+use std::ops::{Deref, RangeInclusive};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use arena_model::{
-    Channel, ChatMessage, InviteCode, Scoring, Script, ScriptVersion, Session, SessionId, Status, Timestamp,
-    UserProfile,
-};
-use futures_util::FutureExt;
+use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
+use deadpool_postgres::Object;
+use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
+use tokio_postgres::Client;
 
-use self::batch::read_answer;
-use self::connection::{Holder, Numbers, arena_id, read_counts, read_counts_and_place};
+pub(crate) use self::connection::Sharing;
+use self::connection::{Holder, arena_id, read_counts, read_counts_and_place, read_numbers};
 pub use self::journal::Changes;
 use self::journal::{Look, Place, look};
+pub(crate) use self::journal::{News, take_turn};
 use self::reading::Readers;
-use self::text::encode;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
-use self::users::{find_user, user_no, write_profile};
-use self::writer::{Mirror, Writer};
+pub(crate) use self::writer::Writer;
+use crate::counts::PagePlan;
+use crate::db::{Db, Failure, parameters};
 use crate::derived::Suspicion;
-use crate::export::EndingNo;
-use crate::import::{ImportedSession, Taken};
+use crate::dialect::columns;
+use crate::mirror::Mirror;
 use crate::nodes::{Nodes, Terms};
-use crate::ranking::Rankings;
-use crate::rows::{Columns, SESSION_COLUMNS, channel_number, read_message, read_session};
-use crate::scripts::{FORGET, read_script};
-use crate::standings::read_or_pass_over;
-use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
+use crate::ranking::{Ranked, Rankings};
+use crate::standings::{Career, follow_scoring, read_career};
+use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
+use crate::value::{Columns, Value, count};
+use crate::{SessionFilter, SessionNo, StoreError};
 
-/// The store in one schema of a database. One process has it alone, or several share it.
+/// The store in one schema of a Postgres database. Either one process uses the store exclusively, or several nodes
+/// share it.
 pub struct PostgresStore {
     readers: Readers,
-    writer: Writer,
+    pub(crate) writer: Writer,
     mirror: Mirror,
-    /// What there is where others write too.
+    reach: Reach,
+    /// The data for reading other nodes' commits, if the database is shared.
     shared: Option<Shared>,
-    /// Held by whoever reads a leaderboard into memory.
-    loading: tokio::sync::Mutex<()>,
 }
 
-/// What a store needs whose database others write to as well.
+/// The state of the connection to the database.
+#[derive(Clone, Default)]
+pub(crate) struct Reach {
+    /// True if the writer has reconnected to a database in exclusive use, and [`PostgresStore::follow`] hasn't reported
+    /// the reconnection yet.
+    pub(crate) taken_again: Arc<AtomicBool>,
+    /// The error that closed this store; `None` while the store is open.
+    pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
+    /// The size of the store in bytes, as last measured.
+    pub(crate) bytes: Arc<AtomicU64>,
+}
+
+/// The data for reading the commits of the other nodes of a shared database.
 struct Shared {
     nodes: Arc<Nodes>,
-    /// Who has the database: as long as it is these nodes, all that is written stands in the journal.
+    /// The id of the group of nodes that uses the database. While the database has this id, the journal contains all
+    /// writes.
     holder: String,
     database: DatabaseUrl,
-    /// Looks at the journal.
+    /// The connection for reads of the journal.
     looks: Readers,
     followed: tokio::sync::Mutex<Followed>,
 }
 
-/// How far the journal has been read.
+/// The progress of reading the journal.
 struct Followed {
-    /// The last entry.
+    /// The position of the last entry that was read.
     place: Place,
-    /// What has been read but not been told, because reading broke off.
+    /// Changes that were read, but not returned yet because a later read failed.
     untold: Changes,
 }
 
-/// The columns of a session in the table that is called `s`.
-fn session_columns() -> String {
-    let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
-    columns.join(", ")
+/// A connection from the pool with an open transaction. A connection that is dropped before the end of its transaction
+/// doesn't return to the pool.
+pub(crate) struct Lent(Option<Object>);
+
+impl Deref for Lent {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        self.0.as_ref().expect("the connection is returned only after its last use")
+    }
 }
 
-/// A number as the database takes it.
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// The same of a number that is as large as clients like.
-fn place(index: u64) -> i64 {
-    i64::try_from(index).unwrap_or(i64::MAX)
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.take().map(Object::take));
+    }
 }
 
 impl PostgresStore {
-    /// Takes the database for this process, and makes the tables in it if need be. `scoring` says what ended games count for;
-    /// if it isn't the one that they were counted by, they are counted anew first. Must be called on a runtime, on which the
-    /// store does its work from then on.
+    /// Opens the database for exclusive use by this process, and creates missing tables. `scoring` defines how ended
+    /// games count. If the stored standings have another scoring, the store recounts all games first. This must be
+    /// called within a Tokio runtime, which the store uses from then on.
     ///
     /// # Errors
-    /// If the database can't be reached or used, another arena uses it, or a newer program made what is in it.
+    /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<PostgresStore, StoreError> {
         let holder = Holder::take(&database).await?;
-        standings::follow_scoring(&holder.client, &scoring).await?;
+        follow_scoring(&mut Db::Postgres(Arc::clone(&holder.client)), &scoring).await?;
         let suspicion = Arc::<Suspicion>::default();
         let counts = read_counts(&holder.client, &suspicion).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
-        let numbers = Numbers::read(&holder.client).await?;
-        let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
-        let writer = Writer::start(database, holder, numbers, mirror.clone(), None);
-        Ok(PostgresStore { readers, writer, mirror, shared: None, loading: tokio::sync::Mutex::new(()) })
+        let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::default());
+        let readers = Readers::of(&database, Arc::clone(&reach.ended))?;
+        let writer = Writer::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
+        Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
     }
 
-    /// Takes the database together with others that are started so, and makes the tables in it if need be. The first of them says by
-    /// its `terms` and its scoring what the others have to agree in. Must be called on a runtime, as [`PostgresStore::connect`].
+    /// Opens the database for shared use with other nodes, and creates missing tables. Later nodes must have the same
+    /// `terms` and scoring as the first node. This must be called within a Tokio runtime, as
+    /// [`PostgresStore::connect`].
     ///
     /// # Errors
-    /// As [`PostgresStore::connect`]; and if an arena has the database for itself, or the others don't agree.
+    /// As [`PostgresStore::connect`]; and if an arena uses the database exclusively, or this node's terms differ from
+    /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
-        let (mut holder, node) = Holder::join(&database, &scoring, terms).await?;
-        let suspicion = Arc::<Suspicion>::default();
-        let (counts, place) = read_counts_and_place(&mut holder.client, &suspicion).await?;
+        let (holder, node) = Holder::join(&database, &scoring, terms).await?;
+        let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::default());
+        let readers = Readers::of(&database, Arc::clone(&reach.ended))?;
+        let mut connection = readers.connection().await?;
+        let (counts, place) = read_counts_and_place(&mut connection, &suspicion).await?;
+        drop(connection);
         let mirror = Mirror::of(counts, scoring, Rankings::that_others_move(), suspicion);
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
-        let numbers = Numbers::read(&holder.client).await?;
-        let readers = Readers::of(&database, Arc::clone(&mirror.ended))?;
+        let numbers = read_numbers(&holder.client).await?;
         let shared = Shared {
             nodes: Arc::clone(&nodes),
             holder: holder.name.clone(),
-            looks: Readers::for_looks(&database, Arc::clone(&mirror.ended))?,
+            looks: Readers::for_looks(&database, Arc::clone(&reach.ended))?,
             database: database.clone(),
             followed: tokio::sync::Mutex::new(Followed { place, untold: Changes::default() }),
         };
-        let writer = Writer::start(database, holder, numbers, mirror.clone(), Some(nodes));
-        let loading = tokio::sync::Mutex::new(());
-        let store = PostgresStore { readers, writer, mirror, shared: Some(shared), loading };
-        // So that it is known what time it is.
+        let writer = Writer::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
+        let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
+        // The first read of the journal also reads the database's clock.
         store.follow().await?;
         Ok(store)
     }
@@ -144,11 +162,11 @@ impl PostgresStore {
         self.shared.as_ref().map(|shared| &shared.nodes)
     }
 
-    /// Reads what others have changed since the last call, and makes counts and leaderboards follow.
+    /// Returns the changes of other nodes since the last call, and updates the mirrored counts and leaderboards.
     pub(crate) async fn follow(&self) -> Result<Changes, StoreError> {
         let Some(shared) = &self.shared else {
-            // What is in memory was read before the connection was lost, from a database that may have lost commits since.
-            let everything = self.mirror.taken_again.swap(false, Ordering::SeqCst);
+            // After a lost connection, the database may have lost commits that the mirror contains.
+            let everything = self.reach.taken_again.swap(false, Ordering::SeqCst);
             return Ok(Changes { everything, ..Changes::default() });
         };
         let mut followed = shared.followed.lock().await;
@@ -159,7 +177,7 @@ impl PostgresStore {
             shared.nodes.clock.read(sent, Instant::now(), look.now_ms);
             if look.holder.as_deref() != Some(&*shared.holder) {
                 let error = StoreError::Superseded { database: shared.database.to_string() };
-                *self.mirror.ended.write() = Some(error.clone());
+                *self.reach.ended.write() = Some(error.clone());
                 return Err(error);
             }
             let is_rewound = look.is_rewound(&followed.place);
@@ -185,14 +203,15 @@ impl PostgresStore {
             let Look { entries, is_full, .. } = look;
             let moved = entries.iter().flat_map(|entry| entry.news.users.iter().copied()).collect();
             let moved = self.read_moves(moved).await?;
-            // From here to the next look nothing is waited for, so that whoever is broken off has done all or nothing.
+            // There is no await point from here to the next read, so that a canceled call has applied either all
+            // changes of a read or none.
             self.mirror.rankings.place(&moved);
             for entry in entries {
                 followed.place = Place { n: entry.n, mark: Some(entry.mark) };
                 if !self.mirror.counts.write().apply(&entry.delta) {
                     self.mirror.suspicion.raise("a count of sessions");
                 }
-                // What this node has changed itself, it knows.
+                // The node's memory already contains its own changes.
                 if entry.node != shared.nodes.node() {
                     followed.untold.add(&entry.news);
                 }
@@ -203,74 +222,66 @@ impl PostgresStore {
         }
     }
 
-    /// True if what is in memory may be of a state that the database has lost.
+    /// Returns true if the mirror may contain commits that the database has lost.
     pub(crate) fn is_behind(&self) -> bool {
-        self.mirror.taken_again.load(Ordering::SeqCst)
+        self.reach.taken_again.load(Ordering::SeqCst)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.mirror.bytes.load(Ordering::Relaxed)
+        self.reach.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
-        self.writer.commit(commit).await
+    pub(crate) fn mirror(&self) -> &Mirror {
+        &self.mirror
     }
 
-    pub(crate) async fn check_writing(&self) -> Result<(), CommitError> {
-        self.writer.check().await
+    /// Returns the rows of a statement's result.
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.readers.query(sql, &parameters(values)).await?;
+        rows.iter().map(|row| read(row)).collect()
     }
 
-    pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
-        // The oldest, a bounded number at a time, so that play hardly waits.
-        let forget = "DELETE FROM answers WHERE no <= (SELECT max(no) FROM
-             (SELECT no, at FROM answers ORDER BY no LIMIT 1000) oldest WHERE at < $1)";
-        let forget = || {
-            self.writer
-                .write(move |writing| async move { Ok(writing.client().execute(forget, &[&before.0]).await?) }.boxed())
+    /// Runs long reads in one snapshot, on a separate connection.
+    pub(crate) async fn aside<C, T, F>(&self, mut context: C, read: F) -> Result<T, StoreError>
+    where
+        C: Send + 'static,
+        T: Send + 'static,
+        F: for<'r> FnOnce(&'r mut C, &'r mut Db) -> BoxFuture<'r, Result<T, Failure>> + Send + 'static,
+    {
+        let mut db = Db::Reader(Lent(Some(self.readers.connection().await?)));
+        db.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let result = read(&mut context, &mut db).await?;
+        db.batch("COMMIT").await?;
+        if let Db::Reader(Lent(connection)) = &mut db {
+            drop(connection.take());
+        }
+        Ok(result)
+    }
+
+    /// Reads the sort keys of these users on the boards in memory.
+    async fn read_moves(&self, users: BTreeSet<i64>) -> Result<Vec<(Ranked, i64, Option<f64>)>, StoreError> {
+        let ranked = self.mirror.rankings.in_use();
+        if users.is_empty() || ranked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let users = Value::List(users.into_iter().map(Value::from).collect());
+        let sql = "SELECT w.user_no, c.session, c.standings FROM unnest($1::int8[]) AS w (user_no)
+             LEFT JOIN careers c ON c.user_no = w.user_no AND c.n = 0";
+        let read = |row: &dyn Columns| {
+            let user = row.integer(0)?;
+            Ok((user, read_career(user, row, 1)))
         };
-        while forget().await? > 0 {}
-        Ok(())
-    }
-
-    pub(crate) async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
-        let found = self.readers.query("SELECT request, body FROM answers WHERE key = $1", &[&&key[..]]).await?;
-        found.first().map(|row| read_answer(row, 0)).transpose()
-    }
-
-    pub(crate) async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
-        let last = |channel: Channel| {
-            let number = channel_number(channel);
-            format!(
-                "LATERAL (SELECT idx, at FROM messages WHERE session = s.no AND channel = {number} ORDER BY idx DESC LIMIT 1)"
-            )
-        };
-        let sql = format!(
-            "SELECT {}, chat.idx, chat.at, operator.idx, operator.at FROM sessions s
-             LEFT JOIN {} chat ON true LEFT JOIN {} operator ON true
-             WHERE right(s.id, 12) = right($1, 12) AND s.id = $1",
-            session_columns(),
-            last(Channel::Chat(id)),
-            last(Channel::Operator(id)),
-        );
-        let found = self.readers.query(&sql, &[&id.to_string()]).await?;
-        let Some(row) = found.first() else { return Ok(None) };
-        let (no, session) = read_session(row)?;
-        let after = SESSION_COLUMNS.split(',').count();
-        let last = |column: usize| row.integer_or_null(after + column);
-        let len = |column: usize| -> Result<u64, StoreError> { Ok(last(column)?.unwrap_or(0).unsigned_abs()) };
-        let (chat_len, operator_len) = (len(0)?, len(2)?);
-        let last_activity = [last(1)?, last(3)?].into_iter().flatten().map(Timestamp).max();
-        let last_activity = last_activity.map_or(session.facts.created_at, |at| at.max(session.facts.created_at));
-        Ok(Some(StoredSession { no, session, chat_len, operator_len, last_activity }))
-    }
-
-    pub(crate) async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
-        let sql = "SELECT s.id FROM invites i JOIN sessions s ON s.no = i.session
-             WHERE i.made = right($1, 12) AND i.code = $1";
-        let found = self.readers.query(sql, &[&invite.to_string()]).await?;
-        let Some(row) = found.first() else { return Ok(None) };
-        let id = row.text(0)?;
-        id.parse().map(Some).map_err(|error| StoreError::damaged(id, error))
+        let careers = self.list(sql, &[users], read).await?;
+        let key = |ranked: &Ranked, career: &Career| ranked.key(&self.mirror.scoring, &career.standings);
+        let moves = careers
+            .iter()
+            .flat_map(|(user, career)| ranked.iter().map(move |ranked| (ranked.clone(), *user, key(ranked, career))));
+        Ok(moves.collect())
     }
 
     pub(crate) async fn list_messages(
@@ -281,164 +292,47 @@ impl PostgresStore {
         limit: usize,
         most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
-        // As many as fit, and at least one: each knows how long those before it are together.
-        let sql = "SELECT idx, at, sender, recipient, method, content, hidden FROM (
+        // The query returns messages while the total size of the messages before them is below the limit, and so at
+        // least one.
+        let sql = format!(
+            "SELECT {} FROM (
                  SELECT *, sum(octet_length(content)) OVER (ORDER BY idx) - octet_length(content) AS before
                  FROM messages WHERE session = $1 AND channel = $2 AND idx >= $3 ORDER BY idx LIMIT $4) page
-             WHERE before < $5 ORDER BY idx";
-        let (no, channel_no) = (no.map_or(0, |no| no.0), channel_number(channel) as i16);
-        let found =
-            self.readers.query(sql, &[&no, &channel_no, &place(from), &number(limit), &number(most_bytes)]).await?;
-        found.iter().map(|row| read_message(row, channel)).collect()
-    }
-
-    pub(crate) async fn public_len(&self) -> Result<u64, StoreError> {
-        let sql = "SELECT coalesce(max(idx), 0) FROM messages WHERE session = 0 AND channel = $1";
-        Ok(self.readers.number(sql, &[&(channel_number(Channel::Invites) as i16)]).await?.unsigned_abs())
+             WHERE before < $5 ORDER BY idx",
+            columns::<Messages>("")
+        );
+        let (no, limit, most_bytes) = (no.map_or(0, |no| no.0), limit as u64, most_bytes as u64);
+        let values = [no, channel_number(channel), count(from), count(limit), count(most_bytes)].map(Value::from);
+        self.list(&sql, &values, |row| read_message(row, channel)).await
     }
 
     pub(crate) async fn list_sessions(
         &self,
         filter: &SessionFilter,
-        offset: u64,
+        plan: &PagePlan,
         limit: usize,
-    ) -> Result<Page<Session>, StoreError> {
-        let plan = self.mirror.counts.read().find_page(filter, offset, limit);
+    ) -> Result<Vec<Session>, StoreError> {
+        if plan.ranges.is_empty() {
+            return Ok(Vec::new());
+        }
         let sql = format!(
             "SELECT {} FROM unnest($1::int8[], $2::int8[]) AS r (first, last)
              JOIN sessions s ON s.no BETWEEN r.first AND r.last
              WHERE ($5::text IS NULL OR s.type = $5) AND ($6::text IS NULL OR s.status = $6)
              ORDER BY s.no DESC LIMIT $3 OFFSET $4",
-            session_columns()
+            columns::<Sessions>("s.")
         );
-        let (first, last): (Vec<i64>, Vec<i64>) = plan.ranges.iter().map(|range| (range.start(), range.end())).unzip();
-        let status = filter.status.map(Status::as_str);
-        let rows = match plan.ranges.is_empty() {
-            true => Vec::new(),
-            false => {
-                let page = (number(limit), place(plan.skip));
-                self.readers.query(&sql, &[&first, &last, &page.0, &page.1, &filter.challenge, &status]).await?
-            }
+        let of = |of: fn(&RangeInclusive<i64>) -> &i64| {
+            Value::List(plan.ranges.iter().map(|range| Value::from(*of(range))).collect())
         };
-        let items = rows.iter().map(|row| Ok(read_session(row)?.1)).collect::<Result<_, StoreError>>()?;
-        Ok(Page { items, total: plan.total })
-    }
-
-    pub(crate) fn count_sessions(&self, filter: &SessionFilter) -> u64 {
-        self.mirror.counts.read().find_page(filter, 0, 0).total
-    }
-
-    pub(crate) async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-        let sql =
-            "SELECT id, wake_at FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= $1 ORDER BY wake_at LIMIT $2";
-        let found = self.readers.query(sql, &[&now.0, &number(limit)]).await?;
-        let due = found.iter().map(|row| {
-            let id = row.text(0)?;
-            let id = id.parse().map_err(|error| StoreError::damaged(id, error))?;
-            Ok(Due { id, at: Timestamp(row.integer(1)?) })
-        });
-        due.collect()
-    }
-
-    pub(crate) async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL";
-        let found = self.readers.query(sql, &[]).await?;
-        Ok(found.first().map(|row| row.integer_or_null(0)).transpose()?.flatten().map(Timestamp))
-    }
-
-    pub(crate) async fn list_ended(
-        &self,
-        after: EndingNo,
-        limit: usize,
-    ) -> Result<Vec<(EndingNo, SessionNo, Session)>, StoreError> {
-        let sql = format!(
-            "SELECT {}, e.n FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n LIMIT $2",
-            session_columns()
-        );
-        let mut after = after.0;
-        let mut sessions = Vec::new();
-        // Again if some were passed over: what is damaged mustn't look like the end.
-        while sessions.len() < limit {
-            let rows = self.readers.query(&sql, &[&after, &number(limit - sessions.len())]).await?;
-            let Some(last) = rows.last() else { break };
-            let column = SESSION_COLUMNS.split(',').count();
-            after = last.integer(column)?;
-            for row in &rows {
-                if let Some((no, session)) = read_or_pass_over(row)? {
-                    sessions.push((EndingNo(row.integer(column)?), no, session));
-                }
-            }
-        }
-        Ok(sessions)
-    }
-
-    pub(crate) async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
-        let sql = format!(
-            "SELECT {SESSION_COLUMNS} FROM sessions WHERE no BETWEEN $1 AND $2 AND status <> 'ended' ORDER BY no"
-        );
-        let mut next = after.map_or(1, |after| after.0 + 1);
-        loop {
-            // A block may have none left behind `after`, or have lost those that it was counted for.
-            let Some(block) = self.mirror.counts.read().find_running(next) else { return Ok(Vec::new()) };
-            let rows = self.readers.query(&sql, &[&next.max(*block.start()), block.end()]).await?;
-            if !rows.is_empty() {
-                return rows.iter().map(read_session).collect();
-            }
-            next = block.end() + 1;
-        }
-    }
-
-    pub(crate) async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
-        let (version, source) = (script.version().to_string(), script.source().to_owned());
-        let sql = "INSERT INTO scripts (version, source) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        let keep = self.writer.write(move |writing| {
-            async move { Ok(writing.client().execute(sql, &[&version, &source]).await.map(drop)?) }.boxed()
-        });
-        keep.await
-    }
-
-    pub(crate) async fn forget_scripts(&self) -> Result<u64, CommitError> {
-        self.writer.write(|writing| async move { Ok(writing.client().execute(FORGET, &[]).await?) }.boxed()).await
-    }
-
-    pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
-        let sql = "SELECT source FROM scripts WHERE version = $1";
-        let found = self.readers.query(sql, &[&version.to_string()]).await?;
-        found.first().map(|row| read_script(version, row.text(0)?.to_owned())).transpose()
-    }
-
-    pub(crate) fn import_session(
-        &self,
-        imported: ImportedSession,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
-        self.writer.import(imported)
-    }
-
-    pub(crate) fn import_user(
-        &self,
-        profile: Arc<UserProfile>,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
-        self.writer.write(move |writing| {
-            async move {
-                let locked = [encode(profile.user_id.as_str()).into_owned()];
-                writing.lock_users(&locked).await?;
-                let known = find_user(writing.client(), &profile.user_id).await?;
-                // A user who is only known for having played may still be told of.
-                let blank = UserProfile::of(profile.user_id.clone());
-                let is_blank = known.as_ref().is_none_or(|(_, known)| *known == blank);
-                let same = known.as_ref().is_some_and(|(_, known)| *known == *profile);
-                if same || !is_blank {
-                    return Ok(Taken::Known);
-                }
-                let no = user_no(writing, &profile.user_id).await?;
-                write_profile(writing.client(), no, &profile).await?;
-                let benchmark = i64::from(profile.is_benchmark);
-                let sql = "UPDATE users SET benchmark = $2 WHERE no = $1";
-                writing.client().execute(sql, &[&no, &benchmark]).await?;
-                writing.news.administration = profile.is_benchmark;
-                Ok(Taken::New)
-            }
-            .boxed()
-        })
+        let values = [
+            of(RangeInclusive::start),
+            of(RangeInclusive::end),
+            count(limit as u64).into(),
+            count(plan.skip).into(),
+            filter.challenge.as_deref().into(),
+            filter.status.map(Status::as_str).into(),
+        ];
+        self.list(&sql, &values, |row| Ok(read_session(row)?.1)).await
     }
 }

@@ -1,22 +1,24 @@
-//! Evidence that a writer works: the outcome of its own transactions, so that no write is made where play makes some.
+//! Evidence that a writer works. The writer's own transactions are the evidence, so that a health check needs no writes
+//! while games are played.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
 use crate::{CommitError, StoreError};
 
-/// Time for which a transaction that succeeded is evidence.
+/// The time for which a successful transaction is evidence that the writer works.
 const PROVEN_FOR: Duration = Duration::from_secs(1);
 
-/// Time after which an idle writer makes a durable write when it is asked. Only that meets a full disk; until then, a transaction that begins and
-/// writes nothing is enough.
+/// The time for which a durable write is evidence. After that, a check makes an idle writer do a durable write, because
+/// only a durable write detects a full disk. Before that, an empty transaction is enough.
 const DURABLE_FOR: Duration = Duration::from_secs(60);
 
-/// Time that a transaction may take until the writer counts as stuck.
+/// The duration of a transaction after which the writer counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
 
-/// Time that an idle writer has to answer.
+/// The time limit for an idle writer's response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The evidence about one writer.
@@ -25,40 +27,40 @@ pub(crate) struct Proof(Mutex<Found>);
 
 #[derive(Debug, Default)]
 struct Found {
-    /// The end of the last transaction that is durable.
+    /// The end of the last durable transaction.
     durable: Option<Instant>,
-    /// The end of the last transaction that succeeded, if it wrote or not.
+    /// The end of the last successful transaction, even if it wrote nothing.
     done: Option<Instant>,
-    /// The beginning of the present work.
+    /// The time at which the writer's current work began; `None` while the writer is idle.
     begun: Option<Instant>,
     /// True if the last transaction failed.
     failed: bool,
 }
 
-/// The writer's state as the evidence has it.
+/// The writer's state according to the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Works,
-    /// It has been at one transaction for too long.
+    /// The current transaction takes too long.
     Stuck,
-    /// It is idle: ask it to begin a transaction.
+    /// The writer is idle and should begin an empty transaction.
     AskToBegin,
-    /// It is idle, or has failed: ask it to write.
+    /// The writer is idle or has failed, and should do a durable write.
     AskToWrite,
 }
 
 impl Proof {
-    /// Notes that the writer has taken up work.
+    /// Records that the writer has begun work.
     pub(crate) fn begin(&self) {
         self.0.lock().begun = Some(Instant::now());
     }
 
-    /// Notes that the writer waits for work.
+    /// Records that the writer waits for work.
     pub(crate) fn rest(&self) {
         self.0.lock().begun = None;
     }
 
-    /// Notes that a transaction has succeeded; `wrote` if something is durable by it.
+    /// Records a successful transaction. `wrote` is true if it wrote something durably.
     pub(crate) fn succeed(&self, wrote: bool) {
         let now = Instant::now();
         let mut found = self.0.lock();
@@ -69,9 +71,24 @@ impl Proof {
         }
     }
 
-    /// Notes that the store has failed.
+    /// Records a failure of the store.
     pub(crate) fn fail(&self) {
         self.0.lock().failed = true;
+    }
+
+    /// Returns a guard that records the end of the writer when the guard is dropped. After that, the next check asks
+    /// the writer and gets no response.
+    pub(crate) fn mourner(self: &Arc<Proof>) -> impl Drop + use<> {
+        struct Mourner(Arc<Proof>);
+
+        impl Drop for Mourner {
+            fn drop(&mut self) {
+                self.0.fail();
+                self.0.rest();
+            }
+        }
+
+        Mourner(Arc::clone(self))
     }
 
     pub(crate) fn verdict(&self, now: Instant) -> Verdict {
@@ -87,10 +104,11 @@ impl Proof {
         }
     }
 
-    /// Finds out if the writer works: from the evidence, or by asking it to begin a transaction, or to write.
+    /// Checks that the writer works. If the evidence isn't sufficient, the check calls `ask` to make the writer begin a
+    /// transaction or write.
     ///
     /// # Errors
-    /// If it doesn't.
+    /// If the writer doesn't work.
     pub(crate) async fn check<A>(&self, ask: impl FnOnce(Verdict) -> A) -> Result<(), CommitError>
     where
         A: Future<Output = Result<(), CommitError>>,
@@ -103,7 +121,7 @@ impl Proof {
         };
         match asked {
             Some(answer) => answer,
-            // Other work may have come before it.
+            // The writer may have been busy with other work.
             None if self.verdict(Instant::now()) == Verdict::Works => Ok(()),
             None => Err(StoreError::Database("the store's writer doesn't answer".to_owned()).into()),
         }
@@ -133,5 +151,16 @@ mod tests {
         assert_eq!(after(0), Verdict::AskToWrite, "only a write shows that writes succeed again");
         proof.succeed(true);
         assert_eq!(after(0), Verdict::Works);
+    }
+
+    #[test]
+    fn the_end_of_a_writer_shows_at_once_even_in_the_middle_of_its_work() {
+        let proof = Arc::<Proof>::default();
+        let mourner = proof.mourner();
+        proof.succeed(true);
+        proof.begin();
+        assert_eq!(proof.verdict(Instant::now()), Verdict::Works);
+        drop(mourner);
+        assert_eq!(proof.verdict(Instant::now()), Verdict::AskToWrite);
     }
 }

@@ -1,4 +1,5 @@
-//! Leaderboards in order: the sorted players of each board in use, in memory instead of in an index (docs/decisions/0014).
+//! Sorted leaderboards. The players of each board in use are in memory instead of in a database index
+//! (docs/decisions/0014).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arena_model::{Board, Order, Scoring, Standings};
 use parking_lot::RwLock;
 
-/// Most players in one chunk of a ranking; twice as many are split.
+/// The maximum number of players in one chunk of a ranking. A chunk of twice that size is split.
 const CHUNK: usize = 512;
 
-/// A board in one of its orders.
+/// A board with one of its sort orders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ranked {
     pub(crate) board: Board,
@@ -17,13 +18,13 @@ pub(crate) struct Ranked {
 }
 
 impl Ranked {
-    /// What a player is sorted by; `None` if it isn't on the board.
+    /// Returns the player's sort value; `None` if the player isn't on the board.
     pub(crate) fn key(&self, scoring: &Scoring, standings: &Standings) -> Option<f64> {
         scoring.entry(&self.board, standings)?.sort_key(&self.order)
     }
 }
 
-/// One player's place in a ranking has changed: what it was sorted by, and what it is now.
+/// A change of one player's position in a ranking: the old and the new sort value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Move {
     pub(crate) user: i64,
@@ -31,42 +32,44 @@ pub(crate) struct Move {
     pub(crate) to: Option<f64>,
 }
 
-/// The rankings that are in use.
+/// The rankings in memory.
 #[derive(Default)]
 pub(crate) struct Rankings {
     all: RwLock<HashMap<Ranked, Entry>>,
-    /// Rankings begun so far.
+    /// The number of loadings that have begun.
     begun: AtomicU64,
-    /// Whether others move players, so that only where a player stands now is known, not where it stood. Where it stands here is
-    /// remembered then, which more than doubles what a ranking takes.
+    /// True if other nodes move players. The journal then contains only a player's new sort value, so the ranking must
+    /// store the old one. This more than doubles the size of a ranking.
     others_move: bool,
 }
 
-/// Which beginning of a ranking: what was read for one that was forgotten since is of no use to the next.
+/// The id of one loading of a ranking. If a ranking is dropped and loaded again, the id tells rows of the first loading
+/// from rows of the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beginning(u64);
 
 struct Entry {
     beginning: Beginning,
     ranking: State,
-    /// Whether anybody has looked since idle ones were last forgotten.
+    /// True if the ranking was read since the last [`Rankings::forget_idle`].
     used: AtomicBool,
 }
 
 enum State {
-    /// Being read from the store; what moves meanwhile is made up for when that is done.
+    /// The ranking is being read from the store. The list has the changes since the beginning of the read, which are
+    /// applied after the read.
     Loading(Vec<Change>),
     Ready(Ranking),
 }
 
-/// What becomes of a player in a ranking.
+/// A change of a player's position in a ranking.
 enum Change {
     Moves(Move),
-    /// From wherever it stands.
+    /// A move from an unknown position to this sort value: the user's number and the new sort value.
     Stands(i64, Option<f64>),
 }
 
-/// A page of a ranking: users by their numbers, and how many there are on all pages.
+/// A page of a ranking: the numbers of its users, and the number of users on all pages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RankingPage {
     pub(crate) users: Vec<i64>,
@@ -74,12 +77,12 @@ pub(crate) struct RankingPage {
 }
 
 impl Rankings {
-    /// Rankings in which players are placed, see [`Rankings::place`].
+    /// Creates rankings for a shared database, in which [`Rankings::place`] moves the players.
     pub(crate) fn that_others_move() -> Rankings {
         Rankings { others_move: true, ..Rankings::default() }
     }
 
-    /// A page, if the ranking is in memory.
+    /// Returns a page of a ranking, or `None` if the ranking isn't in memory.
     pub(crate) fn page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Option<RankingPage> {
         let all = self.all.read();
         let entry = all.get(ranked)?;
@@ -90,16 +93,16 @@ impl Rankings {
         }
     }
 
-    /// From now on moves in this ranking are recorded, for [`Rankings::finish`] to make up for. If somebody else has
-    /// begun already, whoever has read first finishes.
+    /// Begins to load a ranking. Its moves are recorded from now on, and [`Rankings::finish`] applies them. If another
+    /// reader has begun already, both share the loading, and the first call of `finish` completes it.
     pub(crate) fn begin(&self, ranked: &Ranked) -> Beginning {
         let beginning = Beginning(self.begun.fetch_add(1, Ordering::Relaxed));
         let entry = Entry { beginning, ranking: State::Loading(Vec::new()), used: AtomicBool::new(true) };
         self.all.write().entry(ranked.clone()).or_insert(entry).beginning
     }
 
-    /// Takes in what was read from the store at some time after [`Rankings::begin`], unless the ranking has been forgotten
-    /// since.
+    /// Completes a loading with the players that were read from the store after [`Rankings::begin`]. Does nothing if
+    /// the ranking was dropped in the meantime.
     pub(crate) fn finish(&self, ranked: &Ranked, beginning: Beginning, keys: Vec<(f64, i64)>) {
         let mut all = self.all.write();
         let Some(entry) = all.get_mut(ranked).filter(|entry| entry.beginning == beginning) else { return };
@@ -112,13 +115,13 @@ impl Rankings {
         }
     }
 
-    /// The rankings in which moves have to be recorded.
+    /// Returns the rankings whose moves must be recorded.
     pub(crate) fn in_use(&self) -> Vec<Ranked> {
         let all = self.all.read();
         if all.is_empty() { Vec::new() } else { all.keys().cloned().collect() }
     }
 
-    /// Makes moves that have been committed.
+    /// Applies committed moves.
     pub(crate) fn apply(&self, moves: &[(Ranked, Move)]) {
         if moves.is_empty() {
             return;
@@ -127,7 +130,8 @@ impl Rankings {
         for (ranked, one) in moves {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
                 Some(State::Loading(moves)) => moves.push(Change::Moves(*one)),
-                // A player who isn't where the move begins: the board was made of standings that have been changed by hand.
+                // The player's position isn't the start of the move. The ranking was therefore loaded from standings
+                // that were edited by hand, and is dropped.
                 Some(State::Ready(ranking)) if !ranking.fits(one) => drop(all.remove(ranked)),
                 Some(State::Ready(ranking)) => ranking.apply(*one),
                 None => {}
@@ -135,7 +139,7 @@ impl Rankings {
         }
     }
 
-    /// Puts players where they stand now, wherever they stood before.
+    /// Sets the sort values of players, regardless of their previous values.
     pub(crate) fn place(&self, places: &[(Ranked, i64, Option<f64>)]) {
         if places.is_empty() {
             return;
@@ -150,32 +154,33 @@ impl Rankings {
         }
     }
 
-    /// Forgets all rankings: the standings have been counted anew.
+    /// Drops all rankings. Callers use this after standings were recomputed.
     pub(crate) fn forget_all(&self) {
         self.all.write().clear();
     }
 
-    /// Forgets rankings that nobody has looked at since the last call.
+    /// Drops rankings that haven't been read since the last call.
     pub(crate) fn forget_idle(&self) {
         self.all.write().retain(|_, entry| entry.used.swap(false, Ordering::Relaxed));
     }
 }
 
-/// Sorts the largest number first, and equal ones in the order in which their users became known.
+/// A sort key. Larger sort values come first. Users with equal values are in the order in which they became known.
 type Key = (i64, i64);
 
 fn key(value: f64, user: i64) -> Key {
-    // The bits of floats sort as sign and magnitude; this makes them sort as numbers, and the sign in front turns that round.
+    // Floats sort by sign and magnitude of their bits. This converts them to integers in the same order, and the
+    // minus sign reverses it.
     let bits = (value + 0.0).to_bits().cast_signed();
     let ascending = if bits < 0 { !bits ^ i64::MIN } else { bits };
     (!ascending, user)
 }
 
-/// Players of one board, sorted. Chunks keep a move from shifting everything behind it.
+/// The sorted players of one board. Chunks limit the number of entries that a move shifts.
 struct Ranking {
     chunks: Vec<Vec<Key>>,
     len: u64,
-    /// By user, what it is sorted by; where that has to be known.
+    /// The sort value of each user, if other nodes move players.
     by_user: Option<HashMap<i64, f64>>,
 }
 
@@ -204,14 +209,15 @@ impl Ranking {
         self.apply(Move { user, from, to });
     }
 
-    /// The chunk in which a key stands or would stand.
+    /// Returns the index of the chunk that contains a key or would contain it.
     fn chunk_of(&self, key: Key) -> usize {
         self.chunks
             .partition_point(|chunk| chunk.last().is_some_and(|last| *last < key))
             .min(self.chunks.len().saturating_sub(1))
     }
 
-    /// Moves a player. What is there already stays: a move may have been read from the store before it is made here.
+    /// Moves a player. The new entry may exist already, because the rows from the store may include a move that is
+    /// applied only now.
     fn apply(&mut self, Move { user, from, to }: Move) {
         if let Some(from) = from {
             self.remove(key(from, user));
@@ -221,7 +227,7 @@ impl Ranking {
         }
     }
 
-    /// True if the player is where a move begins, or already where it ends.
+    /// Returns true if the player's position is the start of the move, or already its end.
     fn fits(&self, Move { user, from, to }: &Move) -> bool {
         let is_at = |value: &Option<f64>| value.is_none_or(|value| self.holds(key(value, *user)));
         is_at(from) || (to.is_some() && is_at(to))
@@ -274,7 +280,7 @@ impl Ranking {
                 skip -= len;
                 continue;
             }
-            // `skip` is less than a chunk's length.
+            // `skip` is less than a chunk's length, so it fits.
             let here = chunk.iter().skip(skip as usize).take(limit - users.len());
             users.extend(here.map(|(_, user)| user));
             skip = 0;
@@ -313,7 +319,7 @@ mod tests {
     }
 
     proptest! {
-        // Against the plain way: a list that is sorted each time.
+        // Compares with a simple implementation: a list that is sorted each time.
         #[test]
         fn a_ranking_is_always_sorted(
             first in prop::collection::vec(0u8..20, 0..3000),
@@ -328,7 +334,7 @@ mod tests {
                 let to = f64::from(to);
                 moved.push(Move { user, from: plain.insert(user, to), to: Some(to) });
             }
-            // What was read may hold the moves already.
+            // The rows that were read may include the moves already.
             let read = if early { read } else { plain.iter().map(|(user, value)| (*value, *user)).collect() };
             let mut ranking = Ranking::of(read.clone(), false);
             let mut placed = Ranking::of(read, true);

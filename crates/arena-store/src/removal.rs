@@ -1,54 +1,73 @@
-//! Removing sessions: with their messages and invites, and as if they had never counted.
+//! Removal of sessions with their messages and invites. A removed session no longer counts for its players.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arena_model::{Ending, Phase, Session, UserId};
-use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::audit::record;
-use crate::counts::Delta;
-use crate::hiding::erase;
+use crate::db::Failure;
+use crate::hiding::{begin_to_erase, end_erasing};
 use crate::job::{WriteError, Writing};
-use crate::sqlite::BY_CODE;
-use crate::standings::{PARTICIPANTS, games_of, recount, user_no, write_career};
-use crate::{AuditEntry, CommitError, SessionNo, SqliteStore};
+use crate::standings::{PARTICIPANTS, games_of, recount, write_career};
+use crate::value::Value;
+use crate::{AuditEntry, CommitError, SessionNo, Store};
 
-impl SqliteStore {
-    pub(crate) async fn remove_session(
+impl Store {
+    /// Removes a session in any state. If it has ended, the histories, standings and totals of its players are
+    /// recomputed without it, which reads all their other games.
+    ///
+    /// # Errors
+    /// [`CommitError::Conflict`] if the session has a newer version. Also if the store can't write.
+    pub async fn remove_session(
         &self,
         no: SessionNo,
         session: Arc<Session>,
         audit: AuditEntry,
     ) -> Result<(), CommitError> {
-        self.writer
-            .write(move |writing| {
-                erase(writing, |writing| remove(writing, no, &session))?;
-                record(writing.connection, &audit)?;
-                Ok(())
+        self.write((session, audit), move |(session, audit), writing| {
+            Box::pin(async move {
+                begin_to_erase(writing)?;
+                let removed = remove(writing, no, session).await;
+                end_erasing(writing)?;
+                removed?;
+                record(writing, audit).await.map(drop)
             })
-            .await
+        })
+        .await
     }
 }
 
-fn remove(writing: &mut Writing<'_>, no: SessionNo, session: &Session) -> Result<(), WriteError> {
-    if !delete_session(writing.connection, no, session, &mut writing.effects.delta)? {
+async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Result<(), WriteError> {
+    let (key, version) = (Value::from(no.0), session.version.cast_signed().into());
+    let sql = "DELETE FROM sessions WHERE no = $1 AND version = $2";
+    if writing.db.execute(sql, &[key.clone(), version]).await? == 0 {
         return Err(CommitError::Conflict.into());
     }
+    let key = [key];
+    writing.db.execute("DELETE FROM messages WHERE session = $1", &key).await?;
+    let forget = format!("DELETE FROM invites AS i WHERE {}", writing.db.dialect().by_code());
+    for invite in &session.facts.invites {
+        writing.db.execute(&forget, &[invite.to_string().into()]).await?;
+    }
+    writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
+    writing.news.add_session(session.facts.id);
     let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
-    writing.connection.execute("UPDATE endings SET session = 0 WHERE session = ?1", [no.0])?;
+    writing.db.execute("UPDATE endings SET session = 0 WHERE session = $1", &key).await?;
     if ending == Ending::Completed {
         writing.effects.delta.add_total(&games_of(&session.facts.challenge), -1);
     }
     let users: BTreeSet<&UserId> = session.seats.iter().filter_map(|occupant| occupant.user.as_ref()).collect();
+    writing.lock_users(users.iter().map(|user| user.as_str())).await?;
     for user in users {
-        let user = user_no(writing.connection, user)?;
-        if !forget_played(writing.connection, user, no)? {
+        let user = writing.user_no(user.as_str()).await?;
+        if !forget_played(writing, user, no).await? {
             continue;
         }
-        let career = recount(writing.connection, writing.counting.scoring, user)?;
-        write_career(writing.connection, user, &career)?;
+        let career = recount(&mut writing.db, &writing.scoring, user).await?;
+        write_career(&mut writing.db, user, &career).await?;
         writing.effects.recounted = true;
+        writing.news.users.insert(user);
         if career.played == 0 {
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }
@@ -56,39 +75,15 @@ fn remove(writing: &mut Writing<'_>, no: SessionNo, session: &Session) -> Result
     Ok(())
 }
 
-/// Deletes a session that is at this version, with its messages and invites. Whether it was.
-pub(crate) fn delete_session(
-    connection: &Connection,
-    no: SessionNo,
-    session: &Session,
-    delta: &mut Delta,
-) -> Result<bool, rusqlite::Error> {
-    let gone = connection
-        .prepare_cached("DELETE FROM sessions WHERE no = ?1 AND version = ?2")?
-        .execute(params![no.0, session.version.cast_signed()])?;
-    if gone == 0 {
-        return Ok(false);
-    }
-    connection.prepare_cached("DELETE FROM messages WHERE session = ?1")?.execute([no.0])?;
-    let mut forget = connection.prepare_cached(&format!("DELETE FROM invites WHERE {BY_CODE}"))?;
-    for invite in &session.facts.invites {
-        forget.execute([invite.to_string()])?;
-    }
-    delta.add(no.0, &session.facts.challenge, session.status(), -1);
-    Ok(true)
-}
-
-/// Takes a session out of a user's history and closes the gap. Whether it was there.
-fn forget_played(connection: &Connection, user: i64, session: SessionNo) -> Result<bool, rusqlite::Error> {
-    let n: Option<i64> = connection
-        .query_row("SELECT n FROM careers WHERE user = ?1 AND n > 0 AND session = ?2", [user, session.0], |row| {
-            row.get(0)
-        })
-        .optional()?;
-    let Some(n) = n else { return Ok(false) };
-    connection.execute("DELETE FROM careers WHERE user = ?1 AND n = ?2", [user, n])?;
-    // By way of negative numbers, so that no two rows have the same one at any moment, in whatever order they are moved.
-    connection.execute("UPDATE careers SET n = -n WHERE user = ?1 AND n > ?2", [user, n])?;
-    connection.execute("UPDATE careers SET n = -n - 1 WHERE user = ?1 AND n < 0", [user])?;
+/// Removes a session from a user's history and closes the gap. Returns true if the history contained it.
+async fn forget_played(writing: &mut Writing, user: i64, session: SessionNo) -> Result<bool, Failure> {
+    let sql = "DELETE FROM careers WHERE user_no = $1 AND n > 0 AND session = $2 RETURNING n";
+    let removed = writing.db.find(sql, &[user.into(), session.0.into()], |row| row.integer(0)).await?;
+    let Some(n) = removed else { return Ok(false) };
+    // Positions temporarily become negative, so that no two rows ever have the same position, regardless of the order
+    // of updates.
+    let sql = "UPDATE careers SET n = -n WHERE user_no = $1 AND n > $2";
+    writing.db.execute(sql, &[user.into(), n.into()]).await?;
+    writing.db.execute("UPDATE careers SET n = -n - 1 WHERE user_no = $1 AND n < 0", &[user.into()]).await?;
     Ok(true)
 }

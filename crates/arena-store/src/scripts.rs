@@ -1,44 +1,57 @@
-//! Scripts: the source of each version that a session was ever played by.
+//! Scripts: the source of each version that a session has used.
 
 use arena_model::{Script, ScriptVersion};
-use rusqlite::{OptionalExtension, params};
 
-use crate::{CommitError, SqliteStore, StoreError};
+use crate::{CommitError, Store, StoreError};
 
-/// Removes the scripts that no session is played by.
-pub(crate) const FORGET: &str =
-    "DELETE FROM scripts WHERE version NOT IN (SELECT script FROM sessions WHERE script IS NOT NULL)";
-
-impl SqliteStore {
-    pub(crate) async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
-        let (version, source) = (script.version().to_string(), script.source().to_owned());
-        self.writer
-            .write(move |writing| {
-                let sql = "INSERT INTO scripts (version, source) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-                Ok(writing.connection.prepare_cached(sql)?.execute(params![version, source]).map(drop)?)
+impl Store {
+    /// Stores a script if it is new; on return it is durable.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
+        let script = (script.version().to_string(), script.source().to_owned());
+        self.write(script, |(version, source), writing| {
+            Box::pin(async move {
+                let sql = "INSERT INTO scripts (version, source) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+                Ok(writing.db.execute(sql, &[(&**version).into(), (&**source).into()]).await.map(drop)?)
             })
-            .await
+        })
+        .await
     }
 
-    pub(crate) async fn forget_scripts(&self) -> Result<u64, CommitError> {
-        self.writer.write(move |writing| Ok(writing.connection.execute(FORGET, [])? as u64)).await
+    /// Removes the scripts that no session uses, and returns their number. A script is stored before its first session,
+    /// so callers must call this before the arena creates sessions. In a shared store this removes nothing, because
+    /// other nodes may be creating sessions.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn forget_scripts(&self) -> Result<u64, CommitError> {
+        if self.nodes().is_some() {
+            return Ok(0);
+        }
+        self.write((), |(), writing| {
+            Box::pin(async move {
+                let sql =
+                    "DELETE FROM scripts WHERE version NOT IN (SELECT script FROM sessions WHERE script IS NOT NULL)";
+                Ok(writing.db.execute(sql, &[]).await?)
+            })
+        })
+        .await
     }
 
-    pub(crate) async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
-        let found: Option<String> = self.read(|connection| {
-            let sql = "SELECT source FROM scripts WHERE version = ?1";
-            Ok(connection.prepare_cached(sql)?.query_row([version.to_string()], |row| row.get(0)).optional()?)
-        })?;
-        found.map(|source| read_script(version, source)).transpose()
-    }
-}
-
-/// A script from its source, which has to be the one of this version.
-pub(crate) fn read_script(version: ScriptVersion, source: String) -> Result<Script, StoreError> {
-    let script = Script::new(source);
-    if script.version() == version {
-        Ok(script)
-    } else {
-        Err(StoreError::damaged(version, "its source has another version"))
+    /// Returns the script of this version, if it is stored.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the stored script has another version.
+    pub async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
+        let sql = "SELECT source FROM scripts WHERE version = $1";
+        let source = self.find(sql, &[version.to_string().into()], |row| Ok(row.text(0)?.to_owned())).await?;
+        let Some(script) = source.map(Script::new) else { return Ok(None) };
+        if script.version() == version {
+            Ok(Some(script))
+        } else {
+            Err(StoreError::damaged(version, "its source has another version"))
+        }
     }
 }

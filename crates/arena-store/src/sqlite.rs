@@ -1,4 +1,7 @@
-//! The SQLite store: one file in the data folder, one writer thread, readers beside it.
+//! The SQLite store: one file in the data folder, one writer thread, and connections for readers.
+
+mod batch;
+mod writer;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -6,73 +9,58 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Status, Timestamp};
-use parking_lot::{Mutex, RwLock};
+use arena_model::{Channel, ChatMessage, Scoring, Session, Status};
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, params};
 
-use crate::counts::{Counts, Delta};
-use crate::derived::{self, Mend, Suspicion, Wrong};
+use self::batch::{Statements, write_delta, write_transitions};
+use self::writer::Writer;
+use crate::counts::{Counts, Delta, PagePlan};
+use crate::db::{Db, Failure, at_once, each_of_sqlite};
+use crate::derived::{self, Wrong};
+use crate::dialect::{Dialect, columns};
+use crate::mirror::Mirror;
+use crate::plan::{BatchItem, Numbers};
 use crate::ranking::Rankings;
-use crate::rows::{SESSION_COLUMNS, channel_number, read_message, read_session};
-use crate::standings::follow_scoring;
-use crate::writer::{self, Writer};
-use crate::{Commit, CommitError, Due, Page, SessionFilter, SessionNo, StoreError, StoredAnswer, StoredSession};
+use crate::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
+use crate::tables::{self, Messages, Sessions, channel_number, read_message, read_session};
+use crate::value::{Columns, Value, count};
+use crate::{Commit, CommitError, SessionFilter, SessionNo, StoreError};
 
-/// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/sqlite/0001_sessions.sql"),
-    include_str!("../migrations/sqlite/0002_users.sql"),
-    include_str!("../migrations/sqlite/0003_leagues.sql"),
-    include_str!("../migrations/sqlite/0004_usage.sql"),
-    include_str!("../migrations/sqlite/0005_scripts.sql"),
-    include_str!("../migrations/sqlite/0006_unattended.sql"),
-    include_str!("../migrations/sqlite/0007_ids.sql"),
-    include_str!("../migrations/sqlite/0008_rules.sql"),
-    include_str!("../migrations/sqlite/0009_boards.sql"),
-];
-
-/// The database in the data folder.
+/// The name of the database file in the data folder.
 const FILE: &str = "arena.sqlite3";
 
-/// How long to wait for somebody else who uses the database, with another program.
+/// The time to wait for another program that uses the database.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a start waits for an arena that is ending in the same folder. Also, whatever the last one was just starting when it ended
-/// holds its lock until it has begun.
+/// The time for which a start waits for an arena that is stopping in the same folder. A child process that the other
+/// arena has just started also holds the lock until the child executes its program.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
-/// Most connections that are kept for the next readers; about as many as ever read at the same time.
+/// The maximum number of idle connections kept for later readers. It is about the number of simultaneous readers at
+/// the highest load.
 const IDLE_READERS: usize = 32;
 
-/// Finds a session by its id, `?1`, in the words of its index.
-pub(crate) const BY_ID: &str = "substr(id, -12) = substr(?1, -12) AND id = ?1";
-
-/// Finds an invite by its code, `?1`.
-pub(crate) const BY_CODE: &str = "made = substr(?1, -12) AND code = ?1";
-
-/// The store of one data folder. Only one process at a time has it open.
+/// The store of one data folder. Only one process at a time can open it.
 pub struct SqliteStore {
-    // Fields drop in this order. The writer's is the last connection, which tidies up; then the lock on the folder goes.
+    // Rust drops the fields in this order. The writer has the last connection, which empties the write-ahead log. After
+    // that, the lock on the folder is released.
     pub(crate) readers: Readers,
     pub(crate) writer: Writer,
-    pub(crate) counts: Arc<RwLock<Counts>>,
-    pub(crate) scoring: Arc<Scoring>,
-    pub(crate) rankings: Arc<Rankings>,
-    pub(crate) suspicion: Arc<Suspicion>,
-    /// Held by whoever reads a leaderboard into memory.
-    pub(crate) loading: tokio::sync::Mutex<()>,
+    pub(crate) mirror: Mirror,
     _lock: FolderLock,
 }
 
-/// A data folder that is this process's, for as long as this lives. The system lets go of it at any death.
+/// The lock of this process on a data folder. The system releases it even if the process is killed.
 pub struct FolderLock(#[expect(dead_code, reason = "held, not used")] File);
 
-/// Connections to read with. Clones are handles to the same ones.
+/// A pool of connections for reading. Clones share the pool.
 #[derive(Clone)]
 pub(crate) struct Readers(Arc<Pool>);
 
@@ -82,28 +70,28 @@ struct Pool {
 }
 
 impl SqliteStore {
-    /// Opens the store of a data folder, and makes both if need be. `scoring` says what ended games count for; if it isn't
-    /// the one that they were counted by, they are counted anew first.
+    /// Opens the store of a data folder, and creates both if necessary. `scoring` defines how ended games count. If the
+    /// stored standings have another scoring, the store recounts all games first.
     ///
     /// # Errors
-    /// If the folder can't be used, another process uses it, or a newer program made it.
+    /// If the folder can't be used, another process uses it, or a newer program created the store.
     pub fn open(folder: &Path, scoring: Scoring) -> Result<SqliteStore, StoreError> {
-        SqliteStore::open_counted(folder, scoring, follow_scoring)
+        SqliteStore::open_counted(folder, scoring, count_games)
     }
 
-    /// Opens the store as [`Store::open`] does, and leaves what ended games count for as it is: for those who neither end
-    /// sessions nor look at standings, and so needn't know by what they are counted.
+    /// Opens the store like [`Store::open`], but doesn't check the scoring of the stored standings. This is for callers
+    /// that neither end sessions nor read standings, and therefore have no scoring.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn open_as_counted(folder: &Path) -> Result<SqliteStore, StoreError> {
-        SqliteStore::open_counted(folder, Scoring::default(), |_, _| Ok(()))
+        SqliteStore::open_counted(folder, Scoring::default(), |connection, _| Ok(connection))
     }
 
     fn open_counted(
         folder: &Path,
         scoring: Scoring,
-        count: impl FnOnce(&mut Connection, &Scoring) -> Result<(), StoreError>,
+        count: impl FnOnce(Connection, &Mirror) -> Result<Connection, StoreError>,
     ) -> Result<SqliteStore, StoreError> {
         let lock = FolderLock::take(folder)?;
         let file = folder.join(FILE);
@@ -112,28 +100,12 @@ impl SqliteStore {
             reason: format!("{FILE}: {error}"),
         })?;
         migrate(&mut connection)?;
-        let counts = Arc::new(RwLock::new(read_or_mend_counts(&mut connection)?));
-        count(&mut connection, &scoring)?;
-        let (scoring, rankings) = (Arc::new(scoring), Arc::new(Rankings::default()));
-        let suspicion = Arc::<Suspicion>::default();
-        let writer = Writer::start(
-            connection,
-            Arc::clone(&counts),
-            Arc::clone(&scoring),
-            Arc::clone(&rankings),
-            Arc::clone(&suspicion),
-        )?;
+        let counts = read_or_mend_counts(&mut connection)?;
+        let mirror = Mirror::of(counts, scoring, Rankings::default(), Arc::default());
+        let connection = count(connection, &mirror)?;
+        let writer = Writer::start(connection, mirror.clone())?;
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
-        Ok(SqliteStore {
-            readers,
-            writer,
-            counts,
-            scoring,
-            rankings,
-            suspicion,
-            loading: tokio::sync::Mutex::new(()),
-            _lock: lock,
-        })
+        Ok(SqliteStore { readers, writer, mirror, _lock: lock })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -150,46 +122,42 @@ impl SqliteStore {
         self.writer.check().await
     }
 
-    pub(crate) async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
-        while self.writer.write(move |writing| Ok(writer::forget_answers(writing.connection, before)?)).await? {}
-        Ok(())
-    }
-
-    pub(crate) async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
-        self.read(|connection| Ok(writer::find_answer(connection, key)?))
-    }
-
-    pub(crate) async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
-        let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE {BY_ID}");
+    /// Returns the rows of a statement's result.
+    pub(crate) fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut list = Vec::new();
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query([id.to_string()])?;
-            let Some(row) = rows.next()? else { return Ok(None) };
-            let (no, session) = read_session(row)?;
-            let mut last_activity = session.facts.created_at;
-            let mut len = |channel: Channel| -> Result<u64, StoreError> {
-                let last: Option<(i64, i64)> = connection
-                    .prepare_cached(
-                        "SELECT idx, at FROM messages WHERE session = ?1 AND channel = ?2 ORDER BY idx DESC LIMIT 1",
-                    )?
-                    .query_row(params![no.0, channel_number(channel)], |row| Ok((row.get(0)?, row.get(1)?)))
-                    .optional()?;
-                let (index, at) = last.unwrap_or((0, last_activity.0));
-                last_activity = last_activity.max(Timestamp(at));
-                Ok(index.unsigned_abs())
-            };
-            let (chat_len, operator_len) = (len(Channel::Chat(id))?, len(Channel::Operator(id))?);
-            Ok(Some(StoredSession { no, session, chat_len, operator_len, last_activity }))
-        })
+            Ok(each_of_sqlite(connection, &Dialect::Sqlite.sql(sql), values, &mut |row| {
+                list.push(read(row)?);
+                Ok(())
+            })?)
+        })?;
+        Ok(list)
     }
 
-    pub(crate) async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
-        self.read(|connection| {
-            let sql = format!("SELECT (SELECT id FROM sessions WHERE no = session) FROM invites WHERE {BY_CODE}");
-            let id: Option<String> =
-                connection.prepare_cached(&sql)?.query_row([invite.to_string()], |row| row.get(0)).optional()?;
-            id.map(|id| id.parse().map_err(|error| StoreError::damaged(&id, error))).transpose()
-        })
+    /// Runs long reads in one snapshot, on a thread for blocking work.
+    pub(crate) async fn aside<C, T, F>(&self, mut context: C, read: F) -> Result<T, StoreError>
+    where
+        C: Send + 'static,
+        T: Send + 'static,
+        F: for<'r> FnOnce(&'r mut C, &'r mut Db) -> BoxFuture<'r, Result<T, Failure>> + Send + 'static,
+    {
+        let readers = self.readers.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let mut db = Db::Sqlite(readers.take()?);
+            at_once(db.batch("BEGIN"))?;
+            let result = at_once(read(&mut context, &mut db));
+            at_once(db.batch("ROLLBACK"))?;
+            if let Db::Sqlite(connection) = db {
+                readers.give_back(connection);
+            }
+            Ok(result?)
+        });
+        read.await.map_err(|_| StoreError::Closed)?
     }
 
     pub(crate) async fn list_messages(
@@ -200,14 +168,16 @@ impl SqliteStore {
         limit: usize,
         most_bytes: usize,
     ) -> Result<Vec<ChatMessage>, StoreError> {
+        static SQL: LazyLock<String> = LazyLock::new(|| {
+            let columns = columns::<Messages>("");
+            format!(
+                "SELECT {columns} FROM messages WHERE session = ?1 AND channel = ?2 AND idx >= ?3 ORDER BY idx LIMIT ?4"
+            )
+        });
         self.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT idx, at, sender, recipient, method, content, hidden FROM messages
-                 WHERE session = ?1 AND channel = ?2 AND idx >= ?3 ORDER BY idx LIMIT ?4",
-            )?;
-            let from = i64::try_from(from).unwrap_or(i64::MAX);
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let mut rows = statement.query(params![no.map_or(0, |no| no.0), channel_number(channel), from, limit])?;
+            let mut statement = connection.prepare_cached(&SQL)?;
+            let (no, limit) = (no.map_or(0, |no| no.0), count(limit as u64));
+            let mut rows = statement.query(params![no, channel_number(channel), count(from), limit])?;
             let (mut messages, mut bytes) = (Vec::new(), 0);
             while bytes < most_bytes
                 && let Some(row) = rows.next()?
@@ -220,27 +190,16 @@ impl SqliteStore {
         })
     }
 
-    pub(crate) async fn public_len(&self) -> Result<u64, StoreError> {
-        self.read(|connection| {
-            let last: Option<i64> = connection.query_row(
-                "SELECT max(idx) FROM messages WHERE session = 0 AND channel = ?1",
-                [channel_number(Channel::Invites)],
-                |row| row.get(0),
-            )?;
-            Ok(last.unwrap_or(0).unsigned_abs())
-        })
-    }
-
     pub(crate) async fn list_sessions(
         &self,
         filter: &SessionFilter,
-        offset: u64,
+        plan: &PagePlan,
         limit: usize,
-    ) -> Result<Page<Session>, StoreError> {
-        let plan = self.counts.read().find_page(filter, offset, limit);
-        let mut skip = i64::try_from(plan.skip).unwrap_or(i64::MAX);
+    ) -> Result<Vec<Session>, StoreError> {
+        let mut skip = count(plan.skip);
         let sql = format!(
-            "SELECT {SESSION_COLUMNS} FROM sessions WHERE no BETWEEN ?1 AND ?2 {} {} ORDER BY no DESC LIMIT ?3 OFFSET ?4",
+            "SELECT {} FROM sessions WHERE no BETWEEN ?1 AND ?2 {} {} ORDER BY no DESC LIMIT ?3 OFFSET ?4",
+            columns::<Sessions>(""),
             if filter.challenge.is_some() { "AND type = ?5" } else { "AND ?5 IS NULL" },
             if filter.status.is_some() { "AND status = ?6" } else { "AND ?6 IS NULL" },
         );
@@ -248,7 +207,7 @@ impl SqliteStore {
             let mut statement = connection.prepare_cached(&sql)?;
             let mut items = Vec::with_capacity(limit.min(128));
             for range in &plan.ranges {
-                let wanted = i64::try_from(limit - items.len()).unwrap_or(i64::MAX);
+                let wanted = count((limit - items.len()) as u64);
                 let (challenge, status) = (&filter.challenge, filter.status.map(Status::as_str));
                 let mut rows = statement.query(params![range.start(), range.end(), wanted, skip, challenge, status])?;
                 while let Some(row) = rows.next()? {
@@ -259,36 +218,7 @@ impl SqliteStore {
                     break;
                 }
             }
-            Ok(Page { items, total: plan.total })
-        })
-    }
-
-    pub(crate) fn count_sessions(&self, filter: &SessionFilter) -> u64 {
-        self.counts.read().find_page(filter, 0, 0).total
-    }
-
-    pub(crate) async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, wake_at FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= ?1 ORDER BY wake_at LIMIT ?2",
-            )?;
-            let mut rows = statement.query(params![now.0, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-            let mut due = Vec::new();
-            while let Some(row) = rows.next()? {
-                let id: String = row.get(0)?;
-                let id = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
-                due.push(Due { id, at: Timestamp(row.get(1)?) });
-            }
-            Ok(due)
-        })
-    }
-
-    pub(crate) async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(|connection| {
-            let at: Option<i64> = connection
-                .prepare_cached("SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL")?
-                .query_row([], |row| row.get(0))?;
-            Ok(at.map(Timestamp))
+            Ok(items)
         })
     }
 
@@ -298,18 +228,18 @@ impl SqliteStore {
 }
 
 impl Readers {
-    /// Of the store in a folder, which another process may have open and write to meanwhile. `None` if there is no store, or
-    /// an older program made it and nobody has opened it since.
+    /// Opens the store in a folder for reading, even while another process has it open and writes. Returns `None` if
+    /// there is no store, or if it has the schema of an older program.
     ///
     /// # Errors
-    /// If it can't be read, or a newer program made it.
+    /// If the store can't be read, or a newer program created it.
     pub(crate) fn beside_others(folder: &Path) -> Result<Option<Readers>, StoreError> {
         let file = folder.join(FILE);
         if !file.exists() {
             return Ok(None);
         }
         let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
-        let (found, known) = (readers.read(read_version)?, MIGRATIONS.len() as i64);
+        let (found, known) = (readers.read(read_version)?, tables::SQLITE.len() as i64);
         match found.cmp(&known) {
             Ordering::Less => Ok(None),
             Ordering::Equal => Ok(Some(readers)),
@@ -317,24 +247,29 @@ impl Readers {
         }
     }
 
-    /// Runs a read on a connection of its own. Most are short (an index look-up and a page), and run where they are
-    /// called; long ones belong on a thread for blocking work.
+    /// Runs a read on a connection of its own. Most reads are short (an index lookup and a page) and run on the
+    /// calling thread; long ones belong on a thread for blocking work.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.0.idle.lock().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => self.open()?,
-        };
+        let connection = self.take()?;
         let result = read(&connection);
+        self.give_back(connection);
+        result
+    }
+
+    fn take(&self) -> Result<Connection, StoreError> {
+        let idle = self.0.idle.lock().pop();
+        idle.map_or_else(|| self.open(), Ok)
+    }
+
+    fn give_back(&self, connection: Connection) {
         let mut idle = self.0.idle.lock();
         if idle.len() < IDLE_READERS {
             idle.push(connection);
         }
-        result
     }
 
     fn open(&self) -> Result<Connection, StoreError> {
-        // Without its own mutex: a connection is only ever used by whoever took it out of the list.
+        // The connection needs no mutex: only one caller at a time uses it, after taking it from the list.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.0.file, flags)?;
         configure(&connection)?;
@@ -353,7 +288,8 @@ fn open_writable(file: &Path) -> Result<Connection, rusqlite::Error> {
 }
 
 fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
-    // Plans that don't look at bound values: compiling a statement at each binding costs more than running it (docs/decisions/0010).
+    // The query planner must ignore bound values. If it used them, SQLite would compile a statement for each binding,
+    // which costs more than its execution (docs/decisions/0010).
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
@@ -361,7 +297,7 @@ fn configure(connection: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 impl FolderLock {
-    /// Takes a data folder for this process, and makes it if need be.
+    /// Locks a data folder for this process, and creates the folder if necessary.
     ///
     /// # Errors
     /// If the folder can't be used, or another process uses it.
@@ -370,7 +306,7 @@ impl FolderLock {
             folder: folder.display().to_string(),
             reason: error.to_string(),
         };
-        // For its owner only: seeds, and what players hold in games that go on, are in there.
+        // Only its owner may read the folder: it contains seeds and the hidden information of games in progress.
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refuse)?;
         let mut lock = File::options()
             .create(true)
@@ -400,20 +336,20 @@ impl FolderLock {
     }
 }
 
-/// How many migrations a database has seen.
+/// Returns the number of migrations that were applied to a database.
 fn read_version(connection: &Connection) -> Result<i64, StoreError> {
     Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     let found = read_version(connection)?;
-    let known = MIGRATIONS.len() as i64;
+    let known = tables::SQLITE.len() as i64;
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
-    // An index of a large table is sorted in files rather than in memory.
+    // New indexes of large tables are sorted in files rather than in memory.
     connection.pragma_update(None, "temp_store", "FILE")?;
-    for (done, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
+    for (done, migration) in tables::SQLITE.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", done as i64 + 1)?;
@@ -423,7 +359,7 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The counts as stored, as far as they can be counts. Also if all of them can.
+/// Reads the stored counts, except invalid ones. The second value is true if all are valid.
 pub(crate) fn read_counts(connection: &Connection) -> Result<(Counts, bool), StoreError> {
     let mut sessions = BTreeMap::new();
     let mut possible = true;
@@ -444,8 +380,8 @@ pub(crate) fn read_counts(connection: &Connection) -> Result<(Counts, bool), Sto
     Ok((counts, possible))
 }
 
-/// The counts as stored, or made again if they can't be right: whatever their types and states, together they are the number of
-/// sessions, which an index tells in milliseconds.
+/// Reads the stored counts, or recomputes them if they are wrong. The sum of all counts must equal the number of
+/// sessions, which an index provides in milliseconds.
 fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError> {
     let (counts, possible) = read_counts(connection)?;
     let sessions: i64 = connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0))?;
@@ -453,8 +389,57 @@ fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError
         return Ok(counts);
     }
     let transaction = connection.transaction()?;
-    derived::mend(&transaction, &Scoring::default(), &Mend::Counts)?;
+    derived::count_sessions_again(&transaction)?;
     transaction.commit()?;
     Wrong { counts: true, ..Wrong::default() }.tell();
     Ok(read_counts(connection)?.0)
+}
+
+/// Recounts games if the stored standings have another scoring than the arena, or if an older program without scoring
+/// created the store.
+fn count_games(connection: Connection, mirror: &Mirror) -> Result<Connection, StoreError> {
+    let mut db = Db::Sqlite(connection);
+    if at_once(counted_by(&mut db))?.is_none() {
+        at_once(db.batch("BEGIN"))?;
+        if let Db::Sqlite(connection) = &db {
+            count_endings(connection, mirror)?;
+        }
+        at_once(note_scoring(&mut db, &mirror.scoring))?;
+        at_once(db.batch("COMMIT"))?;
+    }
+    at_once(follow_scoring(&mut db, &mirror.scoring))?;
+    match db {
+        Db::Sqlite(connection) => Ok(connection),
+        Db::Postgres(_) | Db::Reader(_) => Err(StoreError::Closed),
+    }
+}
+
+/// The number of sessions that one step counts.
+const PAGE: usize = 500;
+
+/// Counts every ended session, in the order of the endings. The store must not have counted any of them before.
+fn count_endings(connection: &Connection, mirror: &Mirror) -> Result<(), Failure> {
+    let (statements, counting) = (Statements::new(), Counting { scoring: &mirror.scoring, ranked: &[] });
+    let sql = format!("SELECT {} FROM sessions WHERE status = 'ended' ORDER BY ended_at, no", columns::<Sessions>(""));
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let (mut all, mut numbers) = (Delta::default(), Numbers::default());
+    loop {
+        let mut ended = Vec::new();
+        while ended.len() < PAGE
+            && let Some(row) = rows.next()?
+        {
+            ended.extend(read_or_pass_over(row)?);
+        }
+        if ended.is_empty() {
+            break;
+        }
+        let transitions: Vec<BatchItem<'_>> =
+            ended.iter().map(|(no, session)| BatchItem::Ended(*no, session)).collect();
+        let applied = write_transitions(connection, &statements, &transitions, &counting, numbers, true)?;
+        numbers = applied.numbers;
+        all.merge(applied.effects.delta);
+    }
+    write_delta(connection, &all, mirror)?;
+    Ok(())
 }

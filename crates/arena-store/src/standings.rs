@@ -1,60 +1,23 @@
-//! What the end of a game means for its players: their history, their standings, the totals. In the commit that ends it.
+//! The effects of an ended game on its players: histories and standings. Both are written in the commit that ends the
+//! game.
 
-use arena_model::{Ending, GameResult, Phase, Scoring, Seat, Session, Standings, UserId};
-use rusqlite::{Connection, OptionalExtension, params};
+use arena_model::{GameResult, Scoring, Seat, Session, Standings, UserId};
 
 use crate::boards;
-use crate::counts::{Counts, Delta};
+use crate::db::{Db, Failure};
+use crate::dialect::{Table, columns};
 use crate::ranking::{Move, Ranked};
-use crate::rows::{Columns, SESSION_COLUMNS, read_session, to_json};
-use crate::writer::write_delta;
+use crate::tables::{CareerRow, Careers, Sessions, read_session};
+use crate::value::{Columns, Value};
 use crate::{SessionNo, StoreError};
 
-/// By which rules an ended game is counted, and which rankings want to know.
+/// The scoring for ended games, and the rankings whose moves must be recorded.
 pub(crate) struct Counting<'c> {
     pub(crate) scoring: &'c Scoring,
     pub(crate) ranked: &'c [Ranked],
 }
 
 impl Counting<'_> {
-    /// Records that a session has ended.
-    pub(crate) fn record_end(
-        &self,
-        connection: &Connection,
-        no: SessionNo,
-        session: &Session,
-        delta: &mut Delta,
-    ) -> Result<Ended, rusqlite::Error> {
-        connection.prepare_cached("INSERT INTO endings (session) VALUES (?1)")?.execute([no.0])?;
-        if let Phase::Ended { ending: Ending::Completed, .. } = session.phase {
-            delta.add_total(&games_of(&session.facts.challenge), 1);
-        }
-        let result = GameResult::of(session);
-        if let (Some(_), Some((id, row))) = (&result, boards::row_of(session)) {
-            boards::enter(connection, &id, &row)?;
-        }
-        let mut end = Ended::default();
-        for (seat, user) in players(session) {
-            let user = user_no(connection, user)?;
-            let mut career = read_career(connection, user)?;
-            // The history says how long it is, so that the next place is free whatever row 0 states.
-            let last = last_place(connection, user)?;
-            if career.played != last {
-                end.suspect = Some("a history");
-            }
-            career.played = last + 1;
-            if career.played == 1 {
-                delta.add_total(PARTICIPANTS, 1);
-            }
-            write_played(connection, user, career.played, no)?;
-            if let Some(result) = &result {
-                end.moves.extend(self.count(user, &mut career.standings, result, seat));
-            }
-            write_career(connection, user, &career)?;
-        }
-        Ok(end)
-    }
-
     /// Adds a game to a player's standings.
     pub(crate) fn count(
         &self,
@@ -74,16 +37,8 @@ impl Counting<'_> {
     }
 }
 
-/// The end of a session as its players' standings show it.
-#[derive(Default)]
-pub(crate) struct Ended {
-    /// The ranks that its players have moved to.
-    pub(crate) moves: Vec<(Ranked, Move)>,
-    /// A derived table that can't be right, if one was met.
-    pub(crate) suspect: Option<&'static str>,
-}
-
-/// The players of a session that are known, each at its first seat: who holds two seats has played one session.
+/// Returns the players of a session that are known users. A player with two seats is listed once, with the first seat,
+/// because it has played only one session.
 pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
     let mut players: Vec<(Seat, &UserId)> = Vec::new();
     for (seat, occupant) in session.seats.iter().enumerate() {
@@ -96,173 +51,136 @@ pub(crate) fn players(session: &Session) -> Vec<(Seat, &UserId)> {
     players
 }
 
-/// What a user has done: row 0 of `careers`.
+/// A user's career, stored as row 0 of `careers`.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Career {
-    /// How many ended sessions it has.
+    /// The number of ended sessions in the user's history.
     pub(crate) played: i64,
-    /// What scoring remembers of it.
+    /// The standings by board.
     pub(crate) standings: Standings,
 }
 
-/// A user's career; one of nothing if there is none. Standings that can't be read count as none: a recount mends them.
-pub(crate) fn read_career(connection: &Connection, user: i64) -> Result<Career, rusqlite::Error> {
-    let mut statement =
-        connection.prepare_cached("SELECT session, standings FROM careers WHERE user = ?1 AND n = 0")?;
-    let mut rows = statement.query([user])?;
-    let Some(row) = rows.next()? else { return Ok(Career::default()) };
-    // A column of another type is no better than text that can't be read.
-    Ok(Career {
-        played: row.get_ref(0)?.as_i64().unwrap_or(-1),
-        standings: read_standings(user, row.get_ref(1)?.as_str().unwrap_or_default()),
-    })
+/// Reads a user's career from the columns `session` and `standings` of row 0; without a row, the career is blank.
+/// Invalid standings are read as empty, and a recount repairs them.
+pub(crate) fn read_career(user: i64, row: &dyn Columns, first: usize) -> Career {
+    let played = match row.integer_or_null(first) {
+        Ok(None) => return Career::default(),
+        Ok(Some(played)) => played,
+        Err(_) => -1,
+    };
+    Career { played, standings: read_standings(user, row.text_or_null(first + 1).ok().flatten().unwrap_or_default()) }
 }
 
-/// The standings of a user from their JSON; none if it can't be read.
+/// Returns the career of a user by number.
+pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failure> {
+    let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";
+    Ok(db.find(sql, &[user.into()], |row| Ok(read_career(user, row, 0))).await?.unwrap_or_default())
+}
+
+/// Parses the standings of a user. Invalid standings are read as empty.
 pub(crate) fn read_standings(user: i64, text: &str) -> Standings {
     serde_json::from_str(text).unwrap_or_else(|error| {
-        tracing::error!(user, %error, "the standings of user {user} can't be read; recompute them: {error}");
+        tracing::error!(user, %error, "the standings of user {user} can't be read: {error}; recompute them");
         Standings::new()
     })
 }
 
-/// Puts a career in the place of the stored one.
-pub(crate) fn write_career(connection: &Connection, user: i64, career: &Career) -> Result<(), rusqlite::Error> {
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO careers (user, n, session, standings) VALUES (?1, 0, ?2, ?3)")?
-        .execute(params![user, career.played, to_json(&career.standings)])?;
-    Ok(())
+/// Replaces the stored career.
+pub(crate) async fn write_career(db: &mut Db, user: i64, career: &Career) -> Result<(), Failure> {
+    let sql =
+        format!("INSERT INTO careers (user_no, n, session, standings) VALUES ($1, $2, $3, $4) {}", Careers::REPLACE);
+    let values: Vec<Value<'_>> = Careers::values(&CareerRow::Career(user, career)).collect();
+    db.execute(&sql, &values).await.map(drop)
 }
 
-/// The greatest place in a user's history; 0 if it has none.
-fn last_place(connection: &Connection, user: i64) -> Result<i64, rusqlite::Error> {
-    connection
-        .prepare_cached("SELECT max(n) FROM careers WHERE user = ?1")?
-        .query_row([user], |row| Ok(row.get::<_, Option<i64>>(0)?.unwrap_or(0).max(0)))
-}
-
-fn write_played(connection: &Connection, user: i64, n: i64, session: SessionNo) -> Result<(), rusqlite::Error> {
-    connection
-        .prepare_cached("INSERT INTO careers (user, n, session) VALUES (?1, ?2, ?3)")?
-        .execute(params![user, n, session.0])?;
-    Ok(())
-}
-
-/// The name of the total of users who played.
+/// The name of the total that counts users with a game.
 pub(crate) const PARTICIPANTS: &str = "participants";
 
-/// The name of the total of games of a challenge type.
+/// Returns the name of the total that counts the games of a challenge type.
 pub(crate) fn games_of(challenge: &str) -> String {
     format!("games:{challenge}")
 }
 
-/// The number of a user, who is entered if it wasn't known.
-pub(crate) fn user_no(connection: &Connection, user: &UserId) -> Result<i64, rusqlite::Error> {
-    let find = "SELECT no FROM users WHERE id = ?1";
-    if let Some(no) = connection.prepare_cached(find)?.query_row([user.as_str()], |row| row.get(0)).optional()? {
-        return Ok(no);
-    }
-    connection.prepare_cached("INSERT INTO users (id) VALUES (?1)")?.execute([user.as_str()])?;
-    Ok(connection.last_insert_rowid())
-}
+/// The number of sessions in one read. Reads are limited because a user may have played for years.
+const PAGE: usize = 500;
 
-/// Counts a user's sessions anew, without changing anything.
-pub(crate) fn recount(connection: &Connection, scoring: &Scoring, user: i64) -> Result<Career, StoreError> {
-    let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
+/// Computes a career from the user's sessions, without changing anything.
+pub(crate) async fn recount(db: &mut Db, scoring: &Scoring, user: i64) -> Result<Career, Failure> {
     let sql = format!(
-        "SELECT {}, u.id FROM careers c JOIN sessions s ON s.no = c.session JOIN users u ON u.no = c.user
-         WHERE c.user = ?1 AND c.n > 0 ORDER BY c.n",
-        columns.join(", ")
+        "SELECT {}, u.id, c.n FROM careers c JOIN sessions s ON s.no = c.session JOIN users u ON u.no = c.user_no
+         WHERE c.user_no = $1 AND c.n > $2 ORDER BY c.n LIMIT {PAGE}",
+        columns::<Sessions>("s.")
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([user])?;
-    let mut career = Career::default();
-    while let Some(row) = rows.next()? {
-        career.played += 1;
-        let Some((_, session)) = read_or_pass_over(row)? else { continue };
-        let id: String = row.get(columns.len())?;
-        let Some(result) = GameResult::of(&session) else { continue };
-        let seat = result.users.iter().position(|user| user.is_some_and(|user| user.as_str() == id));
-        if let Some(seat) = seat {
-            let standing = career.standings.entry(result.board.to_string()).or_default();
-            scoring.count(&result, Seat(seat), standing);
+    let (mut career, mut last, behind) = (Career::default(), 0, Sessions::COLUMNS.len());
+    loop {
+        let mut rows = 0;
+        db.each(&sql, &[user.into(), last.into()], |row| {
+            rows += 1;
+            last = row.integer(behind + 1)?;
+            career.played += 1;
+            let Some((_, session)) = read_or_pass_over(row)? else { return Ok(()) };
+            let id = row.prose(behind)?;
+            let Some(result) = GameResult::of(&session) else { return Ok(()) };
+            let seat = result.users.iter().position(|user| user.is_some_and(|user| user.as_str() == id));
+            if let Some(seat) = seat {
+                let standing = career.standings.entry(result.board.to_string()).or_default();
+                scoring.count(&result, Seat(seat), standing);
+            }
+            Ok(())
+        })
+        .await?;
+        if rows < PAGE {
+            return Ok(career);
         }
     }
-    Ok(career)
 }
 
-/// A session, unless its row is damaged: one that can't be read counts for nothing, and keeps none from counting.
-pub(crate) fn read_or_pass_over(row: &impl Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
+/// Reads a session, or returns `None` if its row is damaged. A damaged session doesn't count, but other sessions still
+/// do.
+pub(crate) fn read_or_pass_over(row: &dyn Columns) -> Result<Option<(SessionNo, Session)>, StoreError> {
     match read_session(row) {
         Ok(read) => Ok(Some(read)),
         Err(error @ StoreError::Damaged { .. }) => {
-            tracing::error!(%error, "passed over: {error}");
+            tracing::error!(%error, "skipped a damaged session: {error}");
             Ok(None)
         }
         Err(error) => Err(error),
     }
 }
 
-/// Users whose standings are counted anew in one transaction.
+/// Returns the description of the scoring of the stored standings; `None` if no games were counted.
+pub(crate) async fn counted_by(db: &mut Db) -> Result<Option<String>, Failure> {
+    db.find("SELECT value FROM notes WHERE name = 'scoring'", &[], |row| Ok(row.text(0)?.to_owned())).await
+}
+
+pub(crate) async fn note_scoring(db: &mut Db, scoring: &Scoring) -> Result<(), Failure> {
+    let sql = "INSERT INTO notes (name, value) VALUES ('scoring', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    db.execute(sql, &[scoring.describe().into()]).await.map(drop)
+}
+
+/// The number of users whose standings are recounted in one transaction.
 const AT_ONCE: i64 = 1000;
 
-/// Counts everything anew if the arena scores otherwise than when the standings were counted, or if nothing has been
-/// counted yet because the store is older than scoring.
-pub(crate) fn follow_scoring(connection: &mut Connection, scoring: &Scoring) -> Result<(), StoreError> {
-    let wanted = scoring.describe();
-    let counted_by: Option<String> =
-        connection.query_row("SELECT value FROM notes WHERE name = 'scoring'", [], |row| row.get(0)).optional()?;
-    match counted_by {
-        Some(counted_by) if counted_by == wanted => Ok(()),
-        Some(_) => {
-            count_careers(connection, scoring)?;
-            boards::mend(connection)?;
-            note_scoring(connection, &wanted)?;
-            Ok(())
-        }
-        None => {
-            let transaction = connection.transaction()?;
-            count_sessions(&transaction, scoring)?;
-            note_scoring(&transaction, &wanted)?;
-            Ok(transaction.commit()?)
-        }
+/// Recounts the games of every user if the stored standings have another scoring than the arena.
+pub(crate) async fn follow_scoring(db: &mut Db, scoring: &Scoring) -> Result<(), Failure> {
+    if counted_by(db).await?.as_ref() == Some(&scoring.describe()) {
+        return Ok(());
     }
-}
-
-fn note_scoring(connection: &Connection, scoring: &str) -> Result<(), rusqlite::Error> {
-    connection.execute(
-        "INSERT INTO notes (name, value) VALUES ('scoring', ?1) ON CONFLICT DO UPDATE SET value = excluded.value",
-        [scoring],
-    )?;
-    Ok(())
-}
-
-/// Records the end of every session that has ended, in their order. Nothing of it may have been recorded before.
-fn count_sessions(connection: &Connection, scoring: &Scoring) -> Result<(), StoreError> {
-    let counting = Counting { scoring, ranked: &[] };
-    let sql = format!("SELECT {SESSION_COLUMNS} FROM sessions WHERE status = 'ended' ORDER BY ended_at, no");
-    let mut statement = connection.prepare(&sql)?;
-    let mut rows = statement.query([])?;
-    let mut delta = Delta::default();
-    while let Some(row) = rows.next()? {
-        let Some((no, session)) = read_or_pass_over(row)? else { continue };
-        counting.record_end(connection, no, &session, &mut delta)?;
+    let last_user = db.number("SELECT coalesce(max(no), 0) FROM users", &[]).await?;
+    if last_user > 0 {
+        tracing::info!("scoring has changed: recounting the games of {last_user} users");
     }
-    // There was nothing before, in memory or in the tables, and what is counted of sessions stays.
-    write_delta(connection, &delta, &Counts::default())?;
-    Ok(())
-}
-
-/// Counts the games of every user anew.
-fn count_careers(connection: &mut Connection, scoring: &Scoring) -> Result<(), StoreError> {
-    let last_user: i64 = connection.query_row("SELECT coalesce(max(no), 0) FROM users", [], |row| row.get(0))?;
-    tracing::info!("scoring has changed: the games of {last_user} users are counted anew");
     for first in (1..=last_user).step_by(AT_ONCE as usize) {
-        let transaction = connection.transaction()?;
+        db.batch("BEGIN").await?;
         for user in first..(first + AT_ONCE).min(last_user + 1) {
-            write_career(&transaction, user, &recount(&transaction, scoring, user)?)?;
+            let career = recount(db, scoring, user).await?;
+            write_career(db, user, &career).await?;
         }
-        transaction.commit()?;
+        db.batch("COMMIT").await?;
     }
-    Ok(())
+    db.batch("BEGIN").await?;
+    db.read_whole_tables().await?;
+    boards::mend_alone(db).await?;
+    db.batch("COMMIT").await?;
+    note_scoring(db, scoring).await
 }

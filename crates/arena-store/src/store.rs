@@ -1,29 +1,33 @@
-//! The store as everybody else sees it: what it promises, whichever of the two backends keeps it.
+//! The interface of the store, for either of the two backends.
+//!
+//! Statements that both databases understand run with [`Store::list`], [`Store::aside`] and [`Store::write`], here and
+//! in the other modules. Methods that match on the backend have separate statements for the two databases.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use arena_model::{
-    Board, Channel, ChatMessage, ContentHash, InviteCode, Order, Scoring, ScoringEntry, Script, ScriptVersion, Session,
-    SessionId, Standings, Timestamp, UserId, UserProfile,
-};
-use futures_util::future::Either;
+use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Timestamp};
+use futures_util::future::{BoxFuture, Either};
 
+use crate::db::{Db, Failure};
+use crate::dialect::{Dialect, Table, columns};
+use crate::job::{WriteError, Writing};
+use crate::mirror::Mirror;
+use crate::tables::{Sessions, channel_number, read_answer, read_session};
+use crate::value::{Columns, Value, count};
 use crate::{
-    AuditEntry, AuditNo, Ban, BanSubject, BoardFacts, Changes, Commit, CommitError, DatabaseUrl, Due, EndingNo,
-    ImportedSession, Nodes, Page, PostgresStore, ProfileWrite, Recount, SessionFilter, SessionNo, SqliteStore,
-    StoreError, StoredAnswer, StoredSession, Taken, Terms, Totals,
+    Changes, Commit, CommitError, DatabaseUrl, Due, ImportedSession, Nodes, Page, PostgresStore, SessionFilter,
+    SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession, Taken, Terms,
 };
 
-/// Bytes of text after which a read of messages is long enough. Bounds what one reader can have in memory at a time.
+/// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// Where an arena keeps everything that it remembers.
+/// The storage of an arena.
 pub enum Store {
-    /// In a file of a data folder.
+    /// A file in a data folder.
     Sqlite(SqliteStore),
-    /// In a database that runs elsewhere.
+    /// A Postgres database.
     Postgres(Box<PostgresStore>),
 }
 
@@ -31,7 +35,7 @@ impl Store {
     /// Opens the store of a data folder, as [`SqliteStore::open`] does.
     ///
     /// # Errors
-    /// If the folder can't be used, another process uses it, or a newer program made it.
+    /// If the folder can't be used, another process uses it, or a newer program created the store.
     pub fn open(folder: &Path, scoring: Scoring) -> Result<Store, StoreError> {
         Ok(Store::Sqlite(SqliteStore::open(folder, scoring)?))
     }
@@ -39,7 +43,7 @@ impl Store {
     /// Opens the store in a Postgres database, as [`PostgresStore::connect`] does.
     ///
     /// # Errors
-    /// If the database can't be reached or used, another arena uses it, or a newer program made what is in it.
+    /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub async fn connect(database: DatabaseUrl, scoring: Scoring) -> Result<Store, StoreError> {
         Ok(Store::Postgres(Box::new(PostgresStore::connect(database, scoring).await?)))
     }
@@ -47,12 +51,87 @@ impl Store {
     /// Opens the store in a Postgres database together with other arenas, as [`PostgresStore::join`] does.
     ///
     /// # Errors
-    /// As [`Store::connect`]; and if an arena has the database for itself, or those that share it don't agree.
+    /// As [`Store::connect`]; and if an arena uses the database exclusively, or this node's terms differ from those
+    /// of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<Store, StoreError> {
         Ok(Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?)))
     }
 
-    /// The nodes that the store is shared with, this one among them; `None` where it is this process's alone.
+    pub(crate) fn mirror(&self) -> &Mirror {
+        match self {
+            Store::Sqlite(store) => &store.mirror,
+            Store::Postgres(store) => store.mirror(),
+        }
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Store::Sqlite(_) => Dialect::Sqlite,
+            Store::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Returns the rows of a statement's result. Parameters are as described for [`Db`].
+    pub(crate) async fn list<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        match self {
+            Store::Sqlite(store) => store.list(sql, values, read),
+            Store::Postgres(store) => store.list(sql, values, read).await,
+        }
+    }
+
+    /// Returns the first row of a statement's result.
+    pub(crate) async fn find<T>(
+        &self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.list(sql, values, read).await?.into_iter().next())
+    }
+
+    /// Returns the number in the only row of a statement's result.
+    pub(crate) async fn number(&self, sql: &str, values: &[Value<'_>]) -> Result<i64, StoreError> {
+        let found = self.find(sql, values, |row| row.integer(0)).await?;
+        found.ok_or_else(|| StoreError::Database("a statement returned no row".to_owned()))
+    }
+
+    /// Runs long reads in one snapshot, without delaying other reads and writes.
+    pub(crate) async fn aside<C, T, F>(&self, context: C, read: F) -> Result<T, StoreError>
+    where
+        C: Send + 'static,
+        T: Send + 'static,
+        F: for<'r> FnOnce(&'r mut C, &'r mut Db) -> BoxFuture<'r, Result<T, Failure>> + Send + 'static,
+    {
+        match self {
+            Store::Sqlite(store) => store.aside(context, read).await,
+            Store::Postgres(store) => store.aside(context, read).await,
+        }
+    }
+
+    /// Runs a write in a transaction. The write runs again if the transaction is rolled back. Writes happen in the
+    /// order of these calls, regardless of the order in which their results are awaited.
+    pub(crate) fn write<C, T, F>(
+        &self,
+        context: C,
+        write: F,
+    ) -> impl Future<Output = Result<T, CommitError>> + Send + use<C, T, F>
+    where
+        C: Send + 'static,
+        T: Send + 'static,
+        F: for<'w> Fn(&'w mut C, &'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send + 'static,
+    {
+        match self {
+            Store::Sqlite(store) => Either::Left(store.writer.write(context, write)),
+            Store::Postgres(store) => Either::Right(store.writer.write(context, write)),
+        }
+    }
+
+    /// Returns the data of this node if the store is shared; `None` if this process uses the store exclusively.
     pub fn nodes(&self) -> Option<&Arc<Nodes>> {
         match self {
             Store::Sqlite(_) => None,
@@ -60,8 +139,8 @@ impl Store {
         }
     }
 
-    /// True if [`Store::follow`] has something to tell although the store isn't shared: the database was away, and may have come back
-    /// without its last commits.
+    /// Returns true if [`Store::follow`] has changes to report although the store isn't shared: the database was
+    /// unreachable and may have lost its last commits.
     pub fn is_behind(&self) -> bool {
         match self {
             Store::Sqlite(_) => false,
@@ -69,11 +148,12 @@ impl Store {
         }
     }
 
-    /// What other nodes have changed since the last call, of which there is nothing if the store isn't shared. Counts and leaderboards
-    /// follow by themselves. On return, all is known that was committed before the call; it costs what has changed.
+    /// Returns the changes of other nodes since the last call, and updates the mirrored counts and leaderboards. The
+    /// changes include everything that was committed before the call. The cost depends on the number of changes. If the
+    /// store isn't shared, no other node changes it, and the result is empty unless [`Store::is_behind`] returns true.
     ///
     /// # Errors
-    /// If the store can't be read: then nothing is lost, and the next call tells.
+    /// If the store can't be read. The next call then returns the changes.
     pub async fn follow(&self) -> Result<Changes, StoreError> {
         match self {
             Store::Sqlite(_) => Ok(Changes::default()),
@@ -81,8 +161,8 @@ impl Store {
         }
     }
 
-    /// How many bytes the store takes on the disk: its log included for SQLite, for Postgres its tables and indexes, as of the last
-    /// minute. What can't be looked at counts as nothing.
+    /// Returns the size of the store on disk in bytes; 0 if it is unknown. For SQLite the size includes the write-ahead
+    /// log. For Postgres it is the size of tables and indexes, at most a minute old.
     pub fn bytes(&self) -> u64 {
         match self {
             Store::Sqlite(store) => store.bytes(),
@@ -90,96 +170,124 @@ impl Store {
         }
     }
 
-    /// Compares all derived tables (counts, totals, endings, histories, standings) with the sessions, and makes again what disagrees, which
-    /// is told in the log. Play goes on meanwhile. Reads everything, at half of a core's speed.
+    /// Checks that the store can write. While games are played, the writer's own transactions are the evidence, and a
+    /// transaction may take up to ten seconds. An idle writer begins a transaction for this check. If there was no
+    /// durable write for a minute, or the last transaction failed, the writer does a small durable write.
     ///
     /// # Errors
-    /// If the store can't be read or written.
-    pub async fn check_derived(&self) -> Result<(), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.check_derived().await,
-            Store::Postgres(store) => store.check_derived().await,
-        }
-    }
-
-    /// Waits until a derived table turns out to be wrong: time for [`Store::check_derived`].
-    pub async fn suspected(&self) {
-        match self {
-            Store::Sqlite(store) => store.suspicion().wait().await,
-            Store::Postgres(store) => store.suspicion().wait().await,
-        }
-    }
-
-    /// Finds out if the store can write. While play writes, its own transactions say so, and a writer that is at one transaction for less than
-    /// ten seconds is only busy. An idle store is asked to begin a transaction; if nothing has become durable for a minute or the last transaction
-    /// failed, to make a small durable write.
-    ///
-    /// # Errors
-    /// If it can't.
+    /// If the store can't write.
     pub async fn check_writing(&self) -> Result<(), CommitError> {
         match self {
             Store::Sqlite(store) => store.check_writing().await,
-            Store::Postgres(store) => store.check_writing().await,
+            Store::Postgres(store) => store.writer.check().await,
         }
     }
 
-    /// Stores a commit, whole or not at all; on return it is durable. It is given back, for its content to be shown.
+    /// Stores a commit as a whole or not at all; on return it is durable. Returns the commit, so that the caller can
+    /// use its content.
     ///
     /// # Errors
-    /// [`CommitError`]; nothing is stored then.
+    /// After a [`CommitError`], no part of the commit is stored, except possibly after [`StoreError::Unsure`].
     pub async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
         match self {
             Store::Sqlite(store) => store.commit(commit).await,
-            Store::Postgres(store) => store.commit(commit).await,
+            Store::Postgres(store) => store.writer.commit(commit).await,
         }
     }
 
-    /// Forgets answers to idempotent requests that were given before `before`.
+    /// Imports a session with its messages and counts it, all in one commit. Imports happen in the order of the
+    /// calls, regardless of the order in which their results are awaited.
+    ///
+    /// # Errors
+    /// If the session hasn't ended, or the store can't write.
+    pub fn import_session(
+        &self,
+        imported: ImportedSession,
+    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+        match self {
+            Store::Sqlite(store) => Either::Left(store.writer.import(imported)),
+            Store::Postgres(store) => Either::Right(store.writer.import(imported)),
+        }
+    }
+
+    /// Deletes the answers to idempotent requests that are older than `before`.
     ///
     /// # Errors
     /// If the store can't write.
     pub async fn forget_answers(&self, before: Timestamp) -> Result<(), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.forget_answers(before).await,
-            Store::Postgres(store) => store.forget_answers(before).await,
-        }
+        // Each statement deletes a limited number of the oldest answers, so that other writes wait only a short time.
+        let forget = || {
+            self.write(before, |before, writing| {
+                Box::pin(async move {
+                    let sql = "DELETE FROM answers WHERE no <= (SELECT max(no) FROM
+                         (SELECT no, at FROM answers ORDER BY no LIMIT 1000) oldest WHERE at < $1)";
+                    Ok(writing.db.execute(sql, &[before.0.into()]).await?)
+                })
+            })
+        };
+        while forget().await? > 0 {}
+        Ok(())
     }
 
-    /// The answer that was given under an idempotency key.
+    /// Returns the answer stored under an idempotency key.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn find_answer(&self, key: &[u8; 32]) -> Result<Option<StoredAnswer>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_answer(key).await,
-            Store::Postgres(store) => store.find_answer(key).await,
-        }
+        let sql = "SELECT request, body FROM answers WHERE key = $1";
+        self.find(sql, &[key[..].into()], |row| read_answer(row, 0)).await
     }
 
-    /// A session by its id.
+    /// Returns a session by id.
     ///
     /// # Errors
     /// If the store can't be read, or the session's row is damaged.
     pub async fn find_session(&self, id: SessionId) -> Result<Option<StoredSession>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_session(id).await,
-            Store::Postgres(store) => store.find_session(id).await,
-        }
+        // The query returns index and time of a channel's last message as one text, so that it looks up each channel
+        // once.
+        let last = |channel: Channel| {
+            format!(
+                "(SELECT m.idx || ' ' || m.at FROM messages m WHERE m.session = s.no AND m.channel = {}
+                 ORDER BY m.idx DESC LIMIT 1)",
+                channel_number(channel)
+            )
+        };
+        let sql = format!(
+            "SELECT {}, {}, {} FROM sessions s WHERE {}",
+            columns::<Sessions>("s."),
+            last(Channel::Chat(id)),
+            last(Channel::Operator(id)),
+            self.dialect().by_id(),
+        );
+        self.find(&sql, &[id.to_string().into()], |row| {
+            let (no, session) = read_session(row)?;
+            let mut last_activity = session.facts.created_at;
+            let mut len = |column: usize| -> Result<u64, StoreError> {
+                let Some(last) = row.text_or_null(Sessions::COLUMNS.len() + column)? else { return Ok(0) };
+                let read = || last.split_once(' ').and_then(|(idx, at)| Some((idx.parse().ok()?, at.parse().ok()?)));
+                let (len, at) = read().ok_or_else(|| StoreError::damaged(id, "its last message can't be read"))?;
+                last_activity = last_activity.max(Timestamp(at));
+                Ok(len)
+            };
+            let (chat_len, operator_len) = (len(0)?, len(1)?);
+            Ok(StoredSession { no, session, chat_len, operator_len, last_activity })
+        })
+        .await
     }
 
-    /// The session that an invite belongs to.
+    /// Returns the session of an invite.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn find_invite(&self, invite: InviteCode) -> Result<Option<SessionId>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_invite(invite).await,
-            Store::Postgres(store) => store.find_invite(invite).await,
-        }
+        let by_code = self.dialect().by_code();
+        let sql = format!("SELECT s.id FROM invites i JOIN sessions s ON s.no = i.session WHERE {by_code}");
+        self.find(&sql, &[invite.to_string().into()], |row| read_id(row, 0)).await
     }
 
-    /// Messages of a channel from index `from` on, at most `limit`, in order; fewer if they are long, but at least one if
-    /// there is one. `no` is the session's number; the public channel has none.
+    /// Returns messages of a channel from index `from` on, in order. There are at most `limit` messages, and fewer if
+    /// their texts are long, but at least one if the channel has one. `no` is the session's number, or `None` for the
+    /// public channel.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -193,7 +301,8 @@ impl Store {
         self.list_messages_within(no, channel, from, limit, READ_BYTES).await
     }
 
-    /// [`Store::list_messages`] up to the message with which their texts come to `most_bytes`.
+    /// Returns the same messages as [`Store::list_messages`], up to the message at which the total text size reaches
+    /// `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -211,18 +320,16 @@ impl Store {
         }
     }
 
-    /// How many messages the public channel has.
+    /// Returns the number of messages in the public channel.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn public_len(&self) -> Result<u64, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.public_len().await,
-            Store::Postgres(store) => store.public_len().await,
-        }
+        let sql = "SELECT coalesce(max(idx), 0) FROM messages WHERE session = 0 AND channel = $1";
+        Ok(self.number(sql, &[channel_number(Channel::Invites).into()]).await?.unsigned_abs())
     }
 
-    /// Sessions that a filter lets through, newest first, from the `offset`th on, at most `limit`.
+    /// Returns the sessions that match a filter, newest first: at most `limit` from `offset` on.
     ///
     /// # Errors
     /// If the store can't be read, or a session's row is damaged.
@@ -232,381 +339,47 @@ impl Store {
         offset: u64,
         limit: usize,
     ) -> Result<Page<Session>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_sessions(filter, offset, limit).await,
-            Store::Postgres(store) => store.list_sessions(filter, offset, limit).await,
-        }
+        let plan = self.mirror().counts.read().find_page(filter, offset, limit);
+        let items = match self {
+            Store::Sqlite(store) => store.list_sessions(filter, &plan, limit).await?,
+            Store::Postgres(store) => store.list_sessions(filter, &plan, limit).await?,
+        };
+        Ok(Page { items, total: plan.total })
     }
 
-    /// How many sessions there are of each type and status.
+    /// Returns the number of sessions that match a filter.
     pub fn count_sessions(&self, filter: &SessionFilter) -> u64 {
-        match self {
-            Store::Sqlite(store) => store.count_sessions(filter),
-            Store::Postgres(store) => store.count_sessions(filter),
-        }
+        self.mirror().counts.read().find_page(filter, 0, 0).total
     }
 
-    /// Sessions whose `wake_at` has come, the longest due first, at most `limit`.
+    /// Returns the sessions whose `wake_at` has passed, earliest first, at most `limit`.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn list_due(&self, now: Timestamp, limit: usize) -> Result<Vec<Due>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_due(now, limit).await,
-            Store::Postgres(store) => store.list_due(now, limit).await,
-        }
+        let sql =
+            "SELECT id, wake_at FROM sessions WHERE wake_at IS NOT NULL AND wake_at <= $1 ORDER BY wake_at LIMIT $2";
+        let values = [now.0.into(), count(limit as u64).into()];
+        self.list(sql, &values, |row| Ok(Due { id: read_id(row, 0)?, at: Timestamp(row.integer(1)?) })).await
     }
 
-    /// When the next session is due.
+    /// Returns the time at which the next session is due.
     ///
     /// # Errors
     /// If the store can't be read.
     pub async fn find_next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_next_due().await,
-            Store::Postgres(store) => store.find_next_due().await,
-        }
+        let sql = "SELECT min(wake_at) FROM sessions WHERE wake_at IS NOT NULL";
+        let found = self.find(sql, &[], |row| row.integer_or_null(0)).await?;
+        Ok(found.flatten().map(Timestamp))
     }
 
-    /// Bans somebody; a ban that there is already gets the new reason and time.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn ban(&self, ban: Ban, audit: AuditEntry) -> Result<(), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.ban(ban, audit).await,
-            Store::Postgres(store) => store.ban(ban, audit).await,
-        }
-    }
-
-    /// Lets somebody in again. Whether there was a ban; where there was none, nothing is recorded.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn lift_ban(&self, subject: BanSubject, audit: AuditEntry) -> Result<bool, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.lift_ban(subject, audit).await,
-            Store::Postgres(store) => store.lift_ban(subject, audit).await,
-        }
-    }
-
-    /// All bans, in the order of their subjects' texts.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a ban is damaged.
-    pub async fn list_bans(&self) -> Result<Vec<Ban>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_bans().await,
-            Store::Postgres(store) => store.list_bans().await,
-        }
-    }
-
-    /// Records something that an administrator did without changing anything that is stored.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn record(&self, entry: AuditEntry) -> Result<AuditNo, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.record(entry).await,
-            Store::Postgres(store) => store.record(entry).await,
-        }
-    }
-
-    /// Entries with their numbers, newest first, from the `offset`th on, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_audit(&self, offset: u64, limit: usize) -> Result<Page<(AuditNo, AuditEntry)>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_audit(offset, limit).await,
-            Store::Postgres(store) => store.list_audit(offset, limit).await,
-        }
-    }
-
-    /// Takes the content of a message away, for good, and keeps its hash, which is returned; `None` if there is no such
-    /// message. `no` is the session's number; the public channel has none. What was hidden before stays as it is, and isn't
-    /// recorded again.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn hide_message(
-        &self,
-        no: Option<SessionNo>,
-        channel: Channel,
-        index: u64,
-        audit: impl Fn(ContentHash) -> AuditEntry + Send + 'static,
-    ) -> Result<Option<ContentHash>, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.hide_message(no, channel, index, audit).await,
-            Store::Postgres(store) => store.hide_message(no, channel, index, audit).await,
-        }
-    }
-
-    /// Removes a session in any state. If it has ended, the histories, standings and totals of its players become what
-    /// they would be without it; that takes a look at all their other games.
-    ///
-    /// # Errors
-    /// [`CommitError::Conflict`] if the session isn't at this version any more; or if the store can't write.
-    pub async fn remove_session(
-        &self,
-        no: SessionNo,
-        session: Arc<Session>,
-        audit: AuditEntry,
-    ) -> Result<(), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.remove_session(no, session, audit).await,
-            Store::Postgres(store) => store.remove_session(no, session, audit).await,
-        }
-    }
-
-    /// What ended games count for.
+    /// Returns the scoring by which ended games are counted.
     pub fn scoring(&self) -> &Scoring {
-        match self {
-            Store::Sqlite(store) => store.scoring(),
-            Store::Postgres(store) => store.scoring(),
-        }
+        &self.mirror().scoring
     }
+}
 
-    /// The profiles of those of these users that are known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_profiles<'u>(
-        &self,
-        users: impl IntoIterator<Item = &'u UserId>,
-    ) -> Result<BTreeMap<UserId, UserProfile>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_profiles(users).await,
-            Store::Postgres(store) => store.find_profiles(users).await,
-        }
-    }
-
-    /// Users in the order in which they became known, from the `offset`th on, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_users(offset, limit).await,
-            Store::Postgres(store) => store.list_users(offset, limit).await,
-        }
-    }
-
-    /// The users that are benchmark models.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_benchmarks().await,
-            Store::Postgres(store) => store.list_benchmarks().await,
-        }
-    }
-
-    /// Changes a profile, and makes one if there is none. The answer is what `respond` makes of it.
-    ///
-    /// # Errors
-    /// [`CommitError::Answered`] if one of the keys was used before; otherwise if the store can't write.
-    pub async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.change_profile(write).await,
-            Store::Postgres(store) => store.change_profile(write).await,
-        }
-    }
-
-    /// Says whether a user is a benchmark model. Returns its profile.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn set_benchmark(
-        &self,
-        user: UserId,
-        benchmark: bool,
-        audit: AuditEntry,
-    ) -> Result<UserProfile, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.set_benchmark(user, benchmark, audit).await,
-            Store::Postgres(store) => store.set_benchmark(user, benchmark, audit).await,
-        }
-    }
-
-    /// The ended sessions of a user, newest first; `None` if the user isn't known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_played(
-        &self,
-        user: &UserId,
-        offset: u64,
-        limit: usize,
-    ) -> Result<Option<Page<Session>>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_played(user, offset, limit).await,
-            Store::Postgres(store) => store.list_played(user, offset, limit).await,
-        }
-    }
-
-    /// What scoring remembers of a user; `None` if the user isn't known.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_standings(user).await,
-            Store::Postgres(store) => store.find_standings(user).await,
-        }
-    }
-
-    /// A page of a leaderboard, the largest first. The first look at a board reads all of it; after that it is kept in
-    /// order until nobody has looked for a while.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_board(
-        &self,
-        board: &Board,
-        order: Order,
-        offset: u64,
-        limit: usize,
-    ) -> Result<Page<(UserProfile, ScoringEntry)>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_board(board, order, offset, limit).await,
-            Store::Postgres(store) => store.list_board(board, order, offset, limit).await,
-        }
-    }
-
-    /// The boards of a challenge type on which games have counted, in no order.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn list_boards(&self, challenge: &str) -> Result<Vec<BoardFacts>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_boards(challenge).await,
-            Store::Postgres(store) => store.list_boards(challenge).await,
-        }
-    }
-
-    /// Forgets leaderboards that nobody has looked at since the last call.
-    pub fn forget_idle_boards(&self) {
-        match self {
-            Store::Sqlite(store) => store.forget_idle_boards(),
-            Store::Postgres(store) => store.forget_idle_boards(),
-        }
-    }
-
-    /// How much has been played.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn read_totals(&self) -> Result<Totals, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.read_totals().await,
-            Store::Postgres(store) => store.read_totals().await,
-        }
-    }
-
-    /// Counts all games of all users anew, and compares with what is stored. Where they differ, what was counted takes the
-    /// place of what was stored, with an entry in the audit for each user that `audit` makes. Play goes on meanwhile.
-    ///
-    /// # Errors
-    /// If the store can't be read or written.
-    pub async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
-        match self {
-            Store::Sqlite(store) => store.recount(audit).await,
-            Store::Postgres(store) => store.recount(audit).await,
-        }
-    }
-
-    /// Ended sessions behind `after`, in the order in which they ended, at most `limit`.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_ended(
-        &self,
-        after: EndingNo,
-        limit: usize,
-    ) -> Result<Vec<(EndingNo, SessionNo, Session)>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_ended(after, limit).await,
-            Store::Postgres(store) => store.list_ended(after, limit).await,
-        }
-    }
-
-    /// Sessions behind `after` that haven't ended, in the order of creation: those of the next block of numbers that has
-    /// some. `None` stands before the first.
-    ///
-    /// # Errors
-    /// If the store can't be read, or a session's row is damaged.
-    pub async fn list_running(&self, after: Option<SessionNo>) -> Result<Vec<(SessionNo, Session)>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.list_running(after).await,
-            Store::Postgres(store) => store.list_running(after).await,
-        }
-    }
-
-    /// Takes a session over, with its messages, and counts it, all in one commit. Of several calls the first counts first,
-    /// whenever what they return is awaited.
-    ///
-    /// # Errors
-    /// If the session hasn't ended, or the store can't write.
-    pub fn import_session(
-        &self,
-        imported: ImportedSession,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
-        match self {
-            Store::Sqlite(store) => Either::Left(store.import_session(imported)),
-            Store::Postgres(store) => Either::Right(store.import_session(imported)),
-        }
-    }
-
-    /// Takes a user over. One of whom something is known already stays as it is. Ordered like
-    /// [`Store::import_session`].
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub fn import_user(
-        &self,
-        profile: Arc<UserProfile>,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
-        match self {
-            Store::Sqlite(store) => Either::Left(store.import_user(profile)),
-            Store::Postgres(store) => Either::Right(store.import_user(profile)),
-        }
-    }
-
-    /// Keeps a script, if it isn't kept yet; on return it is durable.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn keep_script(&self, script: &Script) -> Result<(), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.keep_script(script).await,
-            Store::Postgres(store) => store.keep_script(script).await,
-        }
-    }
-
-    /// Removes the scripts that no session is played by any more, and says how many. A script is kept before its first session is there,
-    /// so this is for the start of an arena, before sessions are created. Where the store is shared others may create some, and nothing
-    /// is removed.
-    ///
-    /// # Errors
-    /// If the store can't write.
-    pub async fn forget_scripts(&self) -> Result<u64, CommitError> {
-        match self {
-            _ if self.nodes().is_some() => Ok(0),
-            Store::Sqlite(store) => store.forget_scripts().await,
-            Store::Postgres(store) => store.forget_scripts().await,
-        }
-    }
-
-    /// The script of this version, if it was kept.
-    ///
-    /// # Errors
-    /// If the store can't be read, or the script isn't what it was.
-    pub async fn find_script(&self, version: ScriptVersion) -> Result<Option<Script>, StoreError> {
-        match self {
-            Store::Sqlite(store) => store.find_script(version).await,
-            Store::Postgres(store) => store.find_script(version).await,
-        }
-    }
+fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {
+    let id = row.text(column)?;
+    id.parse().map_err(|error| StoreError::damaged(id, error))
 }

@@ -1,47 +1,51 @@
-//! What the store knows of users: profiles, histories, standings, leaderboards, totals.
+//! Users: profiles, histories, standings, leaderboards, totals.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use arena_model::{
-    Board, Order, ProfileChange, ProfileText, Scoring, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
+    Board, Order, ProfileChange, ProfileText, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
 };
-use rusqlite::{Connection, params};
 
 use crate::audit::record;
+use crate::db::{Db, Failure};
+use crate::dialect::{Dialect, Table, columns};
+use crate::job::Writing;
+use crate::mirror::Mirror;
 use crate::ranking::{Ranked, RankingPage};
-use crate::rows::{Columns, SESSION_COLUMNS, read_session};
-use crate::standings::{PARTICIPANTS, games_of, read_career, recount, user_no, write_career};
-use crate::writer::{find_answer, remember};
-use crate::{AuditEntry, CommitError, NewAnswer, Page, SqliteStore, StoreError};
+use crate::standings::{Career, PARTICIPANTS, find_career, games_of, read_career, recount, write_career};
+use crate::tables::{Answers, Sessions, read_answer, read_session};
+use crate::value::{Columns, Value, count};
+use crate::{AuditEntry, CommitError, NewAnswer, Page, Store, StoreError};
 
 /// A change of a profile.
 pub struct ProfileWrite {
-    /// Whose.
+    /// The user.
     pub user: UserId,
-    /// What changes.
+    /// The change.
     pub change: ProfileChange,
-    /// Words the answer, of the profile as it is then.
+    /// A function that creates the answer from the profile after the change.
     pub respond: Box<dyn Fn(&UserProfile) -> String + Send>,
-    /// Keys under which the answer is remembered, each with what it answers. If there is an answer already, nothing
-    /// happens.
+    /// The keys under which the answer is stored, each with the hash of the request. If a key has an answer already,
+    /// nothing changes.
     pub once: Vec<([u8; 32], [u8; 32])>,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
 }
 
-/// How much has been played.
+/// The numbers of games and participants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Games that came to their end, by challenge type.
+    /// The number of completed games by challenge type.
     pub games: BTreeMap<String, u64>,
-    /// Users who played.
+    /// The number of users with a game.
     pub participants: u64,
 }
 
 impl Totals {
-    /// Of the totals as they are stored, by name.
+    /// Creates the totals from the stored rows, by name.
     pub(crate) fn of(mut games: BTreeMap<String, i64>) -> Totals {
-        // A total that can't be is on its way to being made again.
+        // An invalid total is shown as 0 until its repair.
         let count = |n: i64| n.max(0).unsigned_abs();
         let participants = count(games.remove(PARTICIPANTS).unwrap_or(0));
         let of_type = |(name, n): (String, i64)| Some((name.strip_prefix("games:")?.to_owned(), count(n)));
@@ -49,21 +53,21 @@ impl Totals {
     }
 }
 
-/// What came of counting all games anew.
+/// The result of a recount of all games.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recount {
-    /// Users whose games were counted.
+    /// The number of users whose games were counted.
     pub users: u64,
-    /// Games, counted once for each of its users.
+    /// The number of counted games. A game counts once for each of its users.
     pub games: u64,
-    /// Users whose standing wasn't what their games make it.
+    /// Users whose stored standings differed from their games.
     pub wrong: Vec<UserId>,
 }
 
-/// The columns that [`read_profile`] reads, in its order.
-pub(crate) const PROFILE_COLUMNS: &str = "id, username, model, benchmark";
+/// The columns of a profile, in the order in which [`read_profile`] reads them.
+const PROFILE: &str = "u.id, u.username, u.model, u.benchmark";
 
-pub(crate) fn read_profile(row: &impl Columns) -> Result<UserProfile, StoreError> {
+fn read_profile(row: &dyn Columns) -> Result<UserProfile, StoreError> {
     let id = row.prose(0)?;
     let damaged = |reason: String| StoreError::Damaged { what: format!("user {id}"), reason };
     let text = |column: usize| -> Result<_, StoreError> {
@@ -80,150 +84,177 @@ pub(crate) fn read_profile(row: &impl Columns) -> Result<UserProfile, StoreError
     })
 }
 
-pub(crate) fn find_user(connection: &Connection, user: &UserId) -> Result<Option<(i64, UserProfile)>, StoreError> {
-    let sql = format!("SELECT {PROFILE_COLUMNS}, no FROM users WHERE id = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([user.as_str()])?;
-    let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some((row.get(4)?, read_profile(row)?)))
+/// Returns the number and the profile of a user, or `None` if the user is unknown.
+pub(crate) async fn find_user(db: &mut Db, user: &UserId) -> Result<Option<(i64, UserProfile)>, Failure> {
+    let sql = format!("SELECT {PROFILE}, u.no FROM users u WHERE u.id = $1");
+    db.find(&sql, &[Value::prose(user.as_str())], |row| Ok((row.integer(4)?, read_profile(row)?))).await
 }
 
-/// Stores what a user says of itself.
-pub(crate) fn write_profile(connection: &Connection, no: i64, profile: &UserProfile) -> Result<(), rusqlite::Error> {
-    let text = |text: &Option<ProfileText>| text.as_ref().map(|text| text.as_str().to_owned());
-    connection.prepare_cached("UPDATE users SET username = ?2, model = ?3 WHERE no = ?1")?.execute(params![
-        no,
-        text(&profile.username),
-        text(&profile.model)
-    ])?;
-    Ok(())
+/// Stores a user's profile.
+pub(crate) async fn write_profile(db: &mut Db, no: i64, profile: &UserProfile) -> Result<(), Failure> {
+    let text = |text: &Option<ProfileText>| Value::Prose(text.as_ref().map(|text| text.as_str().to_owned().into()));
+    let sql = "UPDATE users SET username = $1, model = $2 WHERE no = $3";
+    db.execute(sql, &[text(&profile.username), text(&profile.model), no.into()]).await.map(drop)
 }
 
-impl SqliteStore {
-    pub(crate) fn scoring(&self) -> &Scoring {
-        &self.scoring
-    }
+/// Adds a user if the user is unknown, locks the user until the commit, and returns the user's number.
+async fn lock_user(writing: &mut Writing, user: &UserId) -> Result<i64, Failure> {
+    let no = writing.user_no(user.as_str()).await?;
+    writing.lock_users([user.as_str()]).await?;
+    Ok(no)
+}
 
-    pub(crate) async fn find_profiles<'u>(
+impl Store {
+    /// Returns the profiles of these users; unknown users have no entry.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_profiles<'u>(
         &self,
         users: impl IntoIterator<Item = &'u UserId>,
     ) -> Result<BTreeMap<UserId, UserProfile>, StoreError> {
-        let mut users = users.into_iter().peekable();
-        if users.peek().is_none() {
+        let ids: Vec<Value<'_>> = users.into_iter().map(|user| Value::prose(user.as_str())).collect();
+        if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        self.read(|connection| {
-            let found = users.map(|user| Ok(find_user(connection, user)?.map(|(_, profile)| (user.clone(), profile))));
-            found.filter_map(Result::transpose).collect()
-        })
+        let sql = format!("SELECT {PROFILE} FROM users u WHERE u.id {}", self.dialect().any("$1"));
+        let found = self.list(&sql, &[Value::List(ids)], read_profile).await?;
+        Ok(found.into_iter().map(|profile| (profile.user_id.clone(), profile)).collect())
     }
 
-    pub(crate) async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
-        self.read(|connection| {
-            // Users are numbered from 1 without gaps.
-            let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no > ?1 ORDER BY no LIMIT ?2");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
-            let mut rows = statement.query(params![offset, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-            let mut items = Vec::new();
-            while let Some(row) = rows.next()? {
-                items.push(read_profile(row)?);
-            }
-            let total: i64 =
-                connection.prepare_cached("SELECT coalesce(max(no), 0) FROM users")?.query_row([], |row| row.get(0))?;
-            Ok(Page { items, total: total.unsigned_abs() })
-        })
+    /// Returns users in the order in which they became known: at most `limit` from `offset` on.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_users(&self, offset: u64, limit: usize) -> Result<Page<UserProfile>, StoreError> {
+        // Users have numbers from 1 without gaps, so the offset is the number of the user before the page.
+        let sql = format!("SELECT {PROFILE} FROM users u WHERE u.no > $1 ORDER BY u.no LIMIT $2");
+        let items = self.list(&sql, &[count(offset).into(), count(limit as u64).into()], read_profile).await?;
+        Ok(Page { items, total: self.last_user().await?.unsigned_abs() })
     }
 
-    pub(crate) async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
-        self.read(|connection| {
-            let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE benchmark");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query([])?;
-            let mut users = BTreeSet::new();
-            while let Some(row) = rows.next()? {
-                users.insert(read_profile(row)?.user_id);
-            }
-            Ok(users)
-        })
+    /// Returns the number of the last user, which equals the count of users.
+    pub(crate) async fn last_user(&self) -> Result<i64, StoreError> {
+        self.number("SELECT coalesce(max(no), 0) FROM users", &[]).await
     }
 
-    pub(crate) async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
-        let ProfileWrite { user, change, respond, once, at } = write;
-        self.writer
-            .write(move |writing| {
-                let connection = writing.connection;
-                let no = user_no(connection, &user)?;
-                let found = find_user(connection, &user)?;
+    /// Returns the users that are benchmark models.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_benchmarks(&self) -> Result<BTreeSet<UserId>, StoreError> {
+        // These are the conditions of the partial indexes.
+        let condition = match self.dialect() {
+            Dialect::Sqlite => "u.benchmark",
+            Dialect::Postgres => "u.benchmark <> 0",
+        };
+        let sql = format!("SELECT {PROFILE} FROM users u WHERE {condition}");
+        Ok(self.list(&sql, &[], |row| Ok(read_profile(row)?.user_id)).await?.into_iter().collect())
+    }
+
+    /// Changes a profile, or creates it if the user has none. Returns the text from `respond`.
+    ///
+    /// # Errors
+    /// [`CommitError::Answered`] if one of the keys has an answer already. Also if the store can't write.
+    pub async fn change_profile(&self, write: ProfileWrite) -> Result<String, CommitError> {
+        self.write(write, |ProfileWrite { user, change, respond, once, at }, writing| {
+            Box::pin(async move {
+                let no = lock_user(writing, user).await?;
+                let found = find_user(&mut writing.db, user).await?;
                 let mut profile = found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile);
                 change.clone().apply(&mut profile);
                 let body = respond(&profile);
-                for (key, _) in &once {
-                    if let Some(stored) = find_answer(connection, key)? {
-                        return Err(CommitError::Answered(stored).into());
+                for (key, _) in &*once {
+                    let sql = "SELECT request, body FROM answers WHERE key = $1";
+                    if let Some(answer) = writing.db.find(sql, &[key[..].into()], |row| read_answer(row, 0)).await? {
+                        return Err(CommitError::Answered(answer).into());
                     }
                 }
-                for (key, request) in &once {
-                    remember(connection, &NewAnswer { key: *key, request: *request, body: body.clone(), at })?;
+                for (key, request) in &*once {
+                    let sql = "INSERT INTO answers (key, request, body, at) VALUES ($1, $2, $3, $4)";
+                    let answer = NewAnswer { key: *key, request: *request, body: body.clone(), at: *at };
+                    let values: Vec<Value<'_>> = Answers::values(&&answer).collect();
+                    writing.db.execute(sql, &values).await?;
                 }
-                write_profile(connection, no, &profile)?;
+                write_profile(&mut writing.db, no, &profile).await?;
                 Ok(body)
             })
-            .await
+        })
+        .await
     }
 
-    pub(crate) async fn set_benchmark(
+    /// Sets or clears the mark of a benchmark model. Returns the user's profile.
+    ///
+    /// # Errors
+    /// If the store can't write.
+    pub async fn set_benchmark(
         &self,
         user: UserId,
         benchmark: bool,
         audit: AuditEntry,
     ) -> Result<UserProfile, CommitError> {
-        self.writer
-            .write(move |writing| {
-                let connection = writing.connection;
-                let no = user_no(connection, &user)?;
-                connection.execute("UPDATE users SET benchmark = ?2 WHERE no = ?1", params![no, benchmark])?;
-                record(connection, &audit)?;
-                let found = find_user(connection, &user)?;
+        self.write((user, audit), move |(user, audit), writing| {
+            Box::pin(async move {
+                let no = lock_user(writing, user).await?;
+                let sql = "UPDATE users SET benchmark = $1 WHERE no = $2";
+                writing.db.execute(sql, &[i64::from(benchmark).into(), no.into()]).await?;
+                writing.news.administration = true;
+                let found = find_user(&mut writing.db, user).await?;
+                record(writing, audit).await?;
                 Ok(found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile))
             })
-            .await
+        })
+        .await
     }
 
-    pub(crate) async fn list_played(
+    /// Returns the number and the career of a user; `None` if the user is unknown.
+    async fn find_known(&self, user: &UserId) -> Result<Option<(i64, Career)>, StoreError> {
+        let sql = "SELECT u.no, c.session, c.standings FROM users u
+             LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = $1";
+        let read = |row: &dyn Columns| {
+            let no = row.integer(0)?;
+            Ok((no, read_career(no, row, 1)))
+        };
+        self.find(sql, &[Value::prose(user.as_str())], read).await
+    }
+
+    /// Returns the ended sessions of a user, newest first; `None` if the user is unknown.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_played(
         &self,
         user: &UserId,
         offset: u64,
         limit: usize,
     ) -> Result<Option<Page<Session>>, StoreError> {
-        let columns: Vec<String> = SESSION_COLUMNS.split(',').map(|column| format!("s.{}", column.trim())).collect();
+        let Some((no, career)) = self.find_known(user).await? else { return Ok(None) };
+        let total = career.played.max(0);
+        let newest = total.saturating_sub(count(offset));
         let sql = format!(
-            "SELECT {} FROM careers c JOIN sessions s ON s.no = c.session WHERE c.user = ?1 AND c.n BETWEEN 1 AND ?2
-             ORDER BY c.n DESC LIMIT ?3",
-            columns.join(", ")
+            "SELECT {} FROM careers c JOIN sessions s ON s.no = c.session
+             WHERE c.user_no = $1 AND c.n BETWEEN 1 AND $2 ORDER BY c.n DESC LIMIT $3",
+            columns::<Sessions>("s.")
         );
-        self.read(|connection| {
-            let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
-            let total = read_career(connection, no)?.played.max(0);
-            let newest = total.saturating_sub(i64::try_from(offset).unwrap_or(i64::MAX));
-            let mut statement = connection.prepare_cached(&sql)?;
-            let mut rows = statement.query(params![no, newest, i64::try_from(limit).unwrap_or(i64::MAX)])?;
-            let mut items = Vec::new();
-            while let Some(row) = rows.next()? {
-                items.push(read_session(row)?.1);
-            }
-            Ok(Some(Page { items, total: total.unsigned_abs() }))
-        })
+        let values = [no.into(), newest.into(), count(limit as u64).into()];
+        let items = self.list(&sql, &values, |row| Ok(read_session(row)?.1)).await?;
+        Ok(Some(Page { items, total: total.unsigned_abs() }))
     }
 
-    pub(crate) async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
-        self.read(|connection| {
-            let Some((no, _)) = find_user(connection, user)? else { return Ok(None) };
-            Ok(Some(read_career(connection, no)?.standings))
-        })
+    /// Returns the standings of a user; `None` if the user is unknown.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
+        Ok(self.find_known(user).await?.map(|(_, career)| career.standings))
     }
 
-    pub(crate) async fn list_board(
+    /// Returns a page of a leaderboard, in descending order. The first call for a board reads all of it; the board
+    /// then stays in memory, sorted, while it is in use.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn list_board(
         &self,
         board: &Board,
         order: Order,
@@ -231,31 +262,41 @@ impl SqliteStore {
         limit: usize,
     ) -> Result<Page<(UserProfile, ScoringEntry)>, StoreError> {
         let ranked = Ranked { board: board.clone(), order };
-        let page = match self.rankings.page(&ranked, offset, limit) {
-            Some(page) => page,
-            None => self.load_page(&ranked, offset, limit).await?,
+        let RankingPage { users, total } = self.find_page(&ranked, offset, limit).await?;
+        if users.is_empty() {
+            return Ok(Page { items: Vec::new(), total });
+        }
+        let sql = format!(
+            "SELECT {PROFILE}, u.no, c.session, c.standings FROM users u
+             LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.no {}",
+            self.dialect().any("$1")
+        );
+        let numbers = users.iter().map(|user| Value::from(*user)).collect();
+        let read = |row: &dyn Columns| {
+            let no = row.integer(4)?;
+            Ok((no, (read_profile(row)?, read_career(no, row, 5).standings)))
         };
-        let sql = format!("SELECT {PROFILE_COLUMNS} FROM users WHERE no = ?1");
-        self.read(|connection| {
-            let mut items = Vec::with_capacity(page.users.len());
-            for &user in &page.users {
-                let mut statement = connection.prepare_cached(&sql)?;
-                let mut rows = statement.query([user])?;
-                let Some(row) = rows.next()? else { continue };
-                let profile = read_profile(row)?;
-                let entry = self.scoring.entry(board, &read_career(connection, user)?.standings);
-                items.extend(entry.map(|entry| (profile, entry)));
-            }
-            Ok(Page { items, total: page.total })
-        })
+        let found = self.list(&sql, &[Value::List(numbers)], read).await?;
+        let mut found: HashMap<i64, (UserProfile, Standings)> = found.into_iter().collect();
+        let scoring = self.scoring();
+        let entry = |user: &i64| {
+            let (profile, standings) = found.remove(user)?;
+            Some((profile, scoring.entry(board, &standings)?))
+        };
+        Ok(Page { items: users.iter().filter_map(entry).collect(), total })
     }
 
-    /// A page of a board that isn't in memory. Boards are read one at a time: who waits finds what the one before has read.
-    async fn load_page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Result<RankingPage, StoreError> {
-        let _loading = self.loading.lock().await;
-        // Again if it was forgotten before it was read from.
+    /// Returns a page of a board. Readers load boards into memory one at a time, so a second reader waits and then
+    /// finds the board that the first reader has loaded.
+    async fn find_page(&self, ranked: &Ranked, offset: u64, limit: usize) -> Result<RankingPage, StoreError> {
+        let Mirror { rankings, loading, .. } = self.mirror();
+        if let Some(page) = rankings.page(ranked, offset, limit) {
+            return Ok(page);
+        }
+        let _loading = loading.lock().await;
+        // The loop repeats if the board was dropped before its page was read.
         loop {
-            match self.rankings.page(ranked, offset, limit) {
+            match rankings.page(ranked, offset, limit) {
                 Some(page) => return Ok(page),
                 None => self.load_ranking(ranked).await?,
             }
@@ -263,41 +304,79 @@ impl SqliteStore {
     }
 
     async fn load_ranking(&self, ranked: &Ranked) -> Result<(), StoreError> {
-        let beginning = self.rankings.begin(ranked);
-        // Whatever is committed after this one knows that moves are wanted; what was before is seen by the read below.
-        let passed = self.writer.write(|_| Ok(())).await;
-        passed.map_err(|error| StoreError::Database(error.to_string()))?;
-        let (readers, scoring, wanted) = (self.readers.clone(), self.scoring.clone(), ranked.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            readers.read(|connection| {
-                // One snapshot. Users are numbered from 1 without gaps.
-                let snapshot = connection.unchecked_transaction()?;
-                let last: i64 = snapshot.query_row("SELECT coalesce(max(no), 0) FROM users", [], |row| row.get(0))?;
+        let beginning = self.mirror().rankings.begin(ranked);
+        if self.nodes().is_none() {
+            // After this empty write, all later commits record their moves, and the read below includes all earlier
+            // commits. In a shared store this isn't necessary, because moves come from the journal, in its order.
+            let passed = self.write((), |(), writing| {
+                writing.effects.nothing = true;
+                Box::pin(async { Ok(()) })
+            });
+            passed.await.map_err(|error| match error {
+                CommitError::Unavailable(error) => error,
+                error => StoreError::Database(error.to_string()),
+            })?;
+        }
+        let context = (ranked.clone(), Arc::clone(&self.mirror().scoring));
+        let keys = self.aside(context, |(ranked, scoring), db| {
+            Box::pin(async move {
+                // SQLite looks up row 0 of each user; Postgres has an index of these rows.
+                let sql = match db.dialect() {
+                    Dialect::Sqlite => {
+                        "SELECT c.user_no, c.session, c.standings FROM users u CROSS JOIN careers c
+                         WHERE c.user_no = u.no AND c.n = 0"
+                    }
+                    Dialect::Postgres => "SELECT user_no, session, standings FROM careers WHERE n = 0",
+                };
                 let mut keys = Vec::new();
-                for user in 1..=last {
-                    let career = read_career(&snapshot, user)?;
-                    keys.extend(wanted.key(&scoring, &career.standings).map(|key| (key, user)));
-                }
+                db.each(sql, &[], |row| {
+                    let user = row.integer(0)?;
+                    keys.extend(ranked.key(scoring, &read_career(user, row, 1).standings).map(|key| (key, user)));
+                    Ok(())
+                })
+                .await?;
                 Ok(keys)
             })
         });
-        let keys = read.await.map_err(|_| StoreError::Closed)??;
-        self.rankings.finish(ranked, beginning, keys);
+        self.mirror().rankings.finish(ranked, beginning, keys.await?);
         Ok(())
     }
 
-    pub(crate) fn forget_idle_boards(&self) {
-        self.rankings.forget_idle();
+    /// Drops leaderboards that haven't been read since the last call.
+    pub fn forget_idle_boards(&self) {
+        self.mirror().rankings.forget_idle();
     }
 
-    pub(crate) async fn read_totals(&self) -> Result<Totals, StoreError> {
-        Ok(Totals::of(self.read(|connection| Ok(read_totals(connection)?))?))
+    /// Returns the numbers of games and participants.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn read_totals(&self) -> Result<Totals, StoreError> {
+        let totals = self.list(TOTALS, &[], |row| Ok(read_total(row))).await?;
+        Ok(Totals::of(totals.into_iter().collect()))
     }
 
-    pub(crate) async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
-        let last_user = self.list_users(0, 0).await.map_err(CommitError::Unavailable)?.total;
+    /// Recounts all games of all users and compares the result with the stored standings. If they differ, the result
+    /// replaces the stored standings of the user, and `audit` creates an audit entry for this user. Games continue
+    /// during the recount.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn recount(&self, audit: impl Fn(&UserId) -> AuditEntry) -> Result<Recount, CommitError> {
         let mut all = Recount::default();
-        for user in 1..=i64::try_from(last_user).unwrap_or(i64::MAX) {
+        match self.recount_into(&mut all, audit).await {
+            Ok(()) => Ok(all),
+            // Some standings have been stored already, so the error must not claim that nothing has changed.
+            Err(error) if !all.wrong.is_empty() => {
+                tracing::error!(%error, "the recount stopped after {} users: {error}", all.users);
+                Err(StoreError::Unsure.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn recount_into(&self, all: &mut Recount, audit: impl Fn(&UserId) -> AuditEntry) -> Result<(), CommitError> {
+        for user in 1..=self.last_user().await? {
             let (games, id, same) = self.compare(user).await?;
             all.users += 1;
             all.games += games;
@@ -306,87 +385,104 @@ impl SqliteStore {
                 all.wrong.push(id);
             }
         }
-        self.mend_totals().await?;
-        Ok(all)
+        self.mend_totals().await
     }
 
-    /// Counts the totals anew, and adds what is missing from those that are stored. In one snapshot both are of the same
-    /// games, so what they differ in is right whatever ends meanwhile.
-    async fn mend_totals(&self) -> Result<(), CommitError> {
-        let readers = self.readers.clone();
-        let missing = tokio::task::spawn_blocking(move || {
-            readers.read(|connection| {
-                let snapshot = connection.unchecked_transaction()?;
-                let mut missing = count_totals(&snapshot)?;
-                for (name, n) in read_totals(&snapshot)? {
-                    *missing.entry(name).or_default() -= n;
-                }
-                missing.retain(|_, n| *n != 0);
-                Ok(missing)
+    /// Counts a user's games. Returns their number, the user's id, and true if the stored career is correct.
+    pub(crate) async fn compare(&self, user: i64) -> Result<(u64, UserId, bool), StoreError> {
+        // Games and career must come from the same snapshot.
+        let compared = self.aside(Arc::clone(&self.mirror().scoring), move |scoring, db| {
+            Box::pin(async move {
+                let counted = recount(db, scoring, user).await?;
+                let same = find_career(db, user).await? == counted;
+                let sql = "SELECT id FROM users WHERE no = $1";
+                let id = db.find(sql, &[user.into()], |row| Ok(row.prose(0)?.into_owned())).await?.unwrap_or_default();
+                let id: UserId = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
+                Ok((counted.played.unsigned_abs(), id, same))
             })
         });
-        let missing = missing.await.map_err(|_| CommitError::Unavailable(StoreError::Closed))??;
+        compared.await
+    }
+
+    /// Recounts the totals and adds the difference to the stored ones. Games and totals are read in one snapshot, so
+    /// the difference is correct even if games end before the write.
+    async fn mend_totals(&self) -> Result<(), CommitError> {
+        let missing = self.aside((), |(), db| Box::pin(missing_totals(db))).await?;
         if missing.is_empty() {
             return Ok(());
         }
-        tracing::warn!("totals weren't what the games make them, and are mended by {missing:?}");
-        self.writer
-            .write(move |writing| {
-                for (name, n) in &missing {
-                    writing.effects.delta.add_total(name, *n);
-                }
-                Ok(())
-            })
-            .await
+        tracing::warn!("totals disagreed with the games and were corrected by {missing:?}");
+        self.write(missing, |missing, writing| {
+            missing.iter().for_each(|(name, n)| writing.effects.delta.add_total(name, *n));
+            Box::pin(async { Ok(()) })
+        })
+        .await
     }
 
-    /// Counts a user's games anew and stores what comes out.
+    /// Recounts a user's games and stores the career.
     pub(crate) async fn mend_standings(&self, user: i64, audit: Option<AuditEntry>) -> Result<(), CommitError> {
-        self.writer
-            .write(move |writing| {
-                let career = recount(writing.connection, writing.counting.scoring, user)?;
-                write_career(writing.connection, user, &career)?;
+        self.write(audit, move |audit, writing| {
+            Box::pin(async move {
+                let sql = "SELECT id FROM users WHERE no = $1";
+                let id = writing.db.find(sql, &[user.into()], |row| Ok(row.prose(0)?.into_owned())).await?;
+                writing.lock_users(id.as_deref()).await?;
+                let career = recount(&mut writing.db, &writing.scoring, user).await?;
+                write_career(&mut writing.db, user, &career).await?;
                 writing.effects.recounted = true;
-                if let Some(audit) = &audit {
-                    record(writing.connection, audit)?;
+                writing.news.users.insert(user);
+                match audit {
+                    Some(audit) => record(writing, audit).await.map(drop),
+                    None => Ok(()),
                 }
-                Ok(())
             })
-            .await
+        })
+        .await
     }
 }
 
-/// The totals by name, as stored.
-pub(crate) fn read_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
-    let mut statement = connection.prepare_cached("SELECT name, n FROM totals")?;
-    let mut rows = statement.query([])?;
-    let mut totals = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        // A column of another type is no better than a total that can't be.
-        let name = row.get_ref(0)?.as_str().unwrap_or_default();
-        totals.insert(name.to_owned(), row.get_ref(1)?.as_i64().unwrap_or(-1));
-    }
-    Ok(totals)
+const TOTALS: &str = "SELECT name, n FROM totals";
+
+/// Reads a total with its name. A column of another type counts as an impossible number.
+fn read_total(row: &dyn Columns) -> (String, i64) {
+    (row.text(0).unwrap_or_default().to_owned(), row.integer(1).unwrap_or(-1))
 }
 
-/// The totals by name, from the sessions that have ended and the users who were in them. Counted here: SQLite would sort all sessions in memory to
-/// group them.
-pub(crate) fn count_totals(connection: &Connection) -> Result<BTreeMap<String, i64>, rusqlite::Error> {
-    let mut statement = connection
-        .prepare("SELECT s.type FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed'")?;
-    let mut rows = statement.query([])?;
+/// Counts the totals by name, from the ended sessions and their players. SQLite would group by sorting all sessions in
+/// memory, so for SQLite this function adds up the sessions itself.
+pub(crate) async fn count_totals(db: &mut Db) -> Result<BTreeMap<String, i64>, Failure> {
+    let (number, group) = match db.dialect() {
+        Dialect::Sqlite => ("1", ""),
+        Dialect::Postgres => ("count(*)", "GROUP BY s.type"),
+    };
+    let sql = format!(
+        "SELECT s.type, {number} FROM endings e JOIN sessions s ON s.no = e.session WHERE s.ending = 'completed' {group}"
+    );
     let mut games: BTreeMap<String, i64> = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        let challenge = row.get_ref(0)?.as_str().unwrap_or_default();
+    db.each(&sql, &[], |row| {
+        let (challenge, n) = (row.text(0).unwrap_or_default(), row.integer(1)?);
         match games.get_mut(challenge) {
-            Some(n) => *n += 1,
-            None => drop(games.insert(challenge.to_owned(), 1)),
+            Some(games) => *games += n,
+            None => drop(games.insert(challenge.to_owned(), n)),
         }
-    }
+        Ok(())
+    })
+    .await?;
     let mut totals: BTreeMap<String, i64> = games.into_iter().map(|(name, n)| (games_of(&name), n)).collect();
-    let participants = connection.query_row("SELECT count(*) FROM careers WHERE n = 1", [], |row| row.get(0))?;
+    let participants = db.number("SELECT count(*) FROM careers WHERE n = 1", &[]).await?;
     totals.insert(PARTICIPANTS.to_owned(), participants);
     Ok(totals)
+}
+
+/// Returns the differences between the correct totals and the stored ones, by name.
+pub(crate) async fn missing_totals(db: &mut Db) -> Result<BTreeMap<String, i64>, Failure> {
+    db.read_whole_tables().await?;
+    let mut missing = count_totals(db).await?;
+    for (name, n) in db.list(TOTALS, &[], |row| Ok(read_total(row))).await? {
+        let missing = missing.entry(name).or_default();
+        *missing = missing.saturating_sub(n);
+    }
+    missing.retain(|_, n| *n != 0);
+    Ok(missing)
 }
 
 impl From<StoreError> for CommitError {

@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client: what goes over the wire is what the test wrote, and what comes back is all kept.
+//! A minimal HTTP/1.1 client. It sends the test's bytes unchanged and returns the server's whole response.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -7,54 +7,54 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long a test waits for an answer before it fails.
+/// The time limit for a response. A test without a response in this time fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client of one server. Each request has a connection of its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     address: SocketAddr,
-    /// The address that connections are made from; unset leaves it to the system.
+    /// The local address of its connections; the system chooses one if unset.
     from: Option<IpAddr>,
     patience: Duration,
 }
 
-/// An answer as it came.
+/// An answer, as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, and values, in the order they came.
+    /// Header names in lower case, and values, in the order received.
     pub headers: Vec<(String, String)>,
-    /// The body, put together if it came in chunks.
+    /// The body, reassembled if it was chunked.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("the body is UTF-8")
     }
 
-    /// The body as JSON.
+    /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("invalid JSON ({error}): {}", self.text()))
     }
 
-    /// A header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The JSON of an answer that has to be 200.
+    /// Returns the body as JSON; the status must be 200.
     #[track_caller]
     pub fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.text());
         self.json()
     }
 
-    /// Status and `code` of a refusal; it has to hold both `error` and `code`.
+    /// Returns the status and `code` of a refusal; the body must have both `error` and `code`.
     #[track_caller]
     pub fn refusal(&self) -> (u16, String) {
         let body = self.json();
@@ -73,47 +73,47 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
 }
 
 impl Client {
-    /// A client of the server at `address`.
+    /// Returns a client of the server at `address`.
     pub fn new(address: SocketAddr) -> Client {
         Client { address, from: None, patience: PATIENCE }
     }
 
-    /// The same client, which waits for so long.
+    /// Returns the same client with another time limit for answers.
     pub fn patient_for(self, patience: Duration) -> Client {
         Client { patience, ..self }
     }
 
-    /// The same client, connecting from this address of the machine, such as 127.0.0.2.
+    /// Returns the same client with connections from this local address, such as 127.0.0.2.
     pub fn from_address(self, address: IpAddr) -> Client {
         Client { from: Some(address), ..self }
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// GET.
+    /// Sends a GET request.
     pub fn get(&self, path: &str) -> Answer {
         self.request("GET", path, &[], b"")
     }
 
-    /// POST of a JSON value.
+    /// Sends a JSON value by POST.
     pub fn post(&self, path: &str, body: &Value) -> Answer {
         self.request("POST", path, &[], body.to_string().as_bytes())
     }
 
-    /// POST of a JSON value with an idempotency key.
+    /// Sends a JSON value by POST with an idempotency key.
     pub fn post_once(&self, path: &str, key: &str, body: &Value) -> Answer {
         self.request("POST", path, &[("Idempotency-Key", key)], body.to_string().as_bytes())
     }
 
-    /// Any request whose head is well-formed.
+    /// Sends a request with any method, headers and body.
     pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         self.try_request(method, path, headers, body).expect("an answer")
     }
 
-    /// [`Client::request`] to a server that may be gone, or go meanwhile.
+    /// Sends a request, as [`Client::request`], to a server that may stop at any time.
     ///
     /// # Errors
     /// If there is no connection, or no answer in time.
@@ -135,22 +135,23 @@ impl Client {
         self.raw(&[head.as_bytes(), body].concat())
     }
 
-    /// Any bytes, and the answer to them.
+    /// Sends any bytes and returns the answer.
     ///
     /// # Errors
-    /// If the server hangs up without an answer.
+    /// If the server closes the connection without an answer.
     pub fn raw(&self, bytes: &[u8]) -> std::io::Result<Answer> {
         let mut stream = self.connect()?;
-        // The server may answer and hang up before it has taken all; what it said then still counts.
+        // The server may respond and close the connection before it has read the whole request. Its response is used
+        // anyway.
         let written = stream.write_all(bytes);
         let head_only = bytes.starts_with(b"HEAD ");
         read_answer(&mut BufReader::new(stream), head_only).map_err(|error| written.err().unwrap_or(error))
     }
 
-    /// A connection to the server.
+    /// Opens a connection to the server.
     ///
     /// # Errors
-    /// If it takes none.
+    /// If the server accepts none.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
         let stream = match self.from {
             None => TcpStream::connect(self.address)?,
@@ -162,7 +163,7 @@ impl Client {
         Ok(stream)
     }
 
-    /// A new session: its id and invites.
+    /// Creates a session and returns its id and invites.
     pub fn create(&self, challenge: &str) -> (String, Vec<String>) {
         let session = self.post(&format!("/api/challenges/{challenge}"), &serde_json::json!({})).ok();
         let invites = session["invites"].as_array().expect("invites are a list");
@@ -182,7 +183,7 @@ impl Client {
         self.post("/api/arena/message", &body)
     }
 
-    /// Says something in a session.
+    /// Sends a chat message to a session.
     pub fn chat(&self, session: &str, from: &str, content: &str) -> Answer {
         self.post("/api/chat/send", &serde_json::json!({ "channel": session, "from": from, "content": content }))
     }
@@ -192,12 +193,12 @@ impl Client {
         self.stream_with(path, last_event_id.map(|id| ("Last-Event-ID", id)))
     }
 
-    /// Opens an event stream with a header.
+    /// Opens an event stream with an additional header.
     pub fn stream_with(&self, path: &str, header: Option<(&str, &str)>) -> EventStream {
         self.try_stream(path, header).expect("a stream")
     }
 
-    /// [`Client::stream_with`] of a server that may be gone.
+    /// Opens an event stream, as [`Client::stream_with`], on a server that may be stopped.
     ///
     /// # Errors
     /// If there is no connection, or no head of an answer in time.
@@ -215,20 +216,20 @@ impl Client {
 pub struct EventStream {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, and values.
+    /// Header names in lower case, and values.
     pub headers: Vec<(String, String)>,
     reader: BufReader<TcpStream>,
     pending: Vec<u8>,
 }
 
 impl EventStream {
-    /// The next event: its id and its data. `None` when the server has ended the stream. Comments are passed over.
+    /// Returns the id and data of the next event; `None` when the server has ended the stream. Skips comments.
     pub fn next_event(&mut self) -> Option<(String, Value)> {
         let (id, data) = self.next_text()?;
         Some((id, serde_json::from_str(&data).expect("events are JSON")))
     }
 
-    /// The next event as text.
+    /// Returns the next event as text.
     pub fn next_text(&mut self) -> Option<(String, String)> {
         loop {
             let event = self.next_block()?;
@@ -239,7 +240,7 @@ impl EventStream {
         }
     }
 
-    /// The next event or comment, as it came, without the empty line behind it.
+    /// Returns the next event or comment as received, without the empty line after it.
     pub fn next_block(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.pending.windows(2).position(|pair| pair == b"\n\n") {
@@ -256,7 +257,7 @@ impl EventStream {
 type Head = (u16, Vec<(String, String)>);
 
 fn read_head(reader: &mut impl BufRead) -> std::io::Result<Head> {
-    let malformed = |line: &str| std::io::Error::other(format!("no HTTP: {line:?}"));
+    let malformed = |line: &str| std::io::Error::other(format!("invalid HTTP: {line:?}"));
     let mut line = String::new();
     reader.read_line(&mut line)?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(|| malformed(&line))?;
@@ -288,7 +289,7 @@ fn read_answer(reader: &mut impl BufRead, head_only: bool) -> std::io::Result<An
     Ok(Answer { status, headers, body })
 }
 
-/// A chunk of a chunked body; `None` is the last one.
+/// Reads a chunk of a chunked body; `None` is the last chunk.
 fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

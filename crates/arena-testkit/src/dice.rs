@@ -1,11 +1,11 @@
-//! Seeded randomness for what tests do.
+//! Seeded randomness for test plans.
 
-/// Seeded randomness (SplitMix64): same seed, same plans.
+/// A random generator (SplitMix64): the same seed gives the same plans.
 #[derive(Debug)]
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// Any number.
+    /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -14,17 +14,17 @@ impl Dice {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a random number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.roll() % bound
     }
 
-    /// Whether something happens that does so in so many of a hundred cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// Dice for somebody else, that don't depend on how often these are rolled later.
+    /// Returns a separate generator, independent of later use of this one.
     pub fn fork(&mut self) -> Dice {
         Dice(self.roll())
     }

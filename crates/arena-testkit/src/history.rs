@@ -1,8 +1,9 @@
-//! What clients of an arena did and saw, written down so that it can be compared with what the arena shows in the end.
+//! A record of the requests and observations of clients, for comparison with the final state of the arena.
 //!
-//! Pure: whoever runs the clients notes here what they sent, when, to which node, and what came back (`History`); reads what the
-//! arena shows when all is quiet (`Present`, in `history/present.rs`); and asks [`check`] what doesn't fit together. Times are since
-//! the history began, by one monotonic clock, so that "before" and "after" mean something across clients.
+//! This module does no I/O. A test records each request with its time, node and response ([`History`]), reads the
+//! final state of the arena (`Present`, in `history/present.rs`), and calls [`check`], which returns the
+//! contradictions. All times count from the start of the history on one monotonic clock, so times of different
+//! clients can be compared.
 
 mod check;
 mod present;
@@ -17,158 +18,160 @@ use serde_json::{Map, Value};
 pub use check::check;
 pub use present::{Message, Present, Seen, Standing};
 
-/// Time since the history began.
+/// The time since the start of the history.
 pub type Moment = Duration;
 
-/// All that clients did and saw.
+/// All requests and observations of the clients.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    /// Writes, each with all attempts at it.
+    /// Writes, each with all its attempts.
     pub writes: Vec<Write>,
-    /// Reads of channels that were answered.
+    /// Answered reads of channels.
     pub reads: Vec<Read>,
-    /// Streams, each over all its connections.
+    /// Event streams; each entry covers all its connections.
     pub subscriptions: Vec<Subscription>,
-    /// Keys of writes that were sent at the same time, of which exactly one may be taken.
+    /// Keys of pairs of concurrent writes; exactly one of each pair may succeed.
     pub races: Vec<[String; 2]>,
 }
 
-/// Something that a client wants done, once.
+/// A change that a client requests, and that must happen at most once.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// Its `Idempotency-Key`, which no other write has.
+    /// The `Idempotency-Key` of the write's requests, unique among all writes.
     pub key: String,
-    /// What is to be done.
+    /// The operation.
     pub deed: Deed,
-    /// Every request that was sent for it, in the order of sending.
+    /// All requests for this write, in the order sent.
     pub attempts: Vec<Attempt>,
 }
 
-/// What a write is for.
+/// The operation of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deed {
-    /// A session, with options that no other write asks for.
+    /// The creation of a session, with options that no other write uses.
     Create {
         /// The challenge type.
         challenge: String,
-        /// The options, as `key=value` in JSON.
+        /// The options: names, and values as JSON.
         options: Vec<(String, String)>,
     },
-    /// An invite is offered on the public channel.
+    /// The announcement of an invite on the public channel.
     Announce {
-        /// Which.
+        /// The invite.
         invite: String,
     },
-    /// A seat is taken.
+    /// A join.
     Join {
-        /// By which invite.
+        /// The invite of the seat.
         invite: String,
-        /// Who says to come.
+        /// The user name of the player, if given.
         user: Option<String>,
     },
-    /// Something is said in a session.
+    /// A chat message.
     Say {
         /// The session.
         session: String,
         /// The speaker.
         from: String,
-        /// Who alone may hear it.
+        /// The recipient; `None` means all players.
         to: Option<String>,
-        /// The text, which nobody says twice.
+        /// The text, unique among all messages.
         content: String,
     },
-    /// A player acts.
+    /// An action of a player.
     Act {
         /// The session.
         session: String,
         /// The player.
         from: String,
-        /// What the player does.
+        /// The method.
         method: String,
-        /// And how.
+        /// The content.
         content: String,
     },
 }
 
 impl Deed {
-    /// A session with these options.
+    /// Returns the creation of a session with these options.
     pub fn create(challenge: &str, options: &Map<String, Value>) -> Deed {
         let options = options.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
         Deed::Create { challenge: challenge.to_owned(), options }
     }
 }
 
-/// One request of a write.
+/// One request for a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// The node that it was sent to.
+    /// The node that received the request.
     pub node: usize,
-    /// When.
+    /// The time of sending.
     pub sent: Moment,
-    /// When its outcome was known, or given up on.
+    /// The time at which the client received the response or gave up.
     pub done: Moment,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What is known of a request.
+/// The outcome of a request, as far as the client knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was no connection: nothing was sent.
+    /// The client got no connection and sent nothing.
     Unsent,
-    /// Something was sent, and no whole answer came, or one that leaves it open: it may have happened, or happen yet.
+    /// The client sent the request and got no complete or conclusive response. The write may have happened, or may
+    /// still happen.
     Unknown,
-    /// 200, with this body.
+    /// Status 200, with this body.
     Accepted(String),
-    /// Refused for good, with this code.
+    /// A final refusal with this code.
     Refused(String),
 }
 
-/// A read of a channel that was answered.
+/// An answered read of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Read {
-    /// The node that was asked.
+    /// The node that answered.
     pub node: usize,
     /// The channel, by its name on the wire: `{uuid}`, `challenge_{uuid}` or `invites`.
     pub channel: String,
-    /// When it was sent.
+    /// The time of sending.
     pub sent: Moment,
-    /// When it was answered.
+    /// The time of the answer.
     pub done: Moment,
-    /// Messages from this index on were asked for.
+    /// The index of the first requested message.
     pub from: u64,
-    /// Index of the last message in the answer; `from` − 1 if there was none.
+    /// The index of the last message in the answer; `from` − 1 if the answer has none.
     pub last: u64,
 }
 
-/// One who watches a channel, over all connections.
+/// A subscriber of a channel, over all its connections.
 #[derive(Debug, Clone)]
 pub struct Subscription {
     /// The channel, by its name on the wire.
     pub channel: String,
-    /// Every message that was delivered, in order.
+    /// All messages received, in order.
     pub deliveries: Vec<Delivery>,
-    /// How often the end of the session was told.
+    /// The number of end-of-session events received.
     pub ends: usize,
-    /// Whether it was given time to see everything. Otherwise it may lack the last messages, but none in between.
+    /// True if the subscriber had time to receive all messages. If false, the last messages may be missing, but no
+    /// earlier ones.
     pub whole: bool,
 }
 
-/// A message as it came to a subscriber.
+/// A message received by a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// The node that sent it.
+    /// The node that sent the message.
     pub node: usize,
-    /// When it came.
+    /// The time of arrival.
     pub at: Moment,
-    /// What it was.
+    /// The message.
     pub message: Message,
 }
 
-/// A promise that wasn't kept.
+/// A contradiction between the history and the final state: a promise that the arena broke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Which promise.
+    /// The broken promise.
     pub kind: FaultKind,
     /// The evidence.
     pub what: String,
@@ -180,35 +183,35 @@ impl fmt::Display for Fault {
     }
 }
 
-/// What a fault is against.
+/// A promise of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FaultKind {
-    /// An acknowledged write isn't there.
+    /// An acknowledged write is missing.
     Lost,
-    /// A write happened more often than it was asked for.
+    /// A write happened more often than it was requested.
     Doubled,
-    /// A write that was refused each time has happened.
+    /// A write that was always refused has happened.
     RefusedButThere,
-    /// Something is there that nobody asked for.
+    /// The arena shows something that no client requested.
     Invented,
-    /// A repetition under the same key was answered otherwise.
+    /// A repetition with the same key got a different answer.
     AnsweredOtherwise,
-    /// The answer to a write names another place than the one that the message has.
+    /// The response to a write has another index than the write's message.
     Misplaced,
-    /// Of writes of which one had to be taken, none was, or both were.
+    /// Two writes exclude each other, but none or both succeeded.
     RaceUndecided,
-    /// A seat isn't held by whoever took it, or the session's seats and status contradict each other.
+    /// A seat isn't held by the player who joined it, or the session's seats and status contradict each other.
     Seats,
-    /// Indexes of a channel aren't 1, 2, 3 …
+    /// The indexes of a channel aren't 1, 2, 3 …
     Gap,
-    /// A message bears an earlier time than the one before it.
+    /// A message has an earlier time than the message before it.
     TimeWentBack,
-    /// A read shows less than was known to be there when it was sent.
+    /// A read shows less than the clients knew when the read was sent.
     ReadWentBack,
-    /// A subscriber was told something never, twice, out of order, or otherwise.
+    /// A subscriber missed a message, or received it twice, out of order, or changed.
     Stream,
-    /// A leaderboard or a count isn't what the games give.
+    /// A leaderboard or a count doesn't match the games.
     Miscounted,
-    /// Counting all games again found something to mend.
+    /// Counting all games again changed a standing.
     Mended,
 }

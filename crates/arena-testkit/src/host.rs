@@ -1,4 +1,4 @@
-//! A server of this process, on a free port and a temp folder.
+//! A server in the test's process, on a free port, with its data in a temporary folder.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::client::Client;
 
-/// A running server. Dropping it stops it, gracefully.
+/// A running server. Dropping it stops the server gracefully.
 pub struct Host {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -22,17 +22,17 @@ pub struct Host {
 }
 
 impl Host {
-    /// A server with default settings.
+    /// Starts a server with default settings.
     pub fn start() -> Host {
         Host::start_with(|_| {})
     }
 
-    /// A server whose settings are changed first. Its address and data folder are the host's.
+    /// Starts a server with settings that `change` modifies. `change` can't set the address and the data folder.
     pub fn start_with(change: impl FnOnce(&mut Settings)) -> Host {
         Host::launch(change, |settings| async move { Server::start(settings).await.expect("the server starts") })
     }
 
-    /// A server with challenges, clock and randomness of the test's.
+    /// Starts a server with the test's challenges, clock and randomness.
     pub fn start_in(
         environment: Environment,
         challenges: Vec<Arc<dyn ChallengeType>>,
@@ -71,17 +71,17 @@ impl Host {
         Host { address, stop: Some(stop), thread: Some(thread), folder }
     }
 
-    /// Where it listens.
+    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its data folder.
+    /// Returns the server's data folder.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A client of it.
+    /// Returns a client of the server.
     pub fn client(&self) -> Client {
         Client::new(self.address)
     }

@@ -1,5 +1,5 @@
-//! What the tests of the arena share: a manual clock, seeded randomness, twins that differ in a secret, players with keys,
-//! a server on a free port, a plain HTTP client that hides nothing, a checker of what clients saw, databases and message servers,
+//! Shared tools of the arena's tests: a manual clock, seeded randomness, sessions that differ in a secret only, players
+//! with keys, a server on a free port, a plain HTTP client, a checker of client histories, databases, message servers,
 //! and a Python with packages.
 
 mod client;

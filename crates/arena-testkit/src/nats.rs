@@ -1,4 +1,5 @@
-//! A NATS server for tests: with JetStream, a store in a temp folder, on a free port, that goes when the test process goes.
+//! A NATS server for tests, with JetStream, on a free port. Its store is in a temporary folder. The server ends with
+//! the test process.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use crate::port::free_port;
 
-/// Longest time that starting may take. Far more than it does, because build machines are slow and busy.
+/// The time limit for starting the server. It is much longer than usually needed, because build machines may be slow
+/// and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts the server, and kills it when the pipe to us is closed, by whatever end of ours; then the folder goes as well, unless
-/// it is to be started again. `$1` is the folder, the rest starts the server.
+/// A shell script that starts the server, and kills it when the pipe to the test process closes for any reason. The
+/// script then removes the folder, unless the test restarts the server. `$1` is the folder; the other arguments are
+/// the server's command line.
 const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -KILL $pid; wait $pid
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
@@ -24,14 +27,14 @@ pub struct NatsServer {
     port: u16,
     login: String,
     jetstream: bool,
-    /// Further lines of its configuration.
+    /// Additional lines of the server's configuration.
     settings: String,
-    /// Who watches over the server, and the pipe by which it knows that we are there.
+    /// The process that watches over the server, and the pipe that keeps it alive.
     watcher: Option<(Child, ChildStdin)>,
 }
 
 impl NatsServer {
-    /// A server with JetStream, whose store is on the disk.
+    /// Starts a server with JetStream, with its store on disk.
     ///
     /// # Panics
     /// If NATS isn't installed, or doesn't start.
@@ -39,19 +42,19 @@ impl NatsServer {
         NatsServer::begin(true, "")
     }
 
-    /// A server that lets nobody in without this token.
+    /// Starts a server that requires this token from its clients.
     pub fn start_guarded(token: &str) -> NatsServer {
         let mut server = NatsServer::start_with(&format!("authorization {{ token: \"{token}\" }}"));
         server.login = format!("{token}@");
         server
     }
 
-    /// A server whose configuration has these lines as well, in the syntax of its configuration file.
+    /// Starts a server with additional lines of configuration, in the syntax of its configuration file.
     pub fn start_with(settings: &str) -> NatsServer {
         NatsServer::begin(true, settings)
     }
 
-    /// A server without JetStream.
+    /// Starts a server without JetStream.
     pub fn start_plain() -> NatsServer {
         NatsServer::begin(false, "")
     }
@@ -66,23 +69,24 @@ impl NatsServer {
         server
     }
 
-    /// Where it listens, and how it lets one in.
+    /// Returns the URL of the server, with its token.
     pub fn url(&self) -> String {
         format!("nats://{}127.0.0.1:{}", self.login, self.port)
     }
 
-    /// The server's process.
+    /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
         let file = fs::read_to_string(self.folder.join("pid")).expect("it runs");
         file.trim().parse().expect("a process id")
     }
 
-    /// Kills the server, whoever is connected. What JetStream has stored stays, until it is started again or dropped.
+    /// Kills the server, with all connections open. JetStream's store stays until the server is started again or
+    /// dropped.
     pub fn stop(&mut self) {
         self.end(true);
     }
 
-    /// Starts the server on the same port and store, after it was stopped, and waits until it answers.
+    /// Starts the server on the same port and store after it was stopped, and waits until it answers.
     pub fn start_again(&mut self) {
         let store = self.folder.join("store");
         let jetstream = match self.jetstream {
@@ -108,13 +112,14 @@ impl NatsServer {
         }
     }
 
-    /// Stops it and starts it again, with what JetStream has stored.
+    /// Stops the server and starts it again with the same store.
     pub fn restart(&mut self) {
         self.stop();
         self.start_again();
     }
 
-    /// Whether it greets those who connect, and has said in its log that it is ready. It listens a while before JetStream is there.
+    /// Returns true if the server accepts connections, and its log says that it is ready. The log is needed because
+    /// the server accepts connections before JetStream is ready.
     fn is_ready(&self, log: &Path) -> bool {
         let greets = TcpStream::connect(("127.0.0.1", self.port)).is_ok_and(|stream| {
             let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
@@ -141,12 +146,12 @@ impl NatsServer {
 impl Drop for NatsServer {
     fn drop(&mut self) {
         self.end(false);
-        // If it was stopped before, nobody else sees to it.
+        // If the server was stopped, no watching process remains that removes the folder.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The server's program. Debian keeps it where only root's path leads.
+/// Returns the server's program. Debian keeps it in a folder that only root has on the path.
 fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);

@@ -1,4 +1,4 @@
-//! Players with keys, for servers that want to see one.
+//! Players with keys, for servers that require signatures.
 
 use arena_identity::{KeyPair, ProfileUpdate, ServerSecret};
 use arena_model::Timestamp;
@@ -8,41 +8,41 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client, EventStream};
 
-/// Somebody who can sign.
+/// A player that can sign.
 pub struct Player {
     pair: KeyPair,
-    /// The same key, for what our own clients never sign.
+    /// The same key for signing arbitrary texts, which the arena's own clients never do.
     raw: SigningKey,
 }
 
 impl Player {
-    /// A player whose key follows from `seed`.
+    /// Returns a player with a key from `seed`.
     pub fn new(seed: u8) -> Player {
         Player { pair: KeyPair::from_random([seed; 32]), raw: SigningKey::from_bytes(&[seed; 32]) }
     }
 
-    /// The player's public key, as the wire writes it.
+    /// Returns the player's public key as on the wire.
     pub fn public_key(&self) -> String {
         self.pair.public_key().as_hex().to_owned()
     }
 
-    /// The user that the key makes of the player.
+    /// Returns the user id that follows from the key.
     pub fn user_id(&self) -> String {
         self.pair.public_key().user_id().to_string()
     }
 
-    /// The body of a join, signed.
+    /// Returns the body of a signed join.
     ///
     /// # Panics
-    /// If `invite` can't be one.
+    /// If `invite` is malformed.
     pub fn signed_join(&self, invite: &str, at: Timestamp) -> Value {
         let code = invite.parse().expect("an invite");
         let signature = self.pair.sign_join(code, at);
         json!({ "invite": invite, "publicKey": self.public_key(), "signature": signature, "timestamp": at.0 })
     }
 
-    /// The body of a change of the profile, signed: for this change only if `bound`, or else as the reference's clients do,
-    /// for any change at that time.
+    /// Returns the body of a signed change of the profile. If `bound` is true, the signature covers this change. If
+    /// not, it is valid for any change at that time, as with the reference's clients.
     pub fn signed_profile(&self, change: &Value, bound: bool, at: Timestamp) -> Value {
         let update = ProfileUpdate { username: change["username"].as_str(), model: change["model"].as_str() };
         let signature = match bound {
@@ -56,7 +56,7 @@ impl Player {
         body
     }
 
-    /// Joins, and returns the session key that the server gives for it.
+    /// Joins, and returns the session key from the server.
     #[track_caller]
     pub fn join(&self, client: &Client, invite: &str, at: Timestamp) -> String {
         let joined = client.post("/api/arena/join", &self.signed_join(invite, at)).ok();
@@ -64,31 +64,31 @@ impl Player {
     }
 }
 
-/// A client's requests with a session key.
+/// Requests with a session key.
 impl Client {
-    /// GET with a key in the header.
+    /// Sends a GET request with a key in the header.
     pub fn get_with(&self, key: &str, path: &str) -> Answer {
         self.request("GET", path, &[("Authorization", &format!("Bearer {key}"))], b"")
     }
 
-    /// An event stream with a key in the header.
+    /// Opens an event stream with a key in the header.
     pub fn stream_as(&self, key: &str, path: &str) -> EventStream {
         self.stream_with(path, Some(("Authorization", &format!("Bearer {key}"))))
     }
 
-    /// POST of a JSON value with a key in the header.
+    /// Sends a JSON value by POST with a key in the header.
     pub fn post_with(&self, key: &str, path: &str, body: &Value) -> Answer {
         let authorization = format!("Bearer {key}");
         self.request("POST", path, &[("Authorization", &authorization)], body.to_string().as_bytes())
     }
 }
 
-/// An administrator's token that everybody knows.
+/// Returns a fixed administrator's token.
 pub fn known_admin_token() -> AdminToken {
     "everybody-knows-this-token".parse().expect("long enough")
 }
 
-/// A server's secret that is none.
+/// Returns a fixed server's secret.
 pub fn known_secret() -> ServerSecret {
     ServerSecret::new(b"everybody knows this").expect("long enough")
 }

@@ -1,15 +1,17 @@
-//! Ports for servers that can't be told to take any free one and say which.
+//! Free ports for servers that can't choose a free port themselves and report it.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 
-/// Where they are looked for: below the ports that systems give to whoever asks for any, so that nobody is given one meanwhile.
+/// The lowest port of the range. The range is below the system's ephemeral ports, so the system doesn't give a chosen
+/// port to another program before the server uses it.
 const FIRST: u16 = 20_000;
 const COUNT: u16 = 10_000;
 
-/// A port of the loopback interface on which nobody listens. Another test may come to the same one, once in ten thousand times.
+/// Returns a random port of the loopback interface without a listener. The probability that another test gets the
+/// same port is about one in ten thousand.
 pub(crate) fn free_port() -> u16 {
-    // Each of these has keys of its own.
+    // Each `RandomState` has its own random keys, so the hash is a random number.
     let drawn = || FIRST + (RandomState::new().hash_one(0) % u64::from(COUNT)) as u16;
     std::iter::repeat_with(drawn)
         .take(1000)

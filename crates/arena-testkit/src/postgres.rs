@@ -1,4 +1,4 @@
-//! A Postgres for tests: a cluster of one's own in a temp folder, on a free port, that goes when the test process goes.
+//! A Postgres cluster for tests, in a temporary folder and on a free port. The cluster ends with the test process.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 
 use crate::port::free_port;
 
-/// Longest time that starting or stopping may take. Far more than it does, because build machines are slow and busy.
+/// The time limit for starting or stopping the server. It is much longer than usually needed, because build machines
+/// may be slow and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Who the tests are to the database, and how they show it.
+/// The user and password of the tests.
 const USER: (&str, &str) = ("arena", "open sesame");
 
-/// Starts the server and stops it when the pipe to us is closed, by whatever end of ours; then the folder goes as well. `$1` is
-/// the folder, the rest starts the server.
+/// A shell script that starts the server, and stops it when the pipe to the test process closes for any reason. The
+/// script then removes the folder. `$1` is the folder; the other arguments are the server's command line.
 const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
@@ -29,21 +30,21 @@ pub struct Postgres {
     folder: PathBuf,
     programs: PathBuf,
     port: u16,
-    /// Who watches over the server, and the pipe by which it knows that we are there.
+    /// The process that watches over the server, and the pipe that keeps it alive.
     watcher: Option<(Child, ChildStdin)>,
     schemas: AtomicU32,
-    /// Whether connections can be encrypted.
+    /// True if connections can be encrypted.
     has_certificate: bool,
 }
 
 impl Postgres {
-    /// The cluster that the tests of this process share. It goes with the process.
+    /// Returns the cluster that all tests of this process share. It ends with the process.
     pub fn shared() -> &'static Postgres {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(Postgres::start)
     }
 
-    /// A cluster of one's own, to be stopped and started.
+    /// Starts a separate cluster, which the test may stop and start.
     ///
     /// # Panics
     /// If Postgres isn't installed, or doesn't start.
@@ -51,10 +52,11 @@ impl Postgres {
         Postgres::start_as(false)
     }
 
-    /// A cluster of one's own that encrypts connections if it is asked to. Its certificate is for `localhost`, and for no address.
+    /// Starts a separate cluster that encrypts connections on request. Its certificate is for the name `localhost`, and
+    /// for no IP address.
     ///
     /// # Panics
-    /// As [`Postgres::start`]; or if there is no `openssl`, on which Debian's package depends.
+    /// As [`Postgres::start`]; also if the program `openssl` is missing, which Debian's package of Postgres requires.
     pub fn start_with_certificate() -> Postgres {
         Postgres::start_as(true)
     }
@@ -67,7 +69,7 @@ impl Postgres {
         fs::write(&password, USER.1).expect("a file");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
         if is_root() {
-            // Postgres doesn't run as root.
+            // Postgres refuses to run as root.
             run(Command::new("chown").args(["-R", "postgres"]).arg(&folder));
         }
         let mut initdb = as_postgres(&programs.join("initdb"));
@@ -90,7 +92,7 @@ impl Postgres {
         postgres
     }
 
-    /// Starts the server, after it was stopped, and waits until it answers.
+    /// Starts the server after it was stopped, and waits until it answers.
     pub fn start_again(&mut self) {
         let mut server = as_postgres(&self.programs.join("postgres"));
         server.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder).args(["-h", "127.0.0.1", "-p"]);
@@ -114,26 +116,26 @@ impl Postgres {
         }
     }
 
-    /// Stops the server at once, as a crash would, whoever is connected. What it has committed stays.
+    /// Stops the server immediately, as a crash would. Committed data stays.
     pub fn crash(&mut self) {
         self.signal("-QUIT");
         self.end(true);
     }
 
-    /// Keeps a copy of all that is stored, as a backup or a standby that lags would have it. The server must not be running.
+    /// Copies all stored data, to simulate a backup or a lagging standby. The server must not be running.
     pub fn back_up(&self) {
-        assert!(!self.is_started(), "files that change can't be copied");
+        assert!(!self.is_started(), "stop the server before copying its files");
         run(Command::new("cp").arg("-a").arg(self.folder.join("data")).arg(self.folder.join("backup")));
     }
 
-    /// Puts the copy in the place of what is stored. The server must not be running.
+    /// Replaces the stored data with the copy. The server must not be running.
     pub fn put_back(&self) {
-        assert!(!self.is_started(), "files that change can't be replaced");
+        assert!(!self.is_started(), "stop the server before replacing its files");
         fs::remove_dir_all(self.folder.join("data")).expect("it is ours");
         run(Command::new("mv").arg(self.folder.join("backup")).arg(self.folder.join("data")));
     }
 
-    /// A PgBouncer in front of the server, in this mode of pooling.
+    /// Starts a PgBouncer in front of the server in this pooling mode.
     ///
     /// # Panics
     /// If PgBouncer isn't installed, or doesn't start.
@@ -167,7 +169,7 @@ impl Postgres {
         pooler
     }
 
-    /// Whether the server was started, and not stopped since.
+    /// Returns true if the server was started, and not stopped since.
     pub fn is_started(&self) -> bool {
         self.watcher.is_some()
     }
@@ -177,7 +179,7 @@ impl Postgres {
         run(Command::new("kill").arg(signal).arg(self.pid().to_string()));
     }
 
-    /// The server's process, the parent of all others.
+    /// Returns the id of the server's process, the parent of all others.
     pub fn pid(&self) -> u32 {
         let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
         file.lines().next().and_then(|line| line.parse().ok()).expect("a process id")
@@ -196,7 +198,7 @@ impl Postgres {
         let _ = fs::remove_file(&kept);
     }
 
-    /// The URL of an empty schema that is nobody else's.
+    /// Creates an empty schema, unique to the caller, and returns its URL.
     pub fn schema(&self) -> String {
         let name = format!("arena_{}", self.schemas.fetch_add(1, Ordering::Relaxed));
         let all = self.url("");
@@ -204,29 +206,29 @@ impl Postgres {
         self.url(&format!("?options=-csearch_path%3D{name}"))
     }
 
-    /// The URL of the database with these parameters.
+    /// Returns the URL of the database with these query parameters.
     pub fn url(&self, parameters: &str) -> String {
         let (user, password) = (USER.0, USER.1.replace(' ', "%20"));
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)
     }
 
-    /// A URL of this server by its socket instead of its port's address.
+    /// Returns a URL of this server with its socket in place of its port.
     pub fn by_socket(&self, url: &str) -> String {
         let folder = self.folder.to_str().expect("a path in UTF-8").replace('/', "%2F");
         url.replace("@127.0.0.1:", &format!("@{folder}:"))
     }
 
-    /// The file with its certificate, if it has one.
+    /// Returns the path of the server's certificate, if it has one.
     pub fn certificate(&self) -> PathBuf {
         self.folder.join("certificate.pem")
     }
 
-    /// Its port on 127.0.0.1.
+    /// Returns the server's port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Runs SQL by hand, as whoever looks after a database would. Returns what it prints: values, a row per line.
+    /// Runs SQL in `psql`, as a database administrator would. Returns the printed values, one row per line.
     #[track_caller]
     pub fn run_sql(&self, url: &str, sql: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
@@ -250,7 +252,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// A URL of the server behind it, as one that leads through it.
+    /// Rewrites a URL of the server behind it to go through the pooler.
     pub fn through(&self, postgres: &Postgres, url: &str) -> String {
         url.replace(&format!("127.0.0.1:{}/", postgres.port), &format!("127.0.0.1:{}/", self.port))
     }
@@ -258,7 +260,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -270,7 +272,7 @@ impl Drop for Postgres {
     }
 }
 
-/// The folder with Postgres's programs. Debian keeps those of the server apart, by version.
+/// Returns the folder of Postgres's programs. Debian has one folder of server programs for each version.
 fn programs() -> PathBuf {
     let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -291,7 +293,7 @@ fn is_root() -> bool {
     owner.is_ok_and(|uid| uid == 0)
 }
 
-/// A program, run as a user that Postgres lets run it.
+/// Returns a command that runs a program as a user that Postgres accepts.
 fn as_postgres(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);

@@ -1,13 +1,13 @@
-//! The Python in which some tests run: `cargo xtask setup python` makes it.
+//! The Python environment that some tests need; `cargo xtask setup python` creates it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The interpreter that has the packages of `xtask/python-requirements.txt`. `scratch` is the `CARGO_TARGET_TMPDIR` of the
-/// test, by which the target folder is found.
+/// Returns the interpreter with the packages of `xtask/python-requirements.txt`. `scratch` is the `CARGO_TARGET_TMPDIR`
+/// of the test, from which the target folder follows.
 ///
 /// # Panics
-/// If it isn't there, or has the packages of another day; says what to do.
+/// If the environment is missing or outdated. The message names the command that creates it.
 #[track_caller]
 pub fn python(scratch: &str) -> PathBuf {
     crate::tier::need_service("Python with packages");
@@ -15,9 +15,6 @@ pub fn python(scratch: &str) -> PathBuf {
     let read = |path: PathBuf| fs::read_to_string(path).ok();
     let wanted = read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../xtask/python-requirements.txt"));
     let installed = read(home.join("requirements.txt"));
-    assert!(
-        wanted.is_some() && installed == wanted,
-        "this test needs Python packages: run `cargo xtask setup python` first"
-    );
+    assert!(wanted.is_some() && installed == wanted, "this test needs Python packages; run `cargo xtask setup python`");
     home.join("bin/python")
 }

@@ -1,9 +1,9 @@
-//! The tier of a test: quick tests start no services.
+//! The tiers of tests: quick tests start no services.
 
-/// Variable that `cargo xtask test` sets for quick tests.
+/// The variable that `cargo xtask test` sets for quick tests.
 const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 
-/// Called before a service is started.
+/// Checks that the test may start a service.
 ///
 /// # Panics
 /// In a quick test.
@@ -11,6 +11,6 @@ const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 pub(crate) fn need_service(name: &str) {
     assert!(
         std::env::var_os(QUICK_ONLY).is_none(),
-        "a quick test needs {name}: move it to a module `services`, so that `cargo xtask test` leaves it out"
+        "a quick test needs {name}; move the test to a module `services`, which `cargo xtask test` skips"
     );
 }

@@ -1,4 +1,4 @@
-//! Sessions that differ in nothing but a secret.
+//! Challenges with a replaced secret, for tests that compare sessions that differ in a secret only.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use arena_model::{
 };
 use serde_json::{Map, Value};
 
-/// A built-in challenge in which something is replaced after dealing: the same seed, the same commitment, another secret.
+/// A built-in challenge in which a secret is replaced after the deal. Its sessions have the same seed and commitment
+/// as without the replacement.
 pub struct WithSecret {
     challenge: Arc<dyn ChallengeType>,
     change: Box<dyn Fn(&mut Value) + Send + Sync>,
 }
 
 impl WithSecret {
-    /// The challenge called `id`, with its defaults; `change` is given what the operator remembers, as JSON.
+    /// Returns the challenge `id` with its default options; `change` changes the operator's state, as JSON.
     pub fn new(id: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> WithSecret {
         let challenge =
             arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good");

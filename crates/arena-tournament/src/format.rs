@@ -1,5 +1,6 @@
-//! The formats of tournaments. A format is a file in `schedule/`, and a line in the list below: its name in files and arguments, its
-//! help, its size and its scheduler all come from there.
+//! Pairing formats of tournaments. Each format has a file in `schedule/` and a line in the table below. Its [`FormatInfo`] contains the
+//! name, the help text, the number of meetings and the constructor of the scheduler. A *meeting* is the games of one set of agents with one
+//! seed; see [`Shape`].
 
 use std::fmt;
 
@@ -10,29 +11,30 @@ use crate::shape::{Shape, ShapeError};
 
 /// The properties of a format.
 pub struct FormatInfo {
-    /// Its name in files and arguments.
+    /// The name in files and arguments.
     pub name: &'static str,
-    /// Its pairings, in a sentence.
+    /// The help text: the pairings in one line.
     pub help: &'static str,
-    /// The word for several rounds in a title.
+    /// The plural word for this format's rounds in report titles.
     pub rounds: &'static str,
-    /// True if pairings are chosen by ratings, so that a tournament has a number of games rather than of rounds, and may end by them.
+    /// True if ratings decide the pairings. Such a tournament has a total number of meetings instead of rounds, and can stop when every
+    /// rating interval is narrow enough.
     pub is_adaptive: bool,
-    /// True if all its games are of two agents.
+    /// True if the format supports only games of two agents.
     pub(crate) is_of_pairs: bool,
-    /// The usual number of rounds among so many agents.
+    /// The default number of rounds for a number of agents.
     pub(crate) usual_rounds: fn(usize) -> usize,
-    /// The number of meetings in a round, or `None` beyond all numbers.
+    /// The number of meetings in a round; `None` if the number overflows.
     pub(crate) meetings: fn(&Shape) -> Option<u64>,
-    /// Refuses shapes that other formats may have.
+    /// The checks of the shape that apply to this format only.
     pub(crate) check: fn(&Shape) -> Result<(), ShapeError>,
-    /// The scheduler before the first pairing, for agents in this order, which was drawn.
+    /// The constructor of the scheduler. Its second argument is the agents in the random order of the draw.
     pub(crate) start: fn(&Shape, Vec<usize>) -> Box<dyn Scheduler>,
 }
 
 macro_rules! formats {
     ($($(#[doc = $doc:literal])* $format:ident = $info:path,)*) => {
-        /// A format of tournaments: the rule for pairings.
+        /// A pairing format.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         pub enum Format {
@@ -40,10 +42,10 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// All of them.
+            /// All formats.
             pub const ALL: &[Format] = &[$(Format::$format),*];
 
-            /// Its properties.
+            /// Returns the format's properties.
             pub fn info(self) -> &'static FormatInfo {
                 match self {
                     $(Format::$format => &$info,)*
@@ -54,35 +56,35 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Everybody meets everybody; in games of more than two seats, all sets of so many agents meet.
+    /// Every agent plays every other agent; in games of more than two seats, every set of agents plays.
     RoundRobin = fixed::ROUND_ROBIN,
-    /// The first agent meets all others, who don't meet without it.
+    /// The first agent plays every other agent; every game includes the first agent.
     Gauntlet = fixed::GAUNTLET,
-    /// Agents of about equal points meet, nobody twice if that can be helped.
+    /// Agents with similar points play each other, without rematches if possible.
     Swiss = swiss::SWISS,
-    /// The loser is out.
+    /// Single elimination.
     Knockout = knockout::KNOCKOUT,
-    /// Pairings are those whose games tell most about the ratings that are least sure.
+    /// Each pairing is the one that is expected to narrow the widest rating interval most.
     Adaptive = adaptive::ADAPTIVE,
 }
 
 impl Format {
-    /// Its name in files and arguments.
+    /// Returns the name in files and arguments.
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// The format of this name.
+    /// Returns the format with this name.
     pub fn find(name: &str) -> Option<Format> {
         Format::ALL.iter().copied().find(|format| format.name() == name)
     }
 
-    /// The usual number of rounds among so many agents.
+    /// Returns the default number of rounds for a number of agents.
     pub fn usual_rounds(self, agents: usize) -> usize {
         (self.info().usual_rounds)(agents)
     }
 
-    /// The usual number where something else is to end it: more than are played as a rule.
+    /// Returns the default limit of rounds for tournaments with a stop condition, which usually end earlier.
     pub fn many_rounds(self, agents: usize) -> usize {
         if self.info().is_adaptive { 1_000 * agents } else { 10_000 }
     }
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_called_the_same_everywhere() {
+    fn formats_have_the_same_name_in_files_and_arguments() {
         for &format in Format::ALL {
             assert_eq!(serde_json::to_value(format).unwrap(), format.name());
             assert_eq!(Format::find(format.name()), Some(format));

@@ -1,4 +1,4 @@
-//! The lines of a journal after the first, which is the plan.
+//! Line types of a tournament's journal. The first line is the plan ([`crate::TournamentPlan`]); the types here are all later lines.
 
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
-    /// A match was played.
+    /// The result of a match.
     Game(Box<GameLine>),
-    /// An agent isn't what it was, and the tournament goes on with it.
+    /// A change of an agent's files that the user accepted.
     Changed(ChangedLine),
-    /// From here on matches are played by workers.
+    /// The start of execution by NATS workers.
     Spread(SpreadLine),
-    /// A match was played by another worker as well, with the same result.
+    /// A confirmation of a match: another worker played it with the same result.
     Checked(CheckedLine),
-    /// A worker plays other matches than those that it was given; what it alone has played doesn't count.
+    /// The quarantine of a worker whose results can't be trusted. Matches that only this worker has played don't count.
     Quarantined(QuarantinedLine),
 }
 
-/// A match that was played.
+/// The result of a match, as a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Columns", into = "Columns")]
 pub struct GameLine {
@@ -27,13 +27,13 @@ pub struct GameLine {
     pub number: usize,
     /// The round, from 1.
     pub round: usize,
-    /// The result, with the agents' names in the tournament. Nothing but its times depends on the clock.
+    /// The result, with the agents' names in the tournament. Only the times in the result depend on the clock.
     pub result: MatchResult,
-    /// The worker that played it, if one did.
+    /// The worker that played the match; `None` for a match on the runner's machine.
     pub worker: Option<WorkerPart>,
 }
 
-/// A [`GameLine`] as journals and queues have it: a list by seat for each part of the result.
+/// The serialized form of a [`GameLine`]: for each property of the result, a list of its values by seat.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Columns {
@@ -48,10 +48,10 @@ pub(crate) struct Columns {
     pub seed: String,
     epochs: u64,
     outcome: MatchOutcome,
-    /// Older journals haven't any.
+    /// The challenge scores; older journals have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     challenge_scores: Option<Vec<Option<Score>>>,
-    /// Older journals have none.
+    /// The fingerprint of the moves; older journals have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     moves: Option<Moves>,
     time: TimeColumns,
@@ -78,15 +78,16 @@ impl TryFrom<Columns> for GameLine {
         let lengths = [ranks.len(), scores.len(), verdicts.len(), details.len(), faults.len()];
         let times = [waited_ms.len(), longest_step_ms.len()];
         if lengths.iter().chain(&times).any(|length| *length != agents.len()) {
-            return Err(format!("game {number} has {} seats, and its lists have others", agents.len()));
+            return Err(format!("game {number} has {} seats, but a list of another length", agents.len()));
         }
         if challenge_scores.len() != agents.len() {
-            return Err(format!("game {number} has {} seats, and other utilities and securities", agents.len()));
+            return Err(format!("game {number} has {} seats, but another number of challenge scores", agents.len()));
         }
         if moves.as_ref().is_some_and(|moves| moves.first >= agents.len()) {
-            return Err(format!("game {number} has {} seats, and the first of them isn't one", agents.len()));
+            return Err(format!("game {number} has {} seats, but its moves begin at another seat", agents.len()));
         }
-        let seed = Seed::from_revealed(&seed).ok_or_else(|| format!("the seed of game {number} is none"))?;
+        let seed = Seed::from_revealed(&seed)
+            .ok_or_else(|| format!("the seed of game {number} isn't 64 hexadecimal digits"))?;
         let (mut verdicts, mut details) = (verdicts.into_iter(), details.into_iter());
         let seats = agents.into_iter().enumerate().map(|(seat, agent)| SeatResult {
             agent,
@@ -136,28 +137,27 @@ impl From<GameLine> for Columns {
     }
 }
 
-/// The worker that has played a match.
+/// The worker that played a match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkerPart {
-    /// What it is called.
+    /// The worker's name.
     pub name: String,
-    /// Another one with each start of it.
+    /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
-    /// The SHA-256, in hex, of all in its replay that the clock has no part in; agents that always play alike have the same on all
-    /// workers.
+    /// The SHA-256, in hexadecimal, of the replay without its times. Matches of deterministic agents have the same hash on all workers.
     pub played: String,
 }
 
-/// From here on matches are played by workers.
+/// The start of execution by NATS workers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpreadLine {
-    /// By which the workers know the tournament.
+    /// The tournament's id in messages to workers.
     pub id: String,
 }
 
-/// A match was played by another worker as well, with the same result.
+/// A confirmation of a match: another worker played it with the same result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckedLine {
@@ -165,30 +165,31 @@ pub struct CheckedLine {
     pub fixture: usize,
     /// The name of the other worker.
     pub worker: String,
-    /// Its id.
+    /// The worker's id.
     pub id: String,
 }
 
-/// A worker plays other matches than those that it was given.
+/// The quarantine of a worker whose results can't be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantinedLine {
-    /// Its name, which no other worker is believed under in this tournament.
+    /// The worker's name. From this line on, the tournament trusts no worker with this name.
     pub worker: String,
-    /// Its id.
+    /// The worker's id.
     pub id: String,
-    /// What shows it, in a sentence.
+    /// The evidence, in one sentence.
     pub why: String,
-    /// The matches before this line that don't count: those that it alone has played, and what depends on them.
+    /// The numbers of the earlier matches that don't count: the matches that only this worker has played, and the matches whose pairings
+    /// depend on them.
     pub void: Vec<usize>,
 }
 
-/// An agent isn't what it was, and the tournament goes on with it.
+/// A change of an agent's files that the user accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangedLine {
-    /// Its name.
+    /// The agent's name.
     pub agent: String,
-    /// What its files have as SHA-256 from here on.
+    /// The SHA-256 of the agent's files in the matches after this line.
     pub sha256: Option<String>,
 }

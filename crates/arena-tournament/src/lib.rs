@@ -1,7 +1,7 @@
-//! Tournaments: the plan, the pairings, the results, the standings, and the lines of the journal that holds plan and results.
+//! Tournaments: plans, pairings, results, standings, and the line types of the journal that stores plan and results.
 //!
-//! All pairings follow from the [`Shape`] of a tournament and the results so far, in whatever order these came in. A tournament that was
-//! interrupted therefore continues as if it hadn't been. `arena-runner` plays the matches and writes the journal.
+//! The [`Shape`] of a tournament and the results so far determine all pairings; the order in which results arrive has no effect. Therefore
+//! an interruption doesn't change the pairings of a resumed tournament. `arena-runner` plays the matches and writes the journal.
 
 mod format;
 mod journal;
@@ -16,7 +16,7 @@ mod stop;
 
 pub use format::{Format, FormatInfo};
 pub use journal::{ChangedLine, CheckedLine, GameLine, Line, QuarantinedLine, SpreadLine, WorkerPart};
-pub use plan::{Entrant, Plan, PlanError, Reach, ScriptPart, check_game};
+pub use plan::{Entrant, PlanError, Reach, ScriptPart, TournamentPlan, check_game};
 pub use record::{Record, Wrong};
 pub use results::results;
 pub use schedule::{Pairing, RecordError, Schedule, Trial};

@@ -1,24 +1,24 @@
-//! Matchings in graphs: whether all can be paired by pairs that are allowed, and how.
+//! Maximum matchings in graphs, by Edmonds's blossom algorithm. A breadth-first search finds augmenting paths from unpaired nodes, and
+//! contracts each odd cycle to one node.
 //!
-//! Source: J. Edmonds, *Paths, Trees, and Flowers* (1965): paths from an unpaired node are grown breadth first, and odd circles are
-//! treated as one node.
+//! Source: J. Edmonds, *Paths, Trees, and Flowers* (1965).
 
 use std::collections::VecDeque;
 
-/// A graph whose nodes are paired, as many as possible.
+/// A graph with a maximum matching.
 pub struct Matching<A> {
-    /// Whether two nodes may be paired.
+    /// The predicate for edges: returns true if two nodes may be paired.
     allowed: A,
     mates: Vec<Option<usize>>,
-    /// Nodes that take no part any more.
+    /// True for each removed node.
     gone: Vec<bool>,
 }
 
 impl<A: Fn(usize, usize) -> bool> Matching<A> {
-    /// Pairs as many of the nodes `0..nodes` as can be paired.
+    /// Creates a graph with the nodes `0..nodes`, and computes a maximum matching.
     pub fn of(nodes: usize, allowed: A) -> Matching<A> {
         let mut matching = Matching { allowed, mates: vec![None; nodes], gone: vec![false; nodes] };
-        // Most find somebody at once.
+        // A greedy matching pairs most nodes; augmenting paths pair the rest.
         for node in 0..nodes {
             if matching.mates[node].is_none() {
                 let free =
@@ -36,12 +36,13 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         matching
     }
 
-    /// Whether all that take part are paired.
+    /// Returns true if all remaining nodes are paired.
     pub fn is_perfect(&self) -> bool {
         (0..self.mates.len()).all(|node| self.gone[node] || self.mates[node].is_some())
     }
 
-    /// Takes two nodes out as a pair, if all others can still be paired. A matching that was perfect stays so; `false` changes nothing.
+    /// Removes two matched nodes as a pair, if all other matched nodes can still be matched. A perfect matching stays perfect. Otherwise
+    /// returns false and changes nothing.
     pub fn take(&mut self, a: usize, b: usize) -> bool {
         if self.gone[a] || self.gone[b] || !self.can(a, b) {
             return false;
@@ -77,7 +78,7 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         self.mates[b] = Some(a);
     }
 
-    /// Pairs one more than before, if a path from `root` can be found along which pairs can be exchanged.
+    /// Searches for an augmenting path from `root`. If the search finds one, exchanges the pairs along the path and returns true.
     fn augment(&mut self, root: usize) -> bool {
         let nodes = self.mates.len();
         let mut search = Search {
@@ -113,7 +114,7 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         false
     }
 
-    /// Exchanges the pairs along the path that ends at `node`.
+    /// Exchanges matched and unmatched edges along the augmenting path that ends at `node`.
     fn exchange(&mut self, parents: &[Option<usize>], node: usize) {
         let mut at = Some(node);
         while let Some(node) = at {
@@ -124,25 +125,25 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
     }
 }
 
-/// A search for a path.
+/// A search for an augmenting path.
 struct Search {
     parents: Vec<Option<usize>>,
-    /// The node as which each counts: that at the root of the odd circles which it is in.
+    /// For each node, the base of the contracted cycle that contains the node, or the node itself.
     bases: Vec<usize>,
-    /// Nodes that a path reaches after an even number of steps.
+    /// True for each node that an alternating path from the root reaches after an even number of edges.
     seen: Vec<bool>,
     queue: VecDeque<usize>,
 }
 
 impl Search {
-    /// Makes one node of the odd circle that an edge between two even nodes closes.
+    /// Contracts the odd cycle that arises from an edge between `a` and `b`, two nodes at even distance from the root.
     fn contract(&mut self, mates: &[Option<usize>], a: usize, b: usize) {
         let root = self.common_base(mates, a, b);
-        let mut in_circle = vec![false; mates.len()];
-        self.mark(mates, &mut in_circle, a, root, b);
-        self.mark(mates, &mut in_circle, b, root, a);
+        let mut in_cycle = vec![false; mates.len()];
+        self.mark(mates, &mut in_cycle, a, root, b);
+        self.mark(mates, &mut in_cycle, b, root, a);
         for node in 0..mates.len() {
-            if in_circle[self.bases[node]] {
+            if in_cycle[self.bases[node]] {
                 self.bases[node] = root;
                 if !self.seen[node] {
                     self.seen[node] = true;
@@ -167,12 +168,12 @@ impl Search {
         base
     }
 
-    fn mark(&mut self, mates: &[Option<usize>], in_circle: &mut [bool], from: usize, root: usize, child: usize) {
+    fn mark(&mut self, mates: &[Option<usize>], in_cycle: &mut [bool], from: usize, root: usize, child: usize) {
         let (mut node, mut child) = (from, child);
         while self.bases[node] != root {
             let mate = mates[node].expect("only the root of a search is unpaired");
-            in_circle[self.bases[node]] = true;
-            in_circle[self.bases[mate]] = true;
+            in_cycle[self.bases[node]] = true;
+            in_cycle[self.bases[mate]] = true;
             self.parents[node] = Some(child);
             child = mate;
             node = self.parents[mate].expect("an odd node has a parent");
@@ -188,7 +189,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Whether all of `nodes` can be paired, found by trying.
+    /// Returns true if a perfect matching of `nodes` exists. Tries all pairings.
     pub fn can_pair(nodes: &[usize], allowed: &dyn Fn(usize, usize) -> bool) -> bool {
         let Some((first, rest)) = nodes.split_first() else { return true };
         rest.iter().any(|other| {

@@ -1,4 +1,4 @@
-//! The plan of a tournament: all that its matches come of, as the first line of its journal holds it.
+//! The plan of a tournament: everything that the tournament's matches depend on. The plan is the first line of the journal.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,59 +11,59 @@ use crate::format::Format;
 use crate::shape::{Shape, ShapeError};
 use crate::stop::Stop;
 
-/// The version of the journal that this code writes and reads.
+/// The version of the journal format that this code writes and reads.
 const VERSION: u32 = 1;
 
-/// A tournament before its first match.
+/// The plan of a tournament.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
-    /// The version of the journal.
+pub struct TournamentPlan {
+    /// The version of the journal format.
     arena_tournament: u32,
     /// The name of the game.
     pub game: String,
-    /// The version of its rules. Journals from before there were versions have none, and were begun by the first.
+    /// The version of the game's rules. Journals from before the introduction of rule versions lack this field and use version 1.
     #[serde(default = "first_version")]
     pub rules_version: u32,
-    /// Where its rules are, if it is a challenge that isn't built in.
+    /// The script with the rules, if the game is a challenge that isn't built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptPart>,
-    /// These rules, once somebody has loaded them.
+    /// The loaded rules of the script.
     #[serde(skip)]
     rules: Rules,
-    /// Keys of its config that differ from the usual.
+    /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// How long agents may take.
+    /// The time limits of agents.
     pub limits: TimeLimits,
-    /// Who takes part.
+    /// The agents.
     pub agents: Vec<Entrant>,
-    /// Who meets whom.
+    /// The pairing format.
     pub format: Format,
-    /// See [`Shape::rounds`].
+    /// The number of rounds. See [`Shape::rounds`].
     pub rounds: usize,
-    /// How many agents a game has.
+    /// The number of agents in a game.
     pub seats: usize,
-    /// Whether meetings are games with one seed on all seats.
+    /// True if each set of agents plays one game per seat rotation with the same seed. See [`Shape::paired`].
     pub paired: bool,
-    /// What ends it before all games are played, if anything does.
+    /// The condition that ends the tournament early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// What all that is random comes of: 64 hexadecimal digits.
+    /// The seed of all random decisions: 64 hexadecimal digits.
     pub seed: String,
-    /// How agents are confined.
+    /// The sandbox mode.
     pub sandbox: SandboxMode,
-    /// Resource limits of each process.
+    /// The resource limits of each process.
     pub sandbox_limits: Limits,
-    /// Further paths that agents may read.
+    /// Paths outside the sandbox that agents may read too.
     pub expose: Vec<PathBuf>,
-    /// Whether agents that are servers are asked at public addresses only.
+    /// True if remote agents must have public addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub public_only: bool,
-    /// Whether replays and logs are kept.
+    /// True if the runner keeps replays and logs.
     pub replays: bool,
-    /// How many matches are played beside each other. No result depends on it.
+    /// The number of concurrent matches. Results don't depend on this number.
     pub concurrency: usize,
-    /// Whether a match and its agents share a core.
+    /// True if the match loop and its agents run on the same core.
     pub shares_core: bool,
 }
 
@@ -71,17 +71,17 @@ fn first_version() -> u32 {
     1
 }
 
-/// The rules of a tournament that aren't built in: a challenge's script.
+/// The challenge script with the rules of a tournament.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptPart {
     /// The challenge's folder, as an absolute path.
     pub folder: PathBuf,
-    /// The version by which all its games are played: 64 hexadecimal digits.
+    /// The version of the script that all games of the tournament use: 64 hexadecimal digits.
     pub version: String,
 }
 
-/// Rules that were loaded, or not. Which they are is said by what stands beside them.
+/// The loaded rules of a script, if any. Equality ignores them, since [`ScriptPart`] identifies the rules.
 #[derive(Clone, Default)]
 struct Rules(Option<&'static GameType>);
 
@@ -101,99 +101,99 @@ impl PartialEq for Rules {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entrant {
-    /// What it is called in the tournament; nobody else is.
+    /// The agent's name, which is unique in the tournament.
     pub name: String,
-    /// Its version, if its manifest says it.
+    /// The version in the agent's manifest.
     pub version: Option<String>,
-    /// As the user named it.
+    /// The path or URL, as the user typed it.
     pub path: String,
-    /// Where it looks for the state.
+    /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
-    /// How it is reached.
+    /// The command or URL of the agent.
     pub reach: Reach,
-    /// The files and folders that make it what it is.
+    /// The agent's files and folders.
     pub files: Vec<PathBuf>,
-    /// Their SHA-256, in hex. `None` for somebody else's server.
+    /// The SHA-256 of the files, in hexadecimal. `None` for a remote agent.
     pub sha256: Option<String>,
 }
 
-/// How an agent of a tournament is reached, wherever it is gone on with.
+/// The command or URL of an agent. Paths are absolute, so that the tournament can be resumed from any folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// A process of ours.
+    /// A local process.
     Command {
-        /// As an absolute path.
+        /// The program's absolute path.
         program: PathBuf,
-        /// Its arguments.
+        /// The program's arguments.
         args: Vec<String>,
-        /// The agent's own folder.
+        /// The folder that contains the agent.
         folder: PathBuf,
     },
-    /// Somebody else's server.
+    /// A remote agent's URL.
     Url(String),
 }
 
-/// A tournament can't be played so. The sentence is for the caller.
+/// An error for an invalid plan. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// There is no such game.
+    /// An unknown game.
     #[error("there is no game `{0}`")]
     Game(String),
-    /// Its rules are a script that nobody has loaded.
-    #[error("the rules of `{game}` are in {}, and have to be loaded to be played by", folder.display())]
+    /// A challenge script whose rules aren't loaded.
+    #[error("the rules of `{game}` in {} aren't loaded", folder.display())]
     NotLoaded {
         /// The game.
         game: String,
         /// The challenge's folder.
         folder: PathBuf,
     },
-    /// It isn't played by so many.
-    #[error("{game} is played by {} agents, and not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
+    /// A number of seats that the game doesn't support.
+    #[error("{game} is played by {} agents, not by {seats}", if least == most { most.to_string() } else { format!("{least} to {most}") })]
     Seats {
-        /// Its name.
+        /// The game's name.
         game: &'static str,
-        /// Of its agents.
+        /// The least number of agents.
         least: usize,
-        /// Of its agents.
+        /// The largest number of agents.
         most: usize,
-        /// That were asked for.
+        /// The requested number.
         seats: usize,
     },
-    /// It isn't played with these options.
+    /// Invalid options of the game.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// There is no such tournament.
+    /// An invalid shape.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// Two agents have one name.
-    #[error("two agents are called {0}")]
+    /// A name that two agents share.
+    #[error("two agents are named {0}; names must be unique")]
     Name(String),
-    /// The seed is none.
+    /// An invalid seed.
     #[error("the seed isn't 64 hexadecimal digits")]
     Seed,
-    /// It was begun by other rules than those at hand.
+    /// A tournament that was started with another version of the rules.
     #[error(
-        "it was begun by version {version} of the rules of {game}, and this program plays by version {found}: its games and new ones don't \
-         compare, so it can't go on; `arena tournament standings` shows what was played, and a new tournament plays by the new rules"
+        "the tournament was started with version {version} of the rules of {game}, but this program has version {found}, whose games aren't \
+         comparable; see `arena tournament standings` for its results, or start a new tournament"
     )]
     OtherRules {
         /// The game.
         game: String,
-        /// By which it was begun.
+        /// The version with which the tournament was started.
         version: u32,
-        /// The version at hand.
+        /// The version of the rules in this program.
         found: u32,
     },
-    /// A later program wrote it.
-    #[error("this is a tournament of version {0}, and this program knows version {VERSION}")]
+    /// A journal of another format version.
+    #[error("the journal has version {0}, but this program reads version {VERSION}")]
     Version(u32),
 }
 
-impl Plan {
-    /// A plan with these agents and this shape, and with what is usual for the game.
-    pub fn new(game: &GameType, agents: Vec<Entrant>, shape: &Shape) -> Plan {
-        Plan {
+impl TournamentPlan {
+    /// Creates a plan with these agents and this shape, and with the defaults of the game.
+    pub fn new(game: &GameType, agents: Vec<Entrant>, shape: &Shape) -> TournamentPlan {
+        TournamentPlan {
             arena_tournament: VERSION,
             game: game.name.to_owned(),
             rules_version: game.rules_version,
@@ -218,21 +218,21 @@ impl Plan {
         }
     }
 
-    /// Whether it can be played.
+    /// Checks that the plan can be played.
     ///
     /// # Errors
-    /// When it can't; says why.
+    /// [`PlanError`] if it can't.
     pub fn check(&self) -> Result<(), PlanError> {
         if self.arena_tournament != VERSION {
             return Err(PlanError::Version(self.arena_tournament));
         }
-        // What was played by a script can be looked at without it; it was checked when the tournament began.
+        // Results of a script can be shown without loading it; the options were checked at the start of the tournament.
         let game = match self.game() {
             Ok(game) => Some(game),
             Err(PlanError::NotLoaded { .. }) => None,
             Err(error) => return Err(error),
         };
-        // Fewer than two agents are too few for any game, which the shape says.
+        // For fewer than two agents, `Shape::check` has a clearer error than `check_seats`.
         if let Some(game) = game.filter(|_| self.agents.len() >= 2) {
             check_seats(game, self.seats)?;
         }
@@ -245,10 +245,10 @@ impl Plan {
         game.map_or(Ok(()), |game| check_options(game, self.seats, &self.options))
     }
 
-    /// Refuses to play by other rules than those by which it was begun. Rules that nobody has loaded are let pass.
+    /// Checks that the tournament was started with this program's version of the rules. A script that isn't loaded passes the check.
     ///
     /// # Errors
-    /// When the version of the rules at hand is another one.
+    /// [`PlanError::OtherRules`] if the version differs.
     pub fn check_rules(&self) -> Result<(), PlanError> {
         match self.game() {
             Ok(game) if game.rules_version != self.rules_version => Err(PlanError::OtherRules {
@@ -260,10 +260,10 @@ impl Plan {
         }
     }
 
-    /// The game.
+    /// Returns the game.
     ///
     /// # Errors
-    /// When there is none of this name, or its rules are a script that nobody has loaded (see [`Plan::set_rules`]).
+    /// [`PlanError`] if no game has this name, or the game's script isn't loaded (see [`TournamentPlan::set_rules`]).
     pub fn game(&self) -> Result<&'static GameType, PlanError> {
         match (&self.script, self.rules.0) {
             (None, _) => arena_games::game(&self.game).ok_or_else(|| PlanError::Game(self.game.clone())),
@@ -274,16 +274,16 @@ impl Plan {
         }
     }
 
-    /// Plays by rules that aren't built in: those of a script, which `game` was made of.
+    /// Sets the rules to those of a script. `game` is the game type that was created from this script.
     pub fn set_rules(&mut self, script: ScriptPart, game: &'static GameType) {
         self.script = Some(script);
         self.rules = Rules(Some(game));
     }
 
-    /// What its schedule is made of.
+    /// Returns the input of the schedule.
     ///
     /// # Errors
-    /// When the seed is none.
+    /// [`PlanError::Seed`] if the seed is invalid.
     pub fn shape(&self) -> Result<Shape, PlanError> {
         Ok(Shape {
             format: self.format,
@@ -297,10 +297,10 @@ impl Plan {
     }
 }
 
-/// Finds a built-in game that can be played by so many agents with these options.
+/// Finds a built-in game, and checks that it supports the number of seats and the options.
 ///
 /// # Errors
-/// When there is none, or it can't be played so.
+/// [`PlanError`] if no game has this name, or the game doesn't support the number of seats or the options.
 pub fn check_game(name: &str, seats: usize, options: &Map<String, Value>) -> Result<&'static GameType, PlanError> {
     let game = find_game(name)?;
     check_seats(game, seats)?;

@@ -1,50 +1,50 @@
-//! The content of a journal: the plan, the schedule, and the result of each match. `arena-runner` reads and writes the file.
+//! The content of a journal: the plan, the schedule and the result of each match. `arena-runner` reads and writes the file.
 
 use serde_json::{Map, Value};
 
 use crate::journal::{ChangedLine, CheckedLine, Columns, GameLine, Line, QuarantinedLine, SpreadLine};
-use crate::plan::{Plan, PlanError};
+use crate::plan::{PlanError, TournamentPlan};
 use crate::schedule::{RecordError, Schedule};
 
-/// A tournament as its journal tells it.
+/// A tournament, as recorded in its journal.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// What is played.
-    pub plan: Plan,
-    /// Who meets whom, and what came of it so far.
+    /// The plan.
+    pub plan: TournamentPlan,
+    /// The schedule with the results so far.
     pub schedule: Schedule,
-    /// What came of each match, by its number less one.
+    /// The result of each match, by its number minus one.
     games: Vec<Option<GameLine>>,
-    /// The agents that were changed on the way.
+    /// The changes of agents' files that the user accepted.
     pub changes: Vec<ChangedLine>,
-    /// By which workers know the tournament, if they play it.
+    /// The start of execution by NATS workers; `None` if no workers have played.
     pub spread: Option<SpreadLine>,
-    /// The matches that another worker has played with the same result.
+    /// The confirmations of matches by other workers.
     pub checked: Vec<CheckedLine>,
-    /// The workers that aren't believed any more.
+    /// The quarantined workers.
     pub quarantined: Vec<QuarantinedLine>,
-    /// How many bytes at the end were no whole line and don't count.
+    /// The number of bytes in the incomplete last line, which the reader ignores.
     pub cut_off: usize,
 }
 
-/// A schedule with what came of its matches, and the first match that doesn't belong there.
+/// A rebuilt schedule with its results, and the number of the first match that doesn't fit this schedule.
 type Rebuilt = ((Schedule, Vec<Option<GameLine>>), Option<usize>);
 
-/// What is wrong with a journal, and in which line, from 1.
+/// An error in a line of a journal.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// From 1.
+    /// The number of the line, from 1.
     pub line: usize,
-    /// In a sentence.
+    /// The error, in one sentence.
     pub what: String,
 }
 
 impl Record {
-    /// A tournament in which nothing has been played.
+    /// Creates a tournament without results.
     ///
     /// # Errors
-    /// When it can't be played.
-    pub fn new(plan: Plan) -> Result<Record, PlanError> {
+    /// [`PlanError`] if the plan is invalid.
+    pub fn new(plan: TournamentPlan) -> Result<Record, PlanError> {
         plan.check()?;
         let schedule = Schedule::new(plan.shape()?)?;
         Ok(Record {
@@ -59,7 +59,7 @@ impl Record {
         })
     }
 
-    /// What this text says.
+    /// Reads the text of a journal.
     pub fn read(text: &[u8]) -> Result<Record, Wrong> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
@@ -67,8 +67,8 @@ impl Record {
         let Some((_, first)) = lines.next() else {
             return Err(wrong(1, "the plan is missing".to_owned()));
         };
-        let plan: Plan = serde_json::from_slice(first)
-            .map_err(|error| wrong(1, format!("this isn't the plan of a tournament: {}", told(&error))))?;
+        let plan: TournamentPlan = serde_json::from_slice(first)
+            .map_err(|error| wrong(1, format!("this isn't the plan of a tournament: {}", without_place(&error))))?;
         let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
         for (number, line) in lines {
             let line: Line =
@@ -79,7 +79,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Takes a line of the journal, or says why it doesn't belong here.
+    /// Applies a line of the journal, or returns the reason that the line contradicts the earlier lines.
     pub fn take(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Game(game) => self.add(*game),
@@ -93,13 +93,13 @@ impl Record {
         }
     }
 
-    /// Takes the result of a match, or says why it doesn't belong here.
+    /// Applies the result of a match, or returns the reason that the result contradicts the schedule or an earlier result.
     pub fn add(&mut self, game: GameLine) -> Result<(), String> {
         let (number, result) = (game.number, &game.result);
         if let Some(before) = self.game(number) {
             return Err(match before.round == game.round && before.result.is_same(result) {
-                true => format!("game {number} stands here twice; take one of the lines out"),
-                false => format!("game {number} has another result before this; one of them has to go"),
+                true => format!("game {number} is recorded twice; remove one of the lines"),
+                false => format!("game {number} has another result on an earlier line; remove one of them"),
             });
         }
         self.check_pairing(number, game.round, &result.names(), &result.seed.reveal())?;
@@ -116,21 +116,21 @@ impl Record {
         Ok(())
     }
 
-    /// Refuses the result of a match that isn't in the schedule as it is known so far.
+    /// Checks a result's agents, seed and round against the schedule, if the schedule already contains the match.
     fn check_pairing(&self, number: usize, round: usize, agents: &[&str], seed: &str) -> Result<(), String> {
         let Some(pairing) = self.schedule.pairing(number) else { return Ok(()) };
         let names: Vec<&str> = pairing.agents.iter().map(|agent| self.name(*agent)).collect();
         if agents != names {
             let (names, agents) = (names.join(" and "), agents.join(" and "));
-            return Err(format!("game {number} is between {names}, and not between {agents}"));
+            return Err(format!("game {number} is between {names}, not between {agents}"));
         }
         if seed != pairing.seed.reveal() || round != pairing.round {
-            return Err(format!("game {number} has another seed or round in this tournament"));
+            return Err(format!("game {number} has another seed or round in the schedule"));
         }
         Ok(())
     }
 
-    /// Says what is wrong with a line that can't be read.
+    /// Returns the most helpful error for a line that can't be parsed.
     fn explain(&self, line: &[u8], error: &serde_json::Error) -> String {
         let columns = || {
             let mut line: Map<String, Value> = serde_json::from_slice(line).ok()?;
@@ -142,10 +142,10 @@ impl Record {
             let checked = self.check_pairing(columns.fixture, columns.round, &agents, &columns.seed);
             checked.and_then(|()| GameLine::try_from(columns).map(drop)).err()
         });
-        wrong.unwrap_or_else(|| format!("this isn't the result of a match: {}", told(error)))
+        wrong.unwrap_or_else(|| format!("this isn't the result of a match: {}", without_place(error)))
     }
 
-    /// Takes it that an agent was changed.
+    /// Applies the change of an agent.
     fn change(&mut self, changed: ChangedLine) -> Result<(), String> {
         let agent = self.plan.agents.iter_mut().find(|agent| agent.name == changed.agent);
         let agent = agent.ok_or_else(|| format!("there is no agent {}", changed.agent))?;
@@ -154,7 +154,7 @@ impl Record {
         Ok(())
     }
 
-    /// Takes it that another worker has played a match with the same result.
+    /// Applies the confirmation of a match.
     fn check(&mut self, checked: CheckedLine) -> Result<(), String> {
         if self.game(checked.fixture).is_none() {
             return Err(format!("game {} was checked before it was played", checked.fixture));
@@ -163,12 +163,12 @@ impl Record {
         Ok(())
     }
 
-    /// Takes it that a worker isn't believed any more, and that matches don't count.
+    /// Applies the quarantine of a worker, and removes its void matches.
     fn quarantine(&mut self, quarantined: QuarantinedLine) -> Result<(), String> {
         let is_void = |number: usize| quarantined.void.contains(&number);
         let left = self.rebuilt(|game| !is_void(game.number))?;
         if let Some(game) = left.1 {
-            return Err(format!("game {game} can't have been played when those before it don't count"));
+            return Err(format!("game {game} depends on games that don't count"));
         }
         (self.schedule, self.games) = left.0;
         self.checked.retain(|checked| !is_void(checked.fixture));
@@ -176,12 +176,12 @@ impl Record {
         Ok(())
     }
 
-    /// The matches that couldn't have come to be without those that `is_void`, and these: what has to be played again when they don't
-    /// count.
+    /// Returns the numbers of the matches for which `is_void` is true, and of the matches whose pairings depend on their results. If the
+    /// former don't count, all of these matches must be played again.
     pub fn void_with(&self, is_void: impl Fn(&GameLine) -> bool) -> Vec<usize> {
         let mut void: Vec<usize> =
             self.games.iter().flatten().filter(|game| is_void(game)).map(|game| game.number).collect();
-        // Who meets whom in a later wave depends on the results before it.
+        // The pairings of a wave depend on all results before it.
         while let Ok((_, Some(first))) = self.rebuilt(|game| !void.contains(&game.number)) {
             let later = |game: &&GameLine| game.number >= first && !void.contains(&game.number);
             let more: Vec<usize> = self.games.iter().flatten().filter(later).map(|game| game.number).collect();
@@ -191,7 +191,8 @@ impl Record {
         void
     }
 
-    /// Schedule and matches as they are when only those count that `counts`; and the first of these that the schedule doesn't have then.
+    /// Rebuilds the schedule from the matches for which `counts` is true. Stops at the first match that isn't in the rebuilt schedule or
+    /// contradicts it, and also returns this match's number.
     fn rebuilt(&self, counts: impl Fn(&GameLine) -> bool) -> Result<Rebuilt, String> {
         let shape = self.plan.shape().map_err(|error| error.to_string())?;
         let mut again = Record {
@@ -208,17 +209,18 @@ impl Record {
         Ok(((again.schedule, again.games), None))
     }
 
-    /// The name of the agent of this number, from 0.
+    /// Returns the name of the agent with this number, from 0.
     pub fn name(&self, agent: usize) -> &str {
         &self.plan.agents[agent].name
     }
 
-    /// What came of the match of this number, from 1, if it was played.
+    /// Returns the result of the match with this number, from 1, if it was played.
     pub fn game(&self, number: usize) -> Option<&GameLine> {
         self.games.get(number.checked_sub(1)?)?.as_ref()
     }
 
-    /// The seat that is named first in the match of this number, from 1: that of White, or else the first.
+    /// Returns the seat that reports list first for the match with this number, from 1: White's seat, or the first seat in games without
+    /// White.
     pub fn first_seat(&self, number: usize) -> usize {
         let (pairing, game) = (self.schedule.pairing(number), self.plan.game().ok());
         let first = pairing
@@ -227,14 +229,14 @@ impl Record {
         first.unwrap_or(0)
     }
 
-    /// What came of all matches that were played and count, by number.
+    /// Returns the results of all matches that have been played and count, in the order of their numbers.
     pub fn games(&self) -> impl Iterator<Item = &GameLine> {
         self.games.iter().flatten().filter(|game| self.schedule.counts(game.number))
     }
 }
 
-/// What is wrong with a line, without the place in it, which says `line 1` for each.
-fn told(error: &serde_json::Error) -> String {
+/// Returns the error's text without its position. Each journal line is parsed separately, so the position always says `line 1`.
+fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(at) => text[..at].to_owned(),
@@ -253,7 +255,7 @@ mod tests {
     use crate::plan::{Entrant, Reach};
     use crate::shape::Shape;
 
-    /// A Swiss of four agents and three rounds, of single games.
+    /// Returns a Swiss tournament of four agents and three rounds, with unpaired games.
     fn swiss() -> Record {
         let entrant = |name: &str| Entrant {
             name: name.to_owned(),
@@ -267,17 +269,17 @@ mod tests {
         let seed = Seed::from_number(5);
         let shape = Shape { format: Format::Swiss, agents: 4, rounds: 3, seats: 2, paired: false, stop: None, seed };
         let game = arena_games::game("snake").unwrap();
-        Record::new(Plan::new(game, ["a", "b", "c", "d"].map(entrant).to_vec(), &shape)).unwrap()
+        Record::new(TournamentPlan::new(game, ["a", "b", "c", "d"].map(entrant).to_vec(), &shape)).unwrap()
     }
 
-    /// The result of the game of this number, in which the seat `first`, from 0, has won.
+    /// Returns a result of the game with this number in which the seat `first`, from 0, wins.
     fn game(record: &Record, number: usize, first: usize, worker: &str) -> GameLine {
-        let fixture = record.schedule.pairing(number).unwrap();
+        let pairing = record.schedule.pairing(number).unwrap();
         let ranks = if first == 0 { [1, 2] } else { [2, 1] };
-        let names: Vec<&str> = fixture.agents.iter().map(|agent| record.name(*agent)).collect();
+        let names: Vec<&str> = pairing.agents.iter().map(|agent| record.name(*agent)).collect();
         let mut line: GameLine = serde_json::from_value(json!({
-            "fixture": number, "round": fixture.round, "agents": names, "ranks": ranks, "scores": [0.0, 0.0],
-            "verdicts": [null, null], "details": [null, null], "faults": [0, 0], "seed": fixture.seed.reveal(), "epochs": 1,
+            "fixture": number, "round": pairing.round, "agents": names, "ranks": ranks, "scores": [0.0, 0.0],
+            "verdicts": [null, null], "details": [null, null], "faults": [0, 0], "seed": pairing.seed.reveal(), "epochs": 1,
             "outcome": {"termination": "GAME_ENDED", "winner": "DRAW"},
             "time": {"took_ms": 0.0, "waited_ms": [0.0, 0.0], "longest_step_ms": [0.0, 0.0]},
         }))
@@ -287,19 +289,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_has_played_that_lied_is_played_again_with_what_came_of_it() {
+    fn void_games_are_played_again_with_those_that_depend_on_them() {
         let mut record = swiss();
         for (number, worker) in [(1, "one"), (2, "liar"), (3, "one"), (4, "one"), (5, "liar")] {
             record.add(game(&record, number, 0, worker)).unwrap();
         }
         let is_its = |game: &GameLine| game.worker.as_ref().is_some_and(|worker| worker.id == "liar");
         let void = record.void_with(is_its);
-        // The second round came of the first, and the third of the second.
+        // The second round depends on the first, and the third on the second.
         assert_eq!(void, [2, 3, 4, 5]);
         let line = QuarantinedLine { worker: "liar".into(), id: "liar".into(), why: "it lied".into(), void };
         let text = serde_json::to_string(&Line::Quarantined(line.clone())).unwrap();
         record.quarantine(line).unwrap();
-        let pending = |record: &Record| record.schedule.pending().map(|fixture| fixture.number).collect::<Vec<_>>();
+        let pending = |record: &Record| record.schedule.pending().map(|pairing| pairing.number).collect::<Vec<_>>();
         assert_eq!((pending(&record), record.games().count()), (vec![2], 1));
         record.add(game(&record, 2, 1, "one")).unwrap();
         assert_eq!(pending(&record), [3, 4]);
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_played_again_where_all_games_were_known() {
+    fn games_of_the_same_wave_stay() {
         let mut record = swiss();
         record.add(game(&record, 1, 0, "one")).unwrap();
         record.add(game(&record, 2, 0, "two")).unwrap();
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(record.check(early).unwrap_err(), "game 3 was checked before it was played");
         let wrong = QuarantinedLine { worker: "one".into(), id: "one".into(), why: String::new(), void: vec![1] };
         record.add(game(&record, 3, 0, "two")).unwrap();
-        let told = record.quarantine(wrong).unwrap_err();
-        assert_eq!(told, "game 3 can't have been played when those before it don't count");
+        let error = record.quarantine(wrong).unwrap_err();
+        assert_eq!(error, "game 3 depends on games that don't count");
     }
 }

@@ -1,16 +1,18 @@
-//! Results as ratings take them.
+//! Conversion of a schedule's results into the input of `arena-ratings`.
 
 use arena_ratings::{AgentIndex, Results};
 
 use crate::schedule::{Pairing, Schedule};
 use crate::shape::Shape;
 
-/// The games that count, in the order of their numbers. Games of a meeting are a pair: they share their luck.
+/// Returns the games that count, in the order of their numbers. In a paired tournament, the games of a meeting (the same agents and seed,
+/// with rotated seats) share a pair number.
 pub fn results(schedule: &Schedule) -> Results {
     results_of(schedule.shape(), schedule.played(), &schedule.repeats())
 }
 
-/// These games of a tournament of this shape. `repeats` has, by number, the games that repeat earlier ones.
+/// Converts games of a tournament of this shape. For each game, `repeats` contains the number of the earlier game that has the same moves,
+/// if any.
 pub(crate) fn results_of<'a>(
     shape: &Shape,
     played: impl Iterator<Item = (&'a Pairing, &'a [usize])>,
@@ -24,7 +26,7 @@ pub(crate) fn results_of<'a>(
         let pair = shape.paired.then_some(pairing.meeting);
         let is_repeat = repeats.get(pairing.number - 1).is_some_and(Option::is_some);
         let pushed = if is_repeat { results.push_repeat(&seats, pair) } else { results.push(&seats, pair) };
-        pushed.expect("a schedule takes no other ranks than those of its games");
+        pushed.expect("a schedule has valid ranks only");
     }
     results
 }

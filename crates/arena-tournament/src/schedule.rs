@@ -1,8 +1,8 @@
-//! Schedules: the games of a tournament as far as they are known, and what came of them.
+//! Schedules: the pairings that the scheduler has decided so far, with their results.
 //!
-//! Games come in waves. A wave depends on the complete results of those before it, so the order in which games of a wave end, and
-//! how many are played beside each other, changes nothing. Where a test ends the tournament within a wave, it is judged in the order
-//! of the games' numbers; those that were played beyond its end are kept, but don't count.
+//! Pairings come in waves. A wave depends on the complete results of the waves before it. Therefore neither the order in which games of a
+//! wave end nor the number of games played at the same time affects the schedule. A sequential test can end the tournament within a wave;
+//! the test judges games in the order of their numbers. Games after the deciding game stay in the journal, but don't count.
 
 pub(crate) mod adaptive;
 pub(crate) mod fixed;
@@ -20,53 +20,54 @@ use crate::stop::Stop;
 
 pub use trial::Trial;
 
-/// A match that is to be played: its agents, their seats and its seed.
+/// A game to be played: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairing {
-    /// From 1, in the order of play. 0 in a league, whose store numbers matches as they end.
+    /// The game's number, from 1, in the order of play. In a league, the number is 0, because the store numbers games when they end.
     pub number: usize,
-    /// From 1. In a league, the season.
+    /// The round, from 1. In a league, the number of the season.
     pub round: usize,
-    /// From 1. The games of a meeting share a seed.
+    /// The number of the meeting, from 1. A meeting is the games of one set of agents with one seed: one game, or one for each rotation of
+    /// the seats.
     pub meeting: u64,
-    /// From 1: the game of its meeting.
+    /// The number of the game within its meeting, from 1.
     pub leg: usize,
-    /// Who plays, by seat. Numbers of agents, from 0.
+    /// The agent numbers by seat, from 0.
     pub agents: Vec<usize>,
-    /// What all that is random in it comes of.
+    /// The seed of all random decisions in the game.
     pub seed: Seed,
 }
 
-/// The games of a tournament, and their results.
+/// The pairings of a tournament, with their results.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     shape: Shape,
     known: Known,
     scheduler: Box<dyn Scheduler>,
-    /// The ranks by seat of each known game that has been played; none of a game that was void.
+    /// The ranks by seat of each known game; `None` for a game without a result, and an empty list for a void game.
     results: Vec<Option<Vec<usize>>>,
-    /// The fingerprint of the moves of each known game that has been played, where there is one.
+    /// The fingerprint of the moves of each known game, if it has one.
     moves: Vec<Option<Moves>>,
-    /// The number of the first game with these moves.
+    /// For each fingerprint of moves, the number of the first game that has it.
     first: BTreeMap<Moves, usize>,
-    /// How many known games haven't been played.
+    /// The number of known games without a result.
     missing: usize,
-    /// The test that may end it, and how that stands.
+    /// The sequential test that can end the tournament early, with the test's state.
     trial: Option<Trial>,
     is_complete: bool,
 }
 
-/// The agents of a game, from the first side on, and the fingerprint of its moves.
+/// The agents of a game, in turn order from the first side, and the fingerprint of the game's moves.
 type Moves = (Vec<usize>, Box<str>);
 
 /// Decides the pairings of a tournament, wave by wave.
 pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
-    /// Adds the pairings of the next wave, if there is one. All those before it have been played. `results` has the ranks of each, and
-    /// `repeats` the numbers of the games that they repeat.
+    /// Adds the pairings of the next wave to `known`, or nothing if the tournament is over. The caller guarantees that all known games have
+    /// been played. For each game, `results` contains the ranks, and `repeats` the number of the earlier game with the same moves.
     fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known);
 }
 
-/// Lets schedulers be cloned that aren't known by their types.
+/// An object-safe `Clone`, for boxed schedulers.
 pub(crate) trait CloneBox {
     fn clone_box(&self) -> Box<dyn Scheduler>;
 }
@@ -83,14 +84,14 @@ impl Clone for Box<dyn Scheduler> {
     }
 }
 
-/// The games that are known so far, and remarks of the scheduler on agents, by number.
+/// The pairings that are known so far, with data on agents that the scheduler records.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     seed: Seed,
     paired: bool,
     meetings: usize,
     pairings: Vec<Pairing>,
-    /// The number of meetings beyond those that are always played.
+    /// The number of tie-break meetings.
     tie_breaks: usize,
     /// See [`Schedule::byes`].
     byes: Vec<usize>,
@@ -102,37 +103,37 @@ pub(crate) struct Known {
     unsure: Vec<usize>,
 }
 
-/// A result doesn't belong to the schedule. A sentence about it.
+/// An error for a result that doesn't fit the schedule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// There is no such game, or not yet.
-    #[error("there is no game {number} to have a result; {known} are known so far")]
+    /// A game that the schedule doesn't contain (yet).
+    #[error("there is no game {number}; {known} games are scheduled so far")]
     Unknown {
-        /// Of the result.
+        /// The number of the game.
         number: usize,
-        /// How many are.
+        /// The number of scheduled games.
         known: usize,
     },
-    /// It has a result.
-    #[error("game {0} has a result already")]
+    /// A game that already has a result.
+    #[error("game {0} already has a result")]
     Twice(usize),
-    /// These aren't the ranks of so many seats.
-    #[error("game {number} has {seats} seats, and these aren't their ranks: {ranks:?}")]
+    /// Invalid ranks.
+    #[error("game {number} has {seats} seats; their ranks can't be {ranks:?}")]
     Ranks {
-        /// Of the result.
+        /// The number of the game.
         number: usize,
-        /// Of the game.
+        /// The number of its seats.
         seats: usize,
-        /// That were given.
+        /// The invalid ranks.
         ranks: Vec<usize>,
     },
 }
 
 impl Schedule {
-    /// The schedule of a tournament in which nothing has been played.
+    /// Creates a schedule without results.
     ///
     /// # Errors
-    /// When there is no tournament of this shape.
+    /// [`ShapeError`] if the shape is invalid.
     pub fn new(shape: Shape) -> Result<Schedule, ShapeError> {
         shape.check()?;
         let order = draw(&shape);
@@ -167,55 +168,56 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// What it is made of.
+    /// Returns the input of the schedule.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The games that are known so far, in the order of their numbers, which is the order of play.
+    /// Returns the pairings that are known so far, in the order of their numbers, which is the order of play.
     pub fn pairings(&self) -> &[Pairing] {
         &self.known.pairings
     }
 
-    /// The game of this number, from 1, if it is known.
+    /// Returns the pairing with this number, from 1, if it is known.
     pub fn pairing(&self, number: usize) -> Option<&Pairing> {
         self.known.pairings.get(number.checked_sub(1)?)
     }
 
-    /// The known games without a result, if they are still to be played.
+    /// Returns the known pairings without a result, unless the tournament is complete.
     pub fn pending(&self) -> impl Iterator<Item = &Pairing> {
         let all = if self.is_complete { &[] } else { &self.known.pairings[..] };
         all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(pairing, _)| pairing)
     }
 
-    /// The games that have been played and count, each with the ranks by seat. Void games aren't among them.
+    /// Returns the games that have been played and count, each with its ranks by seat. Omits void games.
     pub fn played(&self) -> impl Iterator<Item = (&Pairing, &[usize])> {
         let all = self.known.pairings.iter().zip(&self.results).take(self.last_that_counts());
         all.filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?))).filter(|(_, ranks)| !ranks.is_empty())
     }
 
-    /// The number of games that were played and came to nothing.
+    /// Returns the number of void games.
     pub fn void(&self) -> usize {
         self.results.iter().take(self.last_that_counts()).flatten().filter(|ranks| ranks.is_empty()).count()
     }
 
-    /// For each game that counts, by number, the number of the first game that it repeats, if it repeats one.
+    /// Returns a list with an entry for each game that counts, by number: the number of the first game with the same moves, or `None` if
+    /// the game repeats no earlier one.
     pub fn repeats(&self) -> Vec<Option<usize>> {
         (1..=self.last_that_counts()).map(|number| self.repeat_of(number)).collect()
     }
 
-    /// The number of the first game that the game of this number, from 1, repeats, if it repeats one of those that have been played.
+    /// Returns the number of the first game with the same moves as this game; `None` if this game is the first.
     pub fn repeat_of(&self, number: usize) -> Option<usize> {
         let moves = self.moves.get(number.checked_sub(1)?)?.as_ref()?;
         self.first.get(moves).copied().filter(|first| *first != number)
     }
 
-    /// Whether the game of this number counts if it has been played: not, if it lies beyond the end of a test.
+    /// Returns true if the game with this number counts. Games after the decision of a sequential test don't count.
     pub fn counts(&self, number: usize) -> bool {
         number <= self.last_that_counts()
     }
 
-    /// How many games have been played and count.
+    /// Returns the number of games that have been played and count.
     pub fn games_played(&self) -> usize {
         match self.ended() {
             Some(games) => games,
@@ -223,13 +225,13 @@ impl Schedule {
         }
     }
 
-    /// How many games were played beyond the end of a test. It depends on how many were played beside each other.
+    /// Returns the number of games that were played after the decision of a sequential test. The number depends on concurrency.
     pub fn surplus(&self) -> usize {
         self.results.len() - self.missing - self.games_played()
     }
 
-    /// How many games there are in all, as far as can be told: tie-breaks of a knockout come on top, and what may end it before
-    /// hasn't, unless all have been played.
+    /// Returns the total number of games. While games are left, the total includes the tie-breaks known so far, and ignores that a stop
+    /// condition may end the tournament early.
     pub fn games(&self) -> usize {
         if self.is_complete {
             return self.games_played();
@@ -238,23 +240,23 @@ impl Schedule {
         planned + self.known.tie_breaks * self.shape.games_a_meeting()
     }
 
-    /// Whether all games have been played that are to be.
+    /// Returns true if no games are left to play.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The test that ends the tournament, if there is one, and how it stands.
+    /// Returns the sequential test that can end the tournament early, with its state.
     pub fn trial(&self) -> Option<&Trial> {
         self.trial.as_ref()
     }
 
-    /// If the tournament goes on until ratings are sure: the agents, by number, whose ratings weren't sure enough after the last wave.
-    /// Where it ended before its last game and there are some, more games like those that were played would not bound their ratings.
+    /// Returns the agents, by number, whose rating intervals were wider than the rating margin after the last wave; `None` without a
+    /// margin. If the tournament ended early, these agents' intervals are unbounded on one side, and more games would not bound them.
     pub fn unsure(&self) -> Option<&[usize]> {
         matches!(self.shape.stop, Some(Stop::Margin(_))).then_some(&self.known.unsure)
     }
 
-    /// How many games there were until a test ended the tournament.
+    /// Returns the number of games up to the decision of the sequential test; `None` if there is no test or no decision.
     fn ended(&self) -> Option<usize> {
         self.trial.as_ref().filter(|trial| trial.is_decided()).map(Trial::judged)
     }
@@ -263,32 +265,32 @@ impl Schedule {
         self.ended().unwrap_or(self.results.len())
     }
 
-    /// How often each agent went without an opponent in a Swiss, by number. Each counts as a meeting that was won.
+    /// Returns the number of byes of each agent in a Swiss tournament. A bye counts as a meeting won.
     pub fn byes(&self) -> Vec<usize> {
         self.known.byes.clone()
     }
 
-    /// In a knockout: how many rounds each agent has survived, by number. Who has survived all is the winner.
+    /// Returns the number of rounds that each agent has survived in a knockout. The winner has survived all.
     pub fn survived(&self) -> Option<&[usize]> {
         self.known.survived.as_deref()
     }
 
-    /// In a knockout: who went on by the draw at the start, since all tie-breaks were drawn, against whom, and in which round.
+    /// Returns the knockout ties whose tie-breaks were all drawn, so that the initial draw decided: winner, loser and round.
     pub fn by_lot(&self) -> &[(usize, usize, usize)] {
         &self.known.by_lot
     }
 
-    /// Takes the result of a game: the ranks by seat, from 1 for the best; equal ones are a draw.
+    /// Records the result of a game: the ranks by seat. Rank 1 is the best, and equal ranks are a draw.
     ///
     /// # Errors
-    /// When there is no such game (yet), it has a result, or these aren't the ranks of its seats.
+    /// [`RecordError`] if the game isn't scheduled (yet), already has a result, or the ranks are invalid.
     pub fn record(&mut self, number: usize, ranks: &[usize]) -> Result<(), RecordError> {
         self.record_moves(number, ranks, None)
     }
 
-    /// [`Schedule::record`], with the seat from which the agents are counted, and the fingerprint of the game's moves. Of games with the
-    /// same agents, counted so, and the same fingerprint, all but the first by number are repeats: they count in the standings, and not
-    /// as evidence.
+    /// Records a result like [`Schedule::record`], with the seat of the first side and the fingerprint of the game's moves. Games with the
+    /// same agents in the same turn order and the same fingerprint are repeats of the first of them by number. Repeats count in the
+    /// standings, but not as evidence for ratings.
     ///
     /// # Errors
     /// As [`Schedule::record`].
@@ -305,10 +307,10 @@ impl Schedule {
         self.take(number, ranks, moves)
     }
 
-    /// Takes it that a game was void: it was played, and tells nothing of its agents.
+    /// Records a void game, which counts for no agent.
     ///
     /// # Errors
-    /// When there is no such game (yet), or it has a result.
+    /// [`RecordError`] if the game isn't scheduled (yet), or already has a result.
     pub fn record_void(&mut self, number: usize) -> Result<(), RecordError> {
         self.take(number, &[], None)
     }
@@ -346,7 +348,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// All known games have been played: makes the next ones known, or finds that there are none.
+    /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All known games must have been played.
     fn settle(&mut self) {
         let repeats = self.repeats();
         self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.known);
@@ -359,7 +361,7 @@ impl Schedule {
 }
 
 impl Known {
-    /// Adds a meeting of these agents, who sit like this in its first game; gives the places of its games.
+    /// Adds a meeting of these agents, listed in the seat order of the meeting's first game. Returns the indexes of the new pairings.
     fn meet(&mut self, round: usize, agents: &[usize]) -> std::ops::Range<usize> {
         self.meetings += 1;
         let seed = self.seed.derive(&format!("meeting {}", self.meetings));
@@ -381,7 +383,7 @@ impl Known {
     }
 }
 
-/// The agents in an order that nobody chose.
+/// Draws the initial order of the agents: a random permutation that depends on the seed.
 fn draw(shape: &Shape) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.agents).collect();
     let mut rng = shape.seed.rng("order of agents");
@@ -391,8 +393,8 @@ fn draw(shape: &Shape) -> Vec<usize> {
     order
 }
 
-/// The worth of a game to the agent on `seat`, in half points: two for each opponent that it beat, one for each that it drew with. A void
-/// game, which has no ranks, is worth nothing.
+/// Returns the half points of the agent on `seat`: two for each opponent with a worse rank, one for each opponent with the same rank. A
+/// void game has no ranks and gives no half points.
 pub fn halves(ranks: &[usize], seat: usize) -> u64 {
     if ranks.is_empty() {
         return 0;

@@ -1,4 +1,4 @@
-//! The shape of a tournament: all that its schedule is made of, checked once.
+//! The shape of a tournament: format, agents, rounds and seed, from which the schedule follows. Also validates shapes.
 
 use arena_model::Seed;
 use arena_ratings::bradley_terry::MAX_AGENTS;
@@ -6,105 +6,107 @@ use arena_ratings::bradley_terry::MAX_AGENTS;
 use crate::format::Format;
 use crate::stop::Stop;
 
-/// The most games that a tournament may have.
+/// The largest number of games in a tournament.
 pub const MAX_GAMES: u64 = 1_000_000;
 
-/// What a schedule is made of.
+/// The input of a schedule.
+///
+/// A *meeting* is the games of one set of agents with one seed. In a paired tournament, a meeting has one game for each rotation of the
+/// seats; otherwise it has one game.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
-    /// Who meets whom.
+    /// The pairing format.
     pub format: Format,
-    /// How many agents take part.
+    /// The number of agents.
     pub agents: usize,
-    /// Round robin and gauntlet: how often each set of agents meets. Swiss: the rounds. Knockout: the meetings of two agents before
-    /// tie-breaks. Adaptive: how many meetings there are in all.
+    /// Round-robin and gauntlet: the number of meetings of each set of agents. Swiss: the number of rounds. Knockout: the number of
+    /// meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings.
     pub rounds: usize,
-    /// How many agents a game has.
+    /// The number of agents in a game.
     pub seats: usize,
-    /// Whether a meeting is as many games as seats, all with the same seed, in which each agent sits on each seat once. Otherwise it
-    /// is one game.
+    /// True if a meeting has as many games as seats, all with the same seed, with each agent on each seat once. Otherwise it is one game.
     pub paired: bool,
-    /// What ends it before, if anything does.
+    /// The condition that ends the tournament early.
     pub stop: Option<Stop>,
-    /// All that is drawn comes of this, and the seed of each game.
+    /// The source of all random decisions and of each game's seed.
     pub seed: Seed,
 }
 
-/// There is no such tournament. The sentence is for the caller.
+/// An error for a shape without a valid schedule. The text is shown to the user.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
-    /// Nobody to play against.
-    #[error("a tournament needs two agents at least, and {}", match .0 { 0 => "there is none", _ => "there is one only" })]
+    /// Fewer than two agents.
+    #[error("a tournament needs at least 2 agents, but there {}", match .0 { 0 => "are none", _ => "is only 1" })]
     TooFewAgents(usize),
-    /// Nothing to play.
-    #[error("a tournament of 0 rounds has no games")]
+    /// No rounds.
+    #[error("a tournament needs at least 1 round, not 0")]
     NoRounds,
-    /// A game that nobody else takes part in.
-    #[error("a game of a tournament has two seats at least, not {0}")]
+    /// Games of fewer than two seats.
+    #[error("games of a tournament need at least 2 seats, not {0}")]
     TooFewSeats(usize),
-    /// Not enough for one game.
-    #[error("games of {seats} seats need {seats} agents at least, and there are {agents}")]
+    /// Fewer agents than seats.
+    #[error("games of {seats} seats need at least {seats} agents, but there are {agents}")]
     TooManySeats {
-        /// Of a game.
+        /// The number of seats.
         seats: usize,
-        /// In all.
+        /// The number of agents.
         agents: usize,
     },
-    /// Pairings are of two.
-    #[error("a {format} pairs two agents, and these games have {seats} seats")]
+    /// Games of more than two seats in a format that supports only two.
+    #[error("the format {format} needs games of 2 seats, not {seats}")]
     NotPairs {
-        /// Swiss or knockout.
+        /// The format.
         format: Format,
-        /// Of a game.
+        /// The number of seats.
         seats: usize,
     },
-    /// A test is of one difference.
+    /// An SPRT (sequential probability ratio test) that isn't a round-robin of two agents.
     #[error(
-        "an SPRT is a round robin of two agents in games of two seats, not a {format} of {agents} in games of {seats}"
+        "an SPRT needs a round-robin of 2 agents with 2 seats, not a {format} of {agents} agents with {seats} seats"
     )]
     NotTwo {
-        /// That was asked for.
+        /// The requested format.
         format: Format,
-        /// In all.
+        /// The number of agents.
         agents: usize,
-        /// Of a game.
+        /// The number of seats.
         seats: usize,
     },
-    /// Nobody decides who plays next.
-    #[error("only an adaptive tournament goes on until ratings are sure, and this is a {0}")]
+    /// A rating margin for a format with fixed pairings.
+    #[error("only the format adaptive can stop at a rating margin, not {0}")]
     NotAdaptive(Format),
-    /// Nothing is ever so sure, or unsure.
-    #[error("ratings can be sure to a number of Elo above 0, not to {0}")]
+    /// A rating margin that isn't a positive number.
+    #[error("the rating margin must be a positive number of Elo, not {0}")]
     Margin(f64),
-    /// Ratings of agents that haven't met can't be compared.
-    #[error("{agents} agents need {least} games at least to be compared with each other, not {games}")]
+    /// Too few games to connect all agents, directly or through common opponents. Ratings are comparable only between connected agents.
+    #[error("{agents} agents need at least {least} games to be comparable, not {games}")]
     TooFewGames {
-        /// In all.
+        /// The number of agents.
         agents: usize,
-        /// That connect them.
+        /// The least number of games that connects all agents.
         least: usize,
-        /// That were asked for.
+        /// The requested number of games.
         games: u64,
     },
-    /// Who plays next depends on everybody's rating.
-    #[error("an adaptive tournament has {MAX_AGENTS} agents at most, not {0}")]
+    /// More agents than one rating fit supports. The adaptive format needs such a fit.
+    #[error("an adaptive tournament has at most {MAX_AGENTS} agents, not {0}")]
     TooManyToRate(usize),
-    /// More than anybody will wait for.
-    #[error("this would be more than {MAX_GAMES} games; take fewer agents, seats or rounds")]
+    /// More than [`MAX_GAMES`] games.
+    #[error("the tournament would have more than {MAX_GAMES} games; reduce agents, seats or rounds")]
     TooManyGames,
 }
 
 impl Shape {
-    /// Whether there is such a tournament.
+    /// Checks that this shape has a valid schedule.
     ///
     /// # Errors
-    /// When there is none: too few agents, no rounds, too many seats or games.
+    /// [`ShapeError`] if the shape has no valid schedule.
     pub fn check(&self) -> Result<(), ShapeError> {
         let Shape { format, agents, rounds, seats, .. } = *self;
         if agents < 2 {
             return Err(ShapeError::TooFewAgents(agents));
         }
-        // A format with a least number of games says that itself.
+        // The adaptive format's own check reports its minimum, so it is exempt here.
         if rounds == 0 && !format.info().is_adaptive {
             return Err(ShapeError::NoRounds);
         }
@@ -134,22 +136,22 @@ impl Shape {
         }
     }
 
-    /// How many games a meeting has.
+    /// Returns the number of games in a meeting.
     pub fn games_a_meeting(&self) -> usize {
         if self.paired { self.seats } else { 1 }
     }
 
-    /// How many games there are if nothing ends it before; in a knockout, without tie-breaks. `None` beyond all numbers.
+    /// Returns the number of games if the tournament doesn't end early, without a knockout's tie-breaks. `None` if the number overflows.
     pub fn games(&self) -> Option<u64> {
         let meetings = (self.format.info().meetings)(self)?;
         meetings.checked_mul(self.rounds as u64)?.checked_mul(self.games_a_meeting() as u64)
     }
 }
 
-/// How many sets of `k` there are among `n`. `None` if there are too many to count.
+/// Returns the binomial coefficient: the number of subsets of size `k` of `n` elements. `None` if the number overflows.
 pub(crate) fn choose(n: u64, k: u64) -> Option<u64> {
     (1..=k.min(n.saturating_sub(k))).try_fold(u64::from(k <= n), |sets, taken| {
-        // The product of so many numbers in a row can be divided by each up to their count.
+        // The division is exact: the product of k consecutive numbers is divisible by k!.
         Some(sets.checked_mul(n - taken + 1)? / taken)
     })
 }
@@ -176,20 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_is_told() {
+    fn invalid_shapes_are_refused() {
         let (all, swiss) = (Format::RoundRobin, Format::Swiss);
-        check(all, 0, 1, 2, expect!["a tournament needs two agents at least, and there is none"]);
-        check(all, 1, 1, 2, expect!["a tournament needs two agents at least, and there is one only"]);
-        check(all, 2, 0, 2, expect!["a tournament of 0 rounds has no games"]);
-        check(all, 2, 1, 1, expect!["a game of a tournament has two seats at least, not 1"]);
-        check(all, 3, 1, 4, expect!["games of 4 seats need 4 agents at least, and there are 3"]);
-        check(swiss, 5, 1, 3, expect!["a swiss pairs two agents, and these games have 3 seats"]);
-        let many = expect!["this would be more than 1000000 games; take fewer agents, seats or rounds"];
+        check(all, 0, 1, 2, expect!["a tournament needs at least 2 agents, but there are none"]);
+        check(all, 1, 1, 2, expect!["a tournament needs at least 2 agents, but there is only 1"]);
+        check(all, 2, 0, 2, expect!["a tournament needs at least 1 round, not 0"]);
+        check(all, 2, 1, 1, expect!["games of a tournament need at least 2 seats, not 1"]);
+        check(all, 3, 1, 4, expect!["games of 4 seats need at least 4 agents, but there are 3"]);
+        check(swiss, 5, 1, 3, expect!["the format swiss needs games of 2 seats, not 3"]);
+        let many = expect!["the tournament would have more than 1000000 games; reduce agents, seats or rounds"];
         check(all, 1000, usize::MAX, 500, many);
     }
 
     #[test]
-    fn what_cannot_end_a_tournament_is_told() {
+    fn invalid_stop_conditions_are_refused() {
         let (all, adaptive) = (Format::RoundRobin, Format::Adaptive);
         let sprt = Some(Stop::Sprt(Sprt::new(0.0, 5.0, 0.05, 0.05, EloModel::Normalized).unwrap()));
         let margin = |margin| Some(Stop::Margin(margin));
@@ -200,9 +202,7 @@ mod tests {
             9,
             2,
             sprt,
-            expect![
-                "an SPRT is a round robin of two agents in games of two seats, not a round-robin of 3 in games of 2"
-            ],
+            expect!["an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats"],
         );
         check_stop(
             Format::Swiss,
@@ -210,7 +210,7 @@ mod tests {
             9,
             2,
             sprt,
-            expect!["an SPRT is a round robin of two agents in games of two seats, not a swiss of 2 in games of 2"],
+            expect!["an SPRT needs a round-robin of 2 agents with 2 seats, not a swiss of 2 agents with 2 seats"],
         );
         check_stop(
             all,
@@ -218,17 +218,24 @@ mod tests {
             9,
             2,
             margin(9.0),
-            expect!["only an adaptive tournament goes on until ratings are sure, and this is a round-robin"],
+            expect!["only the format adaptive can stop at a rating margin, not round-robin"],
         );
         check_stop(adaptive, 3, 9, 2, margin(9.0), expect!["18 games"]);
-        check_stop(adaptive, 3, 9, 2, margin(0.0), expect!["ratings can be sure to a number of Elo above 0, not to 0"]);
+        check_stop(
+            adaptive,
+            3,
+            9,
+            2,
+            margin(0.0),
+            expect!["the rating margin must be a positive number of Elo, not 0"],
+        );
         check_stop(
             adaptive,
             3,
             9,
             2,
             margin(f64::NAN),
-            expect!["ratings can be sure to a number of Elo above 0, not to NaN"],
+            expect!["the rating margin must be a positive number of Elo, not NaN"],
         );
         check_stop(
             adaptive,
@@ -236,31 +243,17 @@ mod tests {
             9,
             2,
             margin(f64::INFINITY),
-            expect!["ratings can be sure to a number of Elo above 0, not to inf"],
+            expect!["the rating margin must be a positive number of Elo, not inf"],
         );
-        check_stop(
-            adaptive,
-            3,
-            2,
-            2,
-            None,
-            expect!["3 agents need 6 games at least to be compared with each other, not 4"],
-        );
-        check_stop(
-            adaptive,
-            9,
-            4,
-            3,
-            None,
-            expect!["9 agents need 15 games at least to be compared with each other, not 12"],
-        );
+        check_stop(adaptive, 3, 2, 2, None, expect!["3 agents need at least 6 games to be comparable, not 4"]);
+        check_stop(adaptive, 9, 4, 3, None, expect!["9 agents need at least 15 games to be comparable, not 12"]);
         check_stop(
             adaptive,
             2_001,
             9_999,
             2,
             None,
-            expect!["an adaptive tournament has 2000 agents at most, not 2001"],
+            expect!["an adaptive tournament has at most 2000 agents, not 2001"],
         );
         check_stop(
             adaptive,
@@ -268,7 +261,7 @@ mod tests {
             999_999,
             2,
             None,
-            expect!["this would be more than 1000000 games; take fewer agents, seats or rounds"],
+            expect!["the tournament would have more than 1000000 games; reduce agents, seats or rounds"],
         );
     }
 

@@ -1,4 +1,4 @@
-//! Standings: who stands where after the games that have been played, and how each did against each.
+//! Standings and cross table: the points of each agent so far, in all and against each opponent.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -6,47 +6,49 @@ use serde::Serialize;
 
 use crate::schedule::{Schedule, halves};
 
-/// How one agent stands.
+/// One agent's line in the standings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
-    /// From 1; who can't be told apart shares a rank.
+    /// The rank, from 1; equal agents share a rank.
     pub rank: usize,
-    /// Its number, from 0.
+    /// The agent's number, from 0.
     pub agent: usize,
-    /// How many it has played.
+    /// The number of games played.
     pub games: u64,
-    /// Those in which it was first alone.
+    /// The number of games in which the agent was the only one with rank 1.
     pub wins: u64,
-    /// Those in which it was first with others.
+    /// The number of games in which the agent shared rank 1.
     pub draws: u64,
-    /// All others.
+    /// The number of all other games.
     pub losses: u64,
-    /// Meetings that counted as won since there was no opponent.
+    /// The number of byes. A bye is a round without an opponent, which counts as a meeting (the games of one pairing) won.
     pub byes: u64,
-    /// Of each game the share of opponents that it beat, half of those that it drew with, and one for each game that a bye stands for.
+    /// The points. For each game, an agent gets the share of opponents that it beat, plus half of the share that it drew with. A bye gives
+    /// one point for each game of a meeting.
     pub points: f64,
-    /// Of the points that it could have, from 0 to 1.
+    /// The points divided by the largest possible points, 0 to 1.
     pub share: f64,
-    /// In a knockout: how many rounds it survived.
+    /// The number of rounds survived, in a knockout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub survived: Option<usize>,
 }
 
-/// What one agent made of its games with another.
+/// One agent's score against another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Versus {
-    /// In which both played.
+    /// The number of games with both agents.
     pub games: u64,
-    /// Two for each in which it was better, one for each in which it was equal.
+    /// The half points of the first agent: two for each game in which it ranked above the other agent, one for each game in which they
+    /// ranked equal.
     pub half_points: u64,
 }
 
-/// The standings, the best first. Agents stand in the order of their rounds survived (in a knockout), and then of the share of points;
-/// those whom nothing tells apart, in the order of their numbers.
+/// Returns the standings, the best agent first. The sort keys are: rounds survived (in a knockout), share of the possible points, number of
+/// games, and agent number.
 pub fn standings(schedule: &Schedule) -> Vec<Standing> {
     let shape = schedule.shape();
     let a_game = 2 * (shape.seats as u64 - 1);
-    // Half points of the whole game, so that nothing is rounded while standings are compared.
+    // Points are counted in integers, so that comparisons are exact.
     let mut got = vec![0u64; shape.agents];
     let mut lines: Vec<Standing> = (0..shape.agents)
         .map(|agent| Standing {
@@ -86,7 +88,7 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
         line.share = got[agent] as f64 / could[agent].max(1) as f64;
     }
     let better = |a: &Standing, b: &Standing| -> Ordering {
-        // a/b against c/d, without a division.
+        // Compares a/b with c/d by cross-multiplication.
         let share = |x: &Standing, y: &Standing| u128::from(got[x.agent]) * u128::from(could[y.agent].max(1));
         b.survived.cmp(&a.survived).then(share(b, a).cmp(&share(a, b)))
     };
@@ -102,7 +104,7 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
     lines
 }
 
-/// How each agent did against each, by number: `table[a][b]` is a's.
+/// Returns the score of each agent against each other agent: `table[a][b]` is the score of agent number `a` against `b`.
 pub fn cross_table(schedule: &Schedule) -> Vec<Vec<Versus>> {
     let agents = schedule.shape().agents;
     let mut table = vec![vec![Versus::default(); agents]; agents];

@@ -1,15 +1,15 @@
-//! What ends a tournament before all of its games are played.
+//! Conditions that end a tournament before all of its games are played.
 
 use arena_ratings::Sprt;
 use serde::{Deserialize, Serialize};
 
-/// What ends a tournament before all of its games are played.
+/// A condition that ends a tournament before all of its games are played.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// A sequential test of how much stronger the first of two agents is. It is judged meeting by meeting, in the order of their
-    /// numbers; whatever was played beyond the meeting that decides it doesn't count.
+    /// A sequential test of the rating difference between two agents. The test judges meetings (the games of the same agents with one seed)
+    /// in the order of their numbers; games after the deciding meeting don't count.
     Sprt(Sprt),
-    /// In an adaptive tournament: the ratings of all agents are known to so many Elo in either direction, with 95 % confidence.
+    /// The largest permitted half-width, in Elo, of every rating's 95 % interval. For adaptive tournaments only.
     Margin(f64),
 }

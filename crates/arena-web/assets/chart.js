@@ -1,4 +1,4 @@
-// Scores over time, and below them where something went wrong. Drawn once; only the line for the frame that is shown moves.
+// The chart of scores over time, with marks for problems below. Drawn once; only the line of the current frame moves.
 import { letter, make, number, seatClass } from "./boards/seats.js";
 import { DISQUALIFICATION, FAULT } from "./replay.js";
 
@@ -6,8 +6,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT, MARKS] = [1000, 150, 14];
 
 /**
- * Draws the chart of a summary into `element`; `seek` is called with a frame when somebody points at one. Gives a function that moves the
- * line to a frame. Where there is nothing to draw, the element stays empty.
+ * Draws the chart of a summary into `element` and returns a function that moves the line to a frame. `seek` is called with a frame when the
+ * user selects one. Without scores and marks the element stays empty.
  */
 export function chart(element, summary, names, seek) {
   const hasScores = summary.scores.some((scores) => scores.some(Number.isFinite));
@@ -19,7 +19,7 @@ export function chart(element, summary, names, seek) {
   const svg = part("svg", { class: "chart", preserveAspectRatio: "none", role: "img" });
   const top = hasScores ? HEIGHT : 0;
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${top + (hasMarks ? MARKS : 0)}`);
-  const told = [];
+  const finalScores = [];
   let scale;
   if (hasScores) {
     const lines = summary.scores.map((scores, seat) => withEnd(points(scores, summary.stretch), summary, seat));
@@ -31,7 +31,7 @@ export function chart(element, summary, names, seek) {
       const path = line.map(([frame, score], at) => `${at ? "L" : "M"}${x(frame).toFixed(1)} ${y(score).toFixed(1)}`);
       svg.append(part("path", { class: `score ${seatClass(seat)}`, d: path.join("") }));
       const end = line.at(-1);
-      if (end) told.push(`${letter(seat)} ${names[seat]} ${number(end[1])}`);
+      if (end) finalScores.push(`${letter(seat)} ${names[seat]} ${number(end[1])}`);
     });
     scale = make("p", "scale soft");
     scale.append(make("span", "", number(high)), make("span", "", number(low)));
@@ -47,7 +47,7 @@ export function chart(element, summary, names, seek) {
   }
   const now = part("line", { class: "now", y1: 0, y2: top + MARKS });
   svg.append(now);
-  const what = told.length ? `Scores over time, at last: ${told.join(", ")}` : "Where something went wrong, over time";
+  const what = finalScores.length ? `Scores over time; final scores: ${finalScores.join(", ")}` : "Problems over time";
   svg.setAttribute("aria-label", what);
   const point = (event) => {
     const box = svg.getBoundingClientRect();
@@ -62,8 +62,8 @@ export function chart(element, summary, names, seek) {
   const figure = make("figure", hasScores ? "scores" : "scores flat");
   if (scale) figure.append(scale);
   figure.append(svg);
-  const words = hasScores ? "Scores over time." : "Over time.";
-  const marked = hasMarks ? " Marks below: rejections, faults, disqualifications." : "";
+  const words = hasScores ? "Scores over time." : "Problems over time.";
+  const marked = hasMarks ? " Marks: rejections, faults, disqualifications." : "";
   figure.append(make("figcaption", "soft", words + marked));
   element.append(figure);
   return (frame) => {
@@ -76,7 +76,7 @@ function points(scores, stretch) {
   return scores.map((score, at) => [at * stretch, score]).filter(([, score]) => Number.isFinite(score));
 }
 
-/** The line of a seat with its score at the end. The disqualified have another one there, which isn't the game's. */
+/** A seat's line with its final score. Disqualified seats are left out: their final score is a penalty, not the game's. */
 function withEnd(line, summary, seat) {
   const score = summary.result?.scores?.[seat];
   const isOut = summary.disqualified.some((out) => out.seat === seat);

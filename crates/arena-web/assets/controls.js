@@ -1,4 +1,4 @@
-// The controls of the viewer: buttons, slider, speed, whose view, and the keyboard. They know frames by number, not what is in them.
+// The viewer's controls: buttons, slider, speed, view and keyboard. They handle frame numbers, not frames.
 import { letter, make } from "./boards/seats.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -12,16 +12,17 @@ const ICONS = {
   before: "M13 4v16L4 12zM17 4h3v10h-3zM17 17h3v3h-3z",
   next: "M11 4l9 8-9 8zM4 4h3v10H4zM4 17h3v3H4z",
 };
-/** Frames in a second. */
+/** Speeds in frames per second. */
 const SPEEDS = [1, 2, 5, 10, 30, 60, 250, 1000];
-/** With Shift, arrows go so many frames. */
+/** Frames per arrow key with Shift. */
 const STRIDE = 10;
-/** So many seconds are read ahead. */
+/** Read-ahead in seconds. */
 const AHEAD_S = 0.5;
 
 /**
- * Makes the controls. `on` is who is told: `show(frame)`, `find(direction)`, `look(seat)`, `rest()` when playing ends; and who is asked:
- * `shown()`, `wanted()` (which may still be on its way) and `last()`, frames. `seats` are their names, `speed` is how many frames a second there are at first, and `unit` what a frame is called.
+ * Makes the controls. `on` has callbacks: `show(frame)`, `find(direction)`, `look(seat)`, and `rest()` when playback stops; and getters of
+ * frame numbers: `shown()`, `wanted()` (may still be loading) and `last()`. `on.seats` holds the seats' names, `on.speed` the initial speed
+ * in frames per second, and `on.unit` the word for a frame.
  */
 export function controls(on) {
   const unit = on.unit ?? "Epoch";
@@ -46,16 +47,16 @@ export function controls(on) {
   };
   const buttons = {
     first: button("first", `First ${one} (Home)`, () => move(0)),
-    before: button("before", "What went wrong before (P)", () => jump(-1)),
-    back: button("back", "One back (←)", () => move(on.wanted() - 1)),
+    before: button("before", "Previous problem (P)", () => jump(-1)),
+    back: button("back", "Back (←)", () => move(on.wanted() - 1)),
     play: button("play", "Play (Space)", () => toggle()),
-    step: button("step", "One on (→)", () => move(on.wanted() + 1)),
-    next: button("next", "What went wrong next (N)", () => jump(1)),
+    step: button("step", "Forward (→)", () => move(on.wanted() + 1)),
+    next: button("next", "Next problem (N)", () => jump(1)),
     last: button("last", "End (End)", () => move(on.last())),
   };
-  const rate = choice("Speed", SPEEDS.map((each) => [each, `${each} a second`]), (value) => (speed = value));
+  const rate = choice("Speed", SPEEDS.map((each) => [each, `${each} per second`]), (value) => (speed = value));
   rate.select.value = on.speed;
-  const views = [["", "everybody"], ...on.seats.map((name, seat) => [seat, `${letter(seat)} ${name}`])];
+  const views = [["", "all agents"], ...on.seats.map((name, seat) => [seat, `${letter(seat)} ${name}`])];
   const view = choice("View", views, (value) => on.look(value === "" ? undefined : Number(value)));
   const goal = make("label", "", "Go to ");
   const number = make("input");
@@ -83,7 +84,7 @@ export function controls(on) {
     if (isPlaying) return pause();
     if (!isReady) return;
     isPlaying = true;
-    // At the end it begins anew.
+    // At the end, playback starts again.
     position = on.shown() >= on.last() ? 0 : on.shown();
     before = undefined;
     face();
@@ -101,7 +102,7 @@ export function controls(on) {
     if (!isPlaying) return;
     const passed = before === undefined ? 0 : (now - before) / 1000;
     before = now;
-    // Where frames come too slowly, playing waits for them rather than running away.
+    // Playback waits for slow frames instead of skipping them.
     position = Math.min(position + passed * speed, Math.max(position, on.shown() + 1 + speed * 0.1), on.last());
     on.show(Math.floor(position));
     if (position >= on.last() && on.shown() >= on.last()) return pause();
@@ -135,14 +136,14 @@ export function controls(on) {
 
   return {
     element,
-    /** Whether frames follow each other by themselves. */
+    /** True during playback. */
     isPlaying: () => isPlaying,
     pause,
-    /** How many frames ahead are worth reading. */
+    /** Number of frames to read ahead. */
     ahead: () => Math.ceil(speed * AHEAD_S) + 1,
-    /** The name of the frame that is shown. */
+    /** The label of the current frame. */
     name: () => title,
-    /** The summary is there. */
+    /** Enables the controls once the summary is loaded. */
     ready(summary) {
       isReady = true;
       firstEpoch = summary.first_epoch;
@@ -157,16 +158,16 @@ export function controls(on) {
       place.dataset.of = ` of ${lastEpoch}`;
       place.textContent = title + (title.startsWith(unit) ? place.dataset.of : "");
     },
-    /** Another frame is shown. */
+    /** Updates the controls to a new frame. */
     moved(frame, line) {
       title = line.result ? `End, after ${line.result.epochs} epochs` : `${unit} ${line.epoch}`;
       slider.value = frame;
       slider.setAttribute("aria-valuetext", title);
       place.textContent = title + (line.result ? "" : (place.dataset.of ?? ""));
-      // A number that is being typed stays.
+      // A number that the user is typing stays.
       if (document.activeElement !== number) number.value = line.epoch ?? "";
     },
-    /** Somebody else chose the view. */
+    /** Updates the view's selection after a change from outside. */
     looks(seat) {
       view.select.value = seat ?? "";
     },

@@ -1,6 +1,6 @@
-// A file on a web host, of which parts are read. Replays may be larger than the memory, so the whole is never asked for.
+// A remote file, read by byte ranges. Replays may be larger than the memory, so a file is never requested whole.
 
-/** Where a host answers with the whole file whatever it is asked for, larger ones than this aren't taken in. */
+/** Maximum size in bytes of a file from a host that ignores range requests. */
 const MOST_WHOLE = 64 << 20;
 
 export class RangedFile {
@@ -11,22 +11,22 @@ export class RangedFile {
     this.#url = url;
   }
 
-  /** The bytes from `from` up to `to`, which is no longer among them; fewer at the end of the file. */
+  /** Reads the bytes from `from` up to but excluding `to`; fewer at the end of the file. */
   async read(from, to) {
     if (this.#whole) return this.#whole.subarray(from, to);
     if (to <= from) return new Uint8Array();
     const answer = await fetch(this.#url, { headers: { Range: `bytes=${from}-${to - 1}` } });
     if (answer.status === 206) {
       const begin = /^bytes (\d+)-/.exec(answer.headers.get("Content-Range") ?? "")?.[1];
-      if (begin !== String(from)) throw new Error(`${this.#name()} came from byte ${begin ?? "nowhere"} on, not ${from}`);
+      if (begin !== String(from)) throw new Error(`${this.#name()}: requested byte ${from}, but the host sent byte ${begin ?? "(unknown)"}`);
       return new Uint8Array(await answer.arrayBuffer());
     }
-    if (!answer.ok) throw new Error(`${this.#name()} can't be read: the host answers ${answer.status}`);
-    // A host that knows no ranges. Small files are as well taken in as a whole.
+    if (!answer.ok) throw new Error(`cannot read ${this.#name()}: the host returned status ${answer.status}`);
+    // The host ignores range requests. A small file is kept whole.
     const length = Number(answer.headers.get("Content-Length") ?? NaN);
     if (!(length <= MOST_WHOLE)) {
       await answer.body?.cancel();
-      throw new Error(`${this.#name()} is too large for this host: it answers no requests for ranges of bytes`);
+      throw new Error(`${this.#name()} is too large for a host without range requests; use a host that supports them`);
     }
     this.#whole = new Uint8Array(await answer.arrayBuffer());
     return this.#whole.subarray(from, to);

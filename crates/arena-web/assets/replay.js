@@ -1,38 +1,38 @@
-// A replay that is read frame by frame. A frame is a line after the header: an epoch, or the result. The index says where each begins and
-// what went wrong in it (eight bytes each: six of offset, a zero, a byte of marks); the summary says how many there are, and
-// what went wrong and how the scores stood in each stretch of frames. So whatever is looked for, few bytes are read.
+// A replay, read frame by frame. A frame is a line after the header: an epoch, or the result. The index holds eight bytes per frame: six of
+// offset, a zero, and a byte of marks. The summary holds the number of frames, and marks and scores per stretch of frames. So every
+// operation reads few bytes.
 import { RangedFile } from "./file.js";
 
-/** The version of index and summary that this reads. */
+/** The supported version of index and summary. */
 const VERSION = 1;
 const ENTRY = 8;
-/** Entries of the index that are read at once, and how many such blocks are kept. */
+/** Index entries per request, and the maximum number of cached blocks. */
 const BLOCK = 1024;
 const MOST_BLOCKS = 512;
-/** The beginning that is read at first: header and first frame, as a rule. */
+/** Size of the first read, usually enough for header and first frame. */
 const FIRST = 32 << 10;
 const MOST_FIRST = 64 << 20;
-/** Frames are read in groups of at most so many bytes: few where somebody looks in, more where frames follow each other. */
+/** Maximum bytes of a group of frames: small for a jump, large for consecutive frames. */
 const GLANCE = 16 << 10;
 const GROUP = 256 << 10;
-/** Frames are kept up to this sum of bytes. */
+/** Maximum bytes of cached frames. */
 const KEPT = 32 << 20;
 
-/** What marks are, in index and summary. */
+/** Bits of marks, in index and summary. */
 export const FAULT = 1;
 export const REJECTION = 2;
 export const DISQUALIFICATION = 4;
 
 export class Replay {
-  /** The first line: game, config, agents. There after `begin`. */
+  /** The first line: game, config, agents. Set by `begin`. */
   header;
-  /** There after `prepare`. */
+  /** Set by `prepare`. */
   summary;
   #file;
   #index;
   #summaryUrl;
   #blocks = new Map();
-  /** Frames as bytes, those used last at the end. */
+  /** Frames as bytes, in order of use. */
   #kept = new Map();
   #size = 0;
   #underway = [];
@@ -44,7 +44,7 @@ export class Replay {
     this.#summaryUrl = places.summary;
   }
 
-  /** Reads the header and gives the first frame, which needs no index; undefined if there is none. */
+  /** Reads the header; returns the first frame, which needs no index, or undefined if there is none. */
   async begin() {
     let bytes = await this.#file.read(0, FIRST);
     for (let size = FIRST; count(bytes) < 2 && bytes.length >= size && size < MOST_FIRST; ) {
@@ -53,26 +53,26 @@ export class Replay {
     }
     const [header, first] = lines(bytes);
     this.header = parse(header);
-    if (!Array.isArray(this.header?.agents)) throw new Error("this is no replay");
+    if (!Array.isArray(this.header?.agents)) throw new Error("the file is not a replay");
     return first && parse(first);
   }
 
   /** Reads the summary. */
   async prepare() {
     const answer = await fetch(this.#summaryUrl);
-    // A server says what is wrong with the replay.
-    if (!answer.ok) throw new Error((await answer.text()).slice(0, 500) || `the host answers ${answer.status}`);
+    // The body of an error names the replay's fault.
+    if (!answer.ok) throw new Error((await answer.text()).slice(0, 500) || `the host returned status ${answer.status}`);
     const summary = await answer.json();
-    if (summary.arena_replay_index !== VERSION) throw new Error("index and viewer are of different versions");
+    if (summary.arena_replay_index !== VERSION) throw new Error(`the index has version ${summary.arena_replay_index}, but the viewer reads version ${VERSION}`);
     this.summary = summary;
   }
 
-  /** Reads the index as a whole, unless it is long: then a frame takes one request rather than two. */
+  /** Reads the whole index, unless it is long: a frame then takes one request rather than two. */
   async warm() {
     const size = (this.frames + 1) * ENTRY;
     if (size > MOST_BLOCKS * BLOCK * ENTRY) return;
     const bytes = await this.#index.read(0, size);
-    // What is missing is told where somebody looks for it.
+    // A read of a missing entry reports the error.
     if (bytes.length < size) return;
     for (let number = 0; number * BLOCK < this.frames; number++) {
       const begin = number * BLOCK * ENTRY;
@@ -81,7 +81,7 @@ export class Replay {
     }
   }
 
-  /** How many frames there are. */
+  /** Number of frames. */
   get frames() {
     return this.summary?.frames ?? 1;
   }
@@ -91,7 +91,7 @@ export class Replay {
     return Math.min(Math.max(epoch - (this.summary?.first_epoch ?? 1), 0), this.frames - 1);
   }
 
-  /** A frame, parsed. With it come some that follow, or with `direction` -1 some before it. */
+  /** Returns a parsed frame. The request also reads the following frames, or earlier ones if `direction` is -1. */
   async frame(frame, direction = 1) {
     let bytes = this.#kept.get(frame);
     if (!bytes) {
@@ -103,15 +103,15 @@ export class Replay {
     return parse(bytes);
   }
 
-  /** Reads ahead, so that a frame is there when it is needed. */
+  /** Prefetches a frame. */
   async expect(frame) {
     if (frame >= this.frames || this.#kept.has(frame)) return;
     if (this.#underway.some(({ from, to }) => from <= frame && frame < to)) return;
-    // What fails here fails again where somebody waits for it, and is told there.
+    // A later `frame` reports the failure.
     await this.#load(frame, 1).catch(() => {});
   }
 
-  /** The next frame in a direction that has any of these marks; undefined if there is none. */
+  /** Finds the next frame in a direction with any of these marks; undefined if there is none. */
   async find(frame, direction, marks) {
     const { stretch, marks: stretches } = this.summary;
     let at = frame + direction;
@@ -162,7 +162,7 @@ export class Replay {
     if (bytes.length !== offset(to) - begin) throw new Error("the replay is shorter than its index says");
     const group = new Map();
     for (let each = from; each < to; each++) {
-      // A copy, so that one frame that is kept doesn't keep its whole group.
+      // A copy, so that a cached frame doesn't retain its group's buffer.
       const line = bytes.slice(offset(each) - begin, offset(each + 1) - begin);
       group.set(each, line);
       this.#keep(each, line);
@@ -207,7 +207,7 @@ function count(bytes) {
   return lines(bytes).length;
 }
 
-/** The first two lines, as far as they are whole. */
+/** The complete lines among the first two. */
 function lines(bytes) {
   const found = [];
   for (let begin = 0; found.length < 2; ) {

@@ -1,4 +1,4 @@
-// The viewer of replays: boards, seats, what was done and what went wrong, and the controls. It reads no more of a replay than it shows.
+// The replay viewer: boards, seats, actions, problems and controls. It reads only the parts of a replay that it shows.
 import { boardOf, isTogether } from "./boards.js";
 import { letter, list, make, number, seatClass, visible } from "./boards/seats.js";
 import { chart } from "./chart.js";
@@ -6,11 +6,11 @@ import { controls } from "./controls.js";
 import { actions, outcome, problems } from "./sentences.js";
 import { DISQUALIFICATION, FAULT, REJECTION, Replay } from "./replay.js";
 
-/** Challenges are told with what was said in so many epochs before. */
+/** Number of earlier epochs whose messages are shown with a challenge's state. */
 const HISTORY = 200;
-/** Epochs in a second, unless the board or the reader chooses. */
+/** Default speed in epochs per second. */
 const SPEED = 10;
-/** The address follows the frame at rest, at most so often; browsers refuse more. */
+/** Minimum milliseconds between updates of the address; browsers throttle faster ones. */
 const ADDRESS_MS = 400;
 
 const main = document.getElementById("viewer");
@@ -20,7 +20,7 @@ start().catch(fail);
 
 async function start() {
   const replay = new Replay({ replay: at("replay"), index: at("index"), summary: at("summary") });
-  // Both at once: the first frame is shown as soon as it is there.
+  // Summary and header load in parallel, and the first frame is shown at once.
   const prepared = replay.prepare();
   prepared.catch(() => {});
   const first = await replay.begin();
@@ -31,7 +31,7 @@ async function start() {
 }
 
 function fail(error) {
-  main.append(make("p", "problem", `This replay can't be shown: ${error.message}`));
+  main.append(make("p", "problem", `Cannot show this replay: ${error.message}`));
 }
 
 class Viewer {
@@ -40,7 +40,7 @@ class Viewer {
   #controls;
   #moveLine = () => {};
   #seat;
-  /** The frame that is shown, the one that is wanted, and whether somebody is on the way there. */
+  /** The current frame, the requested frame, and whether a request is running. */
   #shown = -1;
   #line;
   #wanted = 0;
@@ -57,15 +57,15 @@ class Viewer {
       seats: make("table", "seats"),
       happened: make("div", "happened"),
       chart: make("section", "over-time"),
-      told: make("p", "hidden"),
+      status: make("p", "hidden"),
     });
     parts.facts.textContent = String(header.game);
-    parts.told.setAttribute("role", "status");
+    parts.status.setAttribute("role", "status");
     const boards = make("section", "stage");
     boards.setAttribute("aria-label", "Board");
     boards.append(parts.boards);
     const beside = make("section", "beside");
-    beside.setAttribute("aria-label", "Agents and what they did");
+    beside.setAttribute("aria-label", "Agents and their actions");
     const scroll = make("div", "scroll");
     scroll.append(parts.seats);
     beside.append(scroll, parts.happened);
@@ -78,26 +78,26 @@ class Viewer {
       last: () => this.#replay.frames - 1,
       find: (direction) => this.#find(direction),
       look: (seat) => this.look(seat),
-      rest: () => this.#tell(),
+      rest: () => this.#announce(),
     });
     const playing = make("div", "playing");
     playing.append(boards, this.#controls.element, beside);
-    main.replaceChildren(parts.facts, playing, parts.chart, parts.told);
+    main.replaceChildren(parts.facts, playing, parts.chart, parts.status);
     const redraw = () => this.#line && this.#draw();
     new ResizeObserver(redraw).observe(parts.boards);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   }
 
-  /** The summary is there: now all frames can be reached. */
+  /** Completes the page once the summary is loaded. */
   ready() {
     const { summary } = this.#replay;
     const { facts } = this.#parts;
     if (summary.result) facts.append(visible(` · ${outcome(summary.result.outcome, this.#replay.header, summary.sides)}`));
-    else facts.append(` · breaks off after epoch ${summary.first_epoch + summary.frames - 1}, without a result`);
+    else facts.append(` · incomplete: ends after epoch ${summary.first_epoch + summary.frames - 1}, without a result`);
     facts.append(" · seed ", make("code", "", String(this.#replay.header.seed)));
     this.#moveLine = chart(this.#parts.chart, summary, this.names, (frame) => this.want(frame));
     this.#controls.ready(summary);
-    // Nobody waits for it, and what fails here fails again where somebody does.
+    // A failure here repeats, and is reported, when a frame is read.
     this.#replay.warm().catch(() => {});
     const wanted = new URLSearchParams(location.hash.slice(1));
     const [epoch, seat] = ["epoch", "seat"].map((name) => (/^\d+$/.test(wanted.get(name)) ? Number(wanted.get(name)) : undefined));
@@ -110,7 +110,7 @@ class Viewer {
     });
   }
 
-  /** Asks for a frame. Where many are asked for while one is on its way, only the last of them is gone to. */
+  /** Requests a frame. While one is loading, only the latest request is kept. */
   async want(frame) {
     this.#wanted = Math.min(Math.max(frame, 0), this.#replay.frames - 1);
     if (this.#isMoving) return;
@@ -126,7 +126,7 @@ class Viewer {
     } catch (error) {
       this.#controls.pause();
       this.#parts.problem?.remove();
-      this.#parts.problem = make("p", "problem", `Frame ${this.#wanted} can't be shown: ${error.message}`);
+      this.#parts.problem = make("p", "problem", `Cannot show frame ${this.#wanted}: ${error.message}`);
       this.#parts.boards.before(this.#parts.problem);
     } finally {
       this.#isMoving = false;
@@ -142,10 +142,10 @@ class Viewer {
     this.#controls.moved(frame, line);
     this.#moveLine(frame);
     performance.mark("arena:frame", { detail: frame });
-    if (!this.#controls.isPlaying()) this.#tell();
+    if (!this.#controls.isPlaying()) this.#announce();
   }
 
-  /** Looks from a seat, or from all of them. */
+  /** Selects the view of a seat, or of all seats. */
   look(seat) {
     this.#seat = seat;
     this.#controls.looks(seat);
@@ -167,7 +167,7 @@ class Viewer {
     if (!this.#replay.summary) return;
     try {
       const found = await this.#replay.find(this.#shown, direction, FAULT | REJECTION | DISQUALIFICATION);
-      if (found === undefined) this.#parts.told.textContent = "Nothing more went wrong.";
+      if (found === undefined) this.#parts.status.textContent = "No more problems";
       else this.want(found);
     } catch (error) {
       fail(error);
@@ -186,7 +186,7 @@ class Viewer {
     const line = this.#line;
     const states = line.worlds ?? line.world_state;
     if (!this.board) {
-      boards.replaceChildren(make("p", "soft", states ? "There is no board for this game." : "Nobody was asked in this epoch."));
+      boards.replaceChildren(make("p", "soft", states ? "This game has no board." : "No agent was asked in this epoch."));
     } else if (Array.isArray(states) && !isTogether(this.board)) {
       const shown = states.map((_, seat) => seat).filter((seat) => this.#seat === undefined || seat === this.#seat);
       const figures = places(boards, shown.map((seat) => `world-${seat}`), "figure");
@@ -202,11 +202,11 @@ class Viewer {
   #drawWorld(figure, world, seat) {
     const [caption, place] = places(figure, ["caption", "world"], "div");
     caption.className = `caption ${seatClass(seat)}`;
-    const name = `The world of ${letter(seat)} ${this.names[seat] ?? ""}`;
+    const name = `World of ${letter(seat)} ${this.names[seat] ?? ""}`;
     caption.textContent = name;
     const isThere = world && typeof world === "object" && Object.keys(world).length > 0;
     if (isThere) this.board.draw(place, world, { ...this.#options(undefined), label: name });
-    else place.replaceChildren(make("p", "soft", "Nothing was shown to this agent."));
+    else place.replaceChildren(make("p", "soft", "No state was sent to this agent."));
   }
 
   #drawSeats(states) {
@@ -214,9 +214,9 @@ class Viewer {
     const isEnd = Boolean(this.#line.result);
     const rows = this.names.map((name, seat) => {
       const state = Array.isArray(states) ? states[seat] : states;
-      const told = this.board?.note(state, seat, this.#options()) ?? { score: undefined, words: "" };
+      const note = this.board?.note(state, seat, this.#options()) ?? { score: undefined, words: "" };
       const out = list(summary?.disqualified).find((out) => out.seat === seat && out.frame <= this.#shown);
-      const score = isEnd ? this.#line.result.scores?.[seat] : told.score;
+      const score = isEnd ? this.#line.result.scores?.[seat] : note.score;
       const bank = this.#line.remaining_overage_ms?.[seat];
       const row = make("tr", `${seatClass(seat)}${this.#seat === seat ? " chosen" : ""}`);
       const head = make("th");
@@ -224,8 +224,8 @@ class Viewer {
       const version = this.#replay.header.agents[seat].version;
       head.append(make("span", "letter", letter(seat)), " ", make("span", "name", name));
       if (version) head.append(make("span", "soft", ` ${version}`));
-      const words = make("td", "words", told.words);
-      if (isEnd) words.append(`${told.words ? ", " : ""}rank ${this.#line.result.ranks?.[seat] ?? "–"}`);
+      const words = make("td", "words", note.words);
+      if (isEnd) words.append(`${note.words ? ", " : ""}rank ${this.#line.result.ranks?.[seat] ?? "–"}`);
       if (out) words.append(" ", make("span", "alarm", `disqualified: ${out.verdict}`));
       row.append(
         head,
@@ -236,7 +236,7 @@ class Viewer {
       return row;
     });
     const head = make("tr");
-    for (const [text, classes] of [["Agent"], ["Score", "number"], ["Bank", "number"], ["State"]]) {
+    for (const [text, classes] of [["Agent"], ["Score", "number"], ["Time bank", "number"], ["State"]]) {
       const cell = make("th", classes, text);
       cell.scope = "col";
       head.append(cell);
@@ -252,7 +252,7 @@ class Viewer {
     const done = actions(this.#line, this.names);
     const parts = [];
     if (this.#line.result) parts.push(make("p", "", outcome(this.#line.result.outcome, this.#replay.header, this.#replay.summary?.sides)));
-    for (const [title, sentences, classes] of [["What went wrong", wrong, "wrong"], ["Actions", done, "done"]]) {
+    for (const [title, sentences, classes] of [["Problems", wrong, "wrong"], ["Actions", done, "done"]]) {
       const chosen = sentences.filter(({ seat }) => this.#seat === undefined || seat === this.#seat);
       if (chosen.length === 0) continue;
       const all = make("ul", classes);
@@ -262,11 +262,11 @@ class Viewer {
     return parts;
   }
 
-  /** At rest: the moment is told to those who can't see it, and the address leads to it. */
-  #tell() {
+  /** Describes the frame to screen readers and updates the address; called when playback is paused. */
+  #announce() {
     const board = this.#parts.boards.querySelector("[role=img]")?.getAttribute("aria-label") ?? "";
     const wrong = problems(this.#line, this.names).map(({ text }) => text);
-    this.#parts.told.textContent = [this.#controls.name(), ...wrong, board].join(". ");
+    this.#parts.status.textContent = [this.#controls.name(), ...wrong, board].join(". ");
     this.#remember();
   }
 
@@ -281,7 +281,7 @@ class Viewer {
   }
 }
 
-/** Children of an element by these names, made where they are missing; others are taken away. So canvases stay from frame to frame. */
+/** Returns an element's children by name; creates missing ones and removes others. So canvases persist between frames. */
 function places(element, names, tag) {
   const there = new Map([...element.children].map((child) => [child.dataset.place, child]));
   const wanted = names.map((name) => {

@@ -1,10 +1,10 @@
-//! What browsers get: modules that draw games, the viewer of replays, and its style sheet, as texts in the binary.
+//! Files for browsers, embedded in the binary: modules that draw games, the replay viewer, and their style sheets.
 //!
-//! Plain ES modules, as they stand in `assets` and next to the games in `arena-games`, and one list of the latter: nothing builds them,
-//! and they load nothing from elsewhere. `boards.js` and what it imports knows games only, so pages of games that are still going on can import it too; `viewer.js` is the viewer of replays. Who serves the
-//! files, or writes them to a folder, is the business of others; they keep [`POLICY`].
+//! The modules are plain ES modules without a build step, from `assets` and from the games' folders in `arena-games`, and load nothing from
+//! other hosts. `boards.js` and its imports depend on games only, so live pages use them too; `viewer.js` is the replay viewer. Other crates
+//! serve the files or write them to a folder, under [`POLICY`].
 //!
-//! Whatever comes from players reaches a page as text only: through `textContent` and attributes in the modules, escaped in [`page`].
+//! Players' data reaches a page as text only. The modules use `textContent` and attributes; [`page`] escapes texts.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,19 +12,19 @@ use std::sync::LazyLock;
 use arena_games::{Module, Playable};
 use maud::{DOCTYPE, Markup, html};
 
-/// What pages with these files may load: only what comes from where they come from.
-/// (`frame-ancestors` is missing because it counts in a header only; servers add it.)
+/// The content security policy of pages with these files: resources of the same origin only.
+/// (`frame-ancestors` works only as a header; servers add it.)
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'";
 
-/// A file that browsers load.
+/// A file for browsers.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
-    /// Its path below the folder of assets, such as `boards/chess.js`. Modules name each other by relative paths.
+    /// The path below the folder of assets, such as `boards/chess.js`. Modules import each other by relative paths.
     pub path: &'static str,
     /// The value of `Content-Type`.
     pub media_type: &'static str,
-    /// What is in it.
+    /// The content.
     pub text: &'static str,
 }
 
@@ -37,13 +37,13 @@ macro_rules! assets {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-/// How boards look: the style of what `boards.js` draws, and the colours of seats. It stands before a page's own style.
+/// The style sheet of the boards, with the colors of the seats. Pages include this style sheet before their own.
 pub static BOARDS_STYLE: LazyLock<String> = LazyLock::new(|| {
     let own = modules().into_iter().map(|module| module.style);
     [include_str!("../assets/boards.css")].into_iter().chain(own).collect()
 });
 
-/// The module that knows which module draws which game.
+/// The generated module `boards/games.js`: a map from games to their board modules.
 static GAMES: LazyLock<String> = LazyLock::new(|| {
     let imports =
         modules().into_iter().map(|Module { name, .. }| format!("import * as {name} from \"./{name}.js\";\n"));
@@ -63,7 +63,7 @@ pub static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     FILES.iter().copied().chain(made).chain(boards).collect()
 });
 
-/// The modules of all games, each once.
+/// Returns the modules of all games, without duplicates.
 fn modules() -> Vec<Module> {
     let by_name = arena_games::all().filter_map(|playable| playable.kit.module).map(|module| (module.name, module));
     by_name.collect::<BTreeMap<_, _>>().into_values().collect()
@@ -84,19 +84,19 @@ const FILES: &[Asset] = assets![
     "viewer.js" as SCRIPT,
 ];
 
-/// The class that gives an element the colour of a seat, which counts from 0, as `--seat`. Colours repeat after eight seats.
+/// Returns the class that defines `--seat` as the color of a seat, from 0. Colors repeat after eight seats.
 pub fn seat_class(seat: usize) -> String {
     format!("seat-{}", seat % 8)
 }
 
-/// Where the viewer finds what it needs, as addresses that are relative to its page.
+/// The addresses of the viewer's files, relative to its page.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// The folder of assets, with `/` at its end.
+    /// The folder of assets, with a trailing `/`.
     pub assets: &'a str,
-    /// The replay. What serves it should answer requests for ranges.
+    /// The replay. Its server should support range requests.
     pub replay: &'a str,
-    /// Its index.
+    /// The replay's index.
     pub index: &'a str,
     /// The summary, as JSON.
     pub summary: &'a str,
@@ -104,22 +104,22 @@ pub struct Places<'a> {
     pub list: Option<&'a str>,
 }
 
-/// The page of a replay.
+/// Returns a stand-alone page with the viewer.
 pub fn replay_page(title: &str, places: &Places<'_>) -> String {
     let main = html! {
         @if let Some(list) = places.list {
             nav { a href=(list) { "All replays" } }
         }
         h1 { (title) }
-        noscript { p.problem { "Boards are drawn by scripts, and this browser runs none. " code { "arena replay show" } " needs none." } }
+        noscript { p.problem { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
         main { (viewer(places)) }
     };
     page(title, places.assets, Some("viewer.js"), &main)
 }
 
-/// The viewer of a replay, for a page that loads `viewer.js` and `viewer.css`; there is one on a page.
+/// Returns the viewer's HTML element. A page has at most one viewer, and must load `viewer.js` and `viewer.css`.
 pub fn viewer(places: &Places<'_>) -> Markup {
-    // Where things are is told to the script by attributes: there is no script in the page itself.
+    // The element's attributes pass the addresses to the script, because the policy forbids inline scripts.
     html! {
         div.viewer id="viewer" data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
             p.soft { "Loading…" }
@@ -127,7 +127,7 @@ pub fn viewer(places: &Places<'_>) -> Markup {
     }
 }
 
-/// A page in the style of the viewer. `assets` is the address of the folder of assets, with `/` at its end.
+/// Returns a page in the viewer's style. `assets` is the address of the folder of assets, with a trailing `/`.
 pub fn page(title: &str, assets: &str, script: Option<&str>, body: &Markup) -> String {
     html! {
         (DOCTYPE)
@@ -156,13 +156,13 @@ pub fn page(title: &str, assets: &str, script: Option<&str>, body: &Markup) -> S
 mod tests {
     use super::*;
 
-    /// The texts between `open` and the next `"`.
+    /// Returns the texts between `open` and the next `"`.
     fn quoted<'a>(text: &'a str, open: &str) -> Vec<&'a str> {
         text.split(open).skip(1).filter_map(|rest| rest.split('"').next()).collect()
     }
 
     #[test]
-    fn modules_import_only_what_is_there() {
+    fn modules_import_existing_files_only() {
         let mut imports = 0;
         for asset in &*ASSETS {
             let folder = asset.path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -180,7 +180,7 @@ mod tests {
         assert!(imports > 5, "{imports}");
     }
 
-    /// Names of players are hostile: what they say must stay text.
+    /// Players' names may contain markup, which must appear as text.
     #[test]
     fn nothing_makes_markup_of_texts() {
         let ways =
@@ -204,7 +204,7 @@ mod tests {
         let page = replay_page("</title><script>alert(1)</script>", &places);
         assert!(!page.contains("<script>"), "{page}");
         assert!(page.contains("data-replay=\"a&quot;b\""), "{page}");
-        // No script and no style but from files.
+        // The page loads scripts and styles from files only.
         assert_eq!((page.matches("<script").count(), page.matches("style=").count()), (1, 0), "{page}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the administrator is answered.
+//! The server's answers to administrators.
 
 use arena_model::{Timestamp, UserId};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub struct Bans {
     pub bans: Vec<Ban>,
 }
 
-/// A ban of a user, or of everybody at an address or in a range of addresses: either `userId` or `address` is there.
+/// A ban of a user, or of an address or range of addresses: it has either `userId` or `address`.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ban {
@@ -30,11 +30,11 @@ pub struct Ban {
 pub struct Hidden {
     pub channel: String,
     pub index: u64,
-    /// SHA-256 of what it said, as hexadecimal digits.
+    /// SHA-256 of the hidden text, as hexadecimal digits.
     pub content_sha256: String,
 }
 
-/// What was counted.
+/// The result of a recount.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Counted {
     pub users: u64,
@@ -44,7 +44,7 @@ pub struct Counted {
     pub wrong: Vec<String>,
 }
 
-/// What was taken in.
+/// The result of an import.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ImportReport {
@@ -52,39 +52,39 @@ pub struct ImportReport {
     pub sessions: u64,
     pub messages: u64,
     pub skipped: Vec<SkippedLine>,
-    /// Lines that weren't taken, also those that aren't listed.
+    /// The number of skipped lines, including those that aren't listed.
     pub skipped_total: u64,
 }
 
-/// A line that wasn't taken, and why.
+/// A skipped line and the reason.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct SkippedLine {
     pub line: u64,
     pub reason: String,
 }
 
-/// A page of what administrators did.
+/// A page of the audit.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditPage {
     pub entries: Vec<AuditEntry>,
-    /// Entries on all pages.
+    /// The number of entries on all pages.
     pub total: u64,
-    /// Most entries on a page.
+    /// The maximum number of entries on a page.
     #[schema(minimum = 1, maximum = 100)]
     pub limit: usize,
-    /// Entries passed over.
+    /// The number of entries before this page.
     pub offset: u64,
 }
 
-/// What an administrator did.
+/// An administrator's action.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Its number, from 1.
+    /// The entry's number, from 1.
     pub no: u64,
     pub at: Timestamp,
     pub address: String,
     pub action: String,
-    /// What it was done to.
+    /// The object of the action.
     #[schema(value_type = Object)]
     pub detail: Value,
 }

@@ -1,9 +1,10 @@
-//! The JSON of HTTP that both ends know: the server writes these types, its description is made of them, and its pages and the clients here
-//! read them. What no client here reads is described beside the handler that writes it. Pure.
+//! The JSON types that the HTTP server and the clients in this repository share. The server writes them and
+//! describes them in `/openapi.json`; its pages and the clients read them. Types that no client reads are declared
+//! beside their handlers. Pure.
 //!
-//! Clients also talk to other arenas, so ids are read as texts, and what such an arena may leave out has a default.
+//! Clients also talk to other arenas, so ids are plain strings, and optional data has a default.
 
-#![expect(missing_docs, reason = "what a name says isn't said again: these comments stand in the schema, too")]
+#![expect(missing_docs, reason = "the comments are part of the schema, and clear names need none")]
 
 mod admin;
 mod message;

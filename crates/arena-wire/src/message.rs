@@ -4,7 +4,7 @@ use arena_model::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-// The server writes messages in this form without copying them into it.
+// The server writes messages in this form without copying them into this type.
 /// A message of a channel, as far as the viewer may read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -16,27 +16,27 @@ pub struct Message {
     pub channel: String,
     /// An invite, or `operator`.
     pub from: String,
-    /// An invite; not there if it is for everybody.
+    /// An invite; absent if the message is for everyone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The text; empty if it is withheld.
+    /// The text; empty if redacted.
     #[serde(default)]
     #[schema(required = true)]
     pub content: String,
-    /// Its place in the channel, from 1.
+    /// The position in the channel, from 1.
     #[schema(minimum = 1)]
     pub index: u64,
     #[serde(default, deserialize_with = "read_ms")]
     #[schema(required = true)]
     pub timestamp: Timestamp,
-    /// Whether the text is withheld from this viewer, or was hidden by the administrator.
+    /// True if this viewer may not read the text, or the administrator has hidden it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// SHA-256 of the text, as hexadecimal digits, where the administrator has hidden it.
+    /// SHA-256 of the text, as hexadecimal digits, if the administrator has hidden it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub content_sha256: Option<String>,
-    /// The method that it called, if it records an action.
+    /// The called method, if the message records an action.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
 }
@@ -45,13 +45,13 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Messages {
     pub messages: Vec<Message>,
-    /// How many these are.
+    /// The number of messages.
     #[serde(default)]
     #[schema(required = true)]
     pub count: u64,
 }
 
-/// Milliseconds, which some arenas write with a fraction.
+/// Reads milliseconds, which some arenas write with a fraction.
 fn read_ms<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     f64::deserialize(deserializer).map(|ms| Timestamp(ms as i64))
 }
@@ -63,7 +63,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn what_the_server_writes_is_a_message_of_the_wire() {
+    fn the_servers_messages_can_be_parsed() {
         let player = || Party::Player(InviteCode(Uuid::from_u128(1)));
         for (to, method, hidden) in [
             (None, None, None),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_other_arenas_may_say_less() {
+    fn messages_of_other_arenas_may_lack_fields() {
         let message: Message =
             serde_json::from_str(r#"{"from": "a", "to": null, "index": 2, "timestamp": 1.5, "more": 1}"#).expect("one");
         assert_eq!((message.timestamp, message.content.as_str(), message.redacted), (Timestamp(1), "", false));

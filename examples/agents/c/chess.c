@@ -1,5 +1,5 @@
-// Chess, one ply deep: takes what it can, and counts what the opponent could take in return. The arena lists the legal moves, so
-// the rules of chess aren't needed here, only how pieces attack.
+// Chess, one ply deep: counts captures and the opponent's recaptures. The arena lists the legal moves, so
+// this agent knows only the attacks of pieces, not the rules of chess.
 
 #include <ctype.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 
 #include "colosseum.h"
 
-// Pieces as in FEN, from a1 to h8; free squares are '.'. `seen` is how often we have made this board by a move of ours.
+// Pieces as in FEN, from a1 to h8; free squares are '.'. `seen` counts how often our moves have made this board.
 struct board {
     char squares[64];
     int seen;
@@ -17,7 +17,7 @@ struct board {
 // A move in UCI notation, such as e7e8q.
 struct move {
     int start, end;
-    char promotion;  // 0 if there is none
+    char promotion;  // 0 for none
 };
 
 static int file_of(int square) { return square % 8; }
@@ -27,7 +27,7 @@ static bool is_white_piece(char piece) { return isupper((unsigned char)piece) !=
 static int min(int a, int b) { return a < b ? a : b; }
 static int max(int a, int b) { return a > b ? a : b; }
 
-// What a piece is worth. In hundredths of a pawn, as is everything that is counted here.
+// Returns the value of a piece in hundredths of a pawn, like all values here.
 static int value_of(char piece) {
     switch (kind_of(piece)) {
         case 'p': return 100;
@@ -47,7 +47,7 @@ static bool read_move(const char *text, struct move *move) {
     return true;
 }
 
-// The board of a FEN, whose ranks come from the eighth to the first.
+// Reads the board of a FEN, which lists ranks from the eighth to the first.
 static struct board read_fen(const char *fen) {
     struct board board = {0};
     memset(board.squares, '.', sizeof board.squares);
@@ -65,7 +65,7 @@ static struct board read_fen(const char *fen) {
     return board;
 }
 
-// The board after a legal move, and what the move wins.
+// Returns the board after a legal move, and the move's gain.
 static struct board play(const struct board *board, struct move move, int *gain) {
     struct board after = *board;
     char piece = after.squares[move.start];
@@ -73,7 +73,7 @@ static struct board play(const struct board *board, struct move move, int *gain)
     *gain = value_of(after.squares[move.end]);
     int first = rank_of(move.start) * 8;
     if (kind_of(piece) == 'p' && file_of(move.start) != file_of(move.end) && after.squares[move.end] == '.') {
-        // En passant: the pawn that is taken stands beside the start.
+        // En passant: the captured pawn is beside the start.
         after.squares[first + file_of(move.end)] = '.';
         *gain = value_of('p');
     }
@@ -91,7 +91,7 @@ static struct board play(const struct board *board, struct move move, int *gain)
     return after;
 }
 
-// Whether the piece on `start` could take on `end`.
+// True if the piece on `start` could capture on `end`.
 static bool attacks(const struct board *board, int start, int end) {
     int dx = file_of(end) - file_of(start), dy = rank_of(end) - rank_of(start);
     int far = max(abs(dx), abs(dy)), near = min(abs(dx), abs(dy));
@@ -112,7 +112,7 @@ static bool attacks(const struct board *board, int start, int end) {
     return true;
 }
 
-// What the opponent could win by taking the piece on a square: nothing if it can't, and less if we could take back.
+// Returns the opponent's gain from capturing the piece on a square: 0 if it can't, and less if we could recapture.
 static int threat_to(const struct board *board, int at, bool is_white) {
     int least = INT_MAX;
     bool is_guarded = false;
@@ -124,7 +124,7 @@ static int threat_to(const struct board *board, int at, bool is_white) {
     return least == INT_MAX ? 0 : value_of(board->squares[at]) - (is_guarded ? least : 0);
 }
 
-// How well a board is for the side that has just moved a piece to the square `moved`.
+// Rates a board for the side that has just moved a piece to the square `moved`.
 static int outlook(const struct board *board, bool is_white, int moved) {
     int score = 0, threat = 0, check = 0;
     for (int at = 0; at < 64; at++) {
@@ -134,7 +134,7 @@ static int outlook(const struct board *board, bool is_white, int moved) {
             if (kind == 'k' && attacks(board, moved, at)) check = 20;
             continue;
         }
-        // Pieces are stronger in the middle, pawns the further they have come.
+        // Pieces are stronger in the center, pawns when advanced.
         if (kind == 'p') score += 3 * (is_white ? rank_of(at) : 7 - rank_of(at));
         else if (kind != 'k') score -= abs(2 * file_of(at) - 7) + abs(2 * rank_of(at) - 7);
         if (kind != 'k') threat = max(threat, threat_to(board, at, is_white));
@@ -142,7 +142,7 @@ static int outlook(const struct board *board, bool is_white, int moved) {
     return score - threat + check;
 }
 
-// Boards after our own moves. To come back to one leads to a draw by repetition.
+// Boards after our own moves. Repeating one leads to a draw.
 static struct board *history;
 static size_t history_length;
 
@@ -167,7 +167,7 @@ static void remember(struct board board) {
     known->seen++;
 }
 
-// The move after which we stand best.
+// Writes the best move.
 static void decide(const char *me, const struct json *state, const struct json *config, struct text *actions) {
     (void)me;
     (void)config;

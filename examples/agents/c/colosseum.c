@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// How much is read at once.
+// Number of bytes per read.
 #define READ_SIZE 65536
 
 void *new_items(size_t count, size_t size) {
@@ -38,7 +38,7 @@ static void text_add(struct text *text, const char *more) {
     text->length += length;
 }
 
-// Adds a text as JSON writes it.
+// Adds a text as a JSON string.
 static void text_quote(struct text *text, const char *value) {
     text_add(text, "\"");
     for (; *value != '\0'; value++) {
@@ -68,7 +68,7 @@ void action_text(struct text *actions, const char *key, const char *value) {
 
 void action_point(struct text *actions, const char *key, double x, double y) {
     char point[80];
-    // 17 digits give back the same number.
+    // 17 digits preserve every number.
     snprintf(point, sizeof point, ":[%.17g,%.17g]", x, y);
     text_add(actions, ",");
     text_quote(actions, key);
@@ -79,7 +79,7 @@ void action_end(struct text *actions) {
     text_add(actions, "}");
 }
 
-// Reads a line, however long. False at the end of stdin.
+// Reads a line of any length. False at the end of stdin.
 static bool read_line(struct text *line) {
     line->length = 0;
     do {
@@ -93,7 +93,7 @@ static bool read_line(struct text *line) {
 
 int colosseum_run(const char *name, const char *version, decide_function *decide) {
     struct text line = {0}, reply = {0}, actions = {0};
-    // The message with our id and the config, and the latest one.
+    // The message with the id and the config, and the latest one.
     struct json_document start = {0}, message = {0};
     json_free(&start);
     while (read_line(&line)) {
@@ -123,7 +123,7 @@ int colosseum_run(const char *name, const char *version, decide_function *decide
         }
         if (reply.length > 1) {
             text_add(&reply, "}\n");
-            // One write and a flush: what stays in a buffer counts as silence.
+            // One write and a flush: an answer in a buffer isn't received.
             fwrite(reply.bytes, 1, reply.length, stdout);
             fflush(stdout);
         }

@@ -1,4 +1,4 @@
-// Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See foraging.c.
+// Food catcher: gathers food; actors without a task attack enemies in range. See foraging.c.
 
 #include <stdlib.h>
 
@@ -22,10 +22,10 @@ static bool attack(const struct entity *actor, struct entities targets, double r
     return false;
 }
 
-// Actions for our actors and bases.
+// Writes actions for our actors and bases.
 static void decide(const char *me, const struct json *state, const struct json *config, struct text *actions) {
     struct entities idle = forage(me, state, config, actions);
-    // A base that falls takes its food with it, so bases come first, and among each kind the weakest.
+    // A destroyed base loses its food, so bases come first, and the weakest of each kind.
     struct entities bases = read_entities(json_get(state, "bases"), me, THEIRS);
     struct entities actors = read_entities(json_get(state, "actors"), me, THEIRS);
     sort_entities(bases, weakest_first);

@@ -6,22 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-// An actor goes home with this much. Carrying has no limit, but what is carried doesn't count, and can be lost.
+// The load with which an actor goes home. Loads are unlimited, but they don't count and can be lost.
 static const double LOAD = 40.0;
 
-// What is left in a source, since sources grow by a share of what they hold.
+// The rest that is left in a source, because sources grow by a share of their content.
 static const double LEAVE = 15.0;
 
-// A little room for rounding, in everything that is measured.
+// Tolerance for rounding errors.
 static const double SLACK = 0.01;
 
-// Ways around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All try the same side first,
-// so two who meet head-on pass each other.
+// Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All actors try the
+// same side first, so two that meet head-on pass each other.
 #define HALF 0.70710678118654752440
 static const struct point TURNS[] = {{1, 0}, {HALF, -HALF}, {HALF, HALF}, {0, -1}, {0, 1}, {-HALF, -HALF}, {-HALF, HALF}};
 #define TURNS_COUNT (sizeof TURNS / sizeof TURNS[0])
 
-// What all parts of a decision look at.
+// The shared data of a decision.
 struct view {
     const struct json *config;
     double epochs_left;
@@ -52,7 +52,7 @@ struct entities read_entities(const struct json *list, const char *me, enum whos
 }
 
 void sort_entities(struct entities entities, double (*key)(const struct entity *)) {
-    // qsort needn't keep the order of equals, and these are few.
+    // qsort may reorder equal elements, and the lists are short.
     for (size_t i = 1; i < entities.count; i++) {
         struct entity entity = entities.items[i];
         size_t at = i;
@@ -81,7 +81,7 @@ static const struct entity *nearest(struct entities entities, struct point from)
     return best;
 }
 
-// What an actor would do if it were alone: an action, which is written, a place to go to, which isn't yet, or nothing.
+// Decides an actor's action without regard to collisions: an action, which is written, a target, which isn't yet, or nothing.
 enum choice { NOTHING, ACTED, GO };
 static enum choice choose(struct view *view, const struct entity *actor, struct text *actions, struct point *target) {
     const struct json *config = view->config;
@@ -98,7 +98,7 @@ static enum choice choose(struct view *view, const struct entity *actor, struct 
             return ACTED;
         }
     }
-    // Without a base there is nowhere to go, and a new one has to be paid from what one carries.
+    // Without a base there is no home, and a new base is paid from the actor's load.
     double room = (base != NULL ? LOAD : json_number(config, "make_base_cost")) - actor->food;
     double speed = json_number(config, "actor_speed");
     bool is_late = base != NULL && way_home / speed + 10 >= view->epochs_left;
@@ -130,7 +130,7 @@ static enum choice choose(struct view *view, const struct entity *actor, struct 
     return GO;
 }
 
-// Whether nobody but `actor` itself will be too close to a point.
+// True if no other actor than `actor` will be too close to a point.
 static bool is_free(struct entities everybody, const struct entity *actor, struct point point) {
     for (size_t i = 0; i < everybody.count; i++) {
         const struct entity *other = &everybody.items[i];
@@ -140,7 +140,7 @@ static bool is_free(struct entities everybody, const struct entity *actor, struc
     return true;
 }
 
-// Where to go next on the way to a target without coming too close to anybody. False to wait.
+// Finds the next position on the way to a target at a safe distance from others. False to wait.
 static bool step(const struct view *view, const struct entity *actor, struct point target, struct point *place) {
     double way = distance(actor->position, target);
     if (way == 0) return false;
@@ -165,10 +165,10 @@ struct entities forage(const char *me, const struct json *state, const struct js
         .bases = read_entities(json_get(state, "bases"), me, OURS),
         .foods = read_entities(json_get(state, "foods"), me, ALL),
     };
-    // Those who carry most choose first, and so have the right of way.
+    // Actors with larger loads choose first and so have the right of way.
     struct entities actors = read_entities(json_get(state, "actors"), me, OURS);
     sort_entities(actors, fullest_first);
-    // Of two actors that get too close, one dies. We know where ours go; the others' may come a step nearer.
+    // Of two actors that get too close, one dies. Our own moves are known; an opponent's actor may come a step nearer.
     double gap = 2 * json_number(config, "actor_radius") + SLACK;
     for (size_t i = 0; i < view.everybody.count; i++) {
         struct entity *actor = &view.everybody.items[i];
@@ -192,7 +192,7 @@ struct entities forage(const char *me, const struct json *state, const struct js
             if (strcmp(view.everybody.items[j].id, actor->id) == 0) view.everybody.items[j].position = place;
         }
     }
-    // A new actor has to bring in more than it costs, so there is a limit to their number, and a time to stop.
+    // A new actor must bring in more than it costs, so their number is limited, and spawning stops in time.
     double cost = json_number(config, "spawn_actor_cost");
     bool is_worth_it = actors.count < 2 * view.foods.count && view.epochs_left > 3 * cost;
     for (size_t i = 0; i < view.bases.count && is_worth_it; i++) {

@@ -1,4 +1,4 @@
-// What food_catcher and cherry_picker have in common: actors gather food, carry it home, and keep out of each other's way.
+// Shared code of food_catcher and cherry_picker: actors gather food, carry it home, and avoid collisions.
 
 #ifndef FORAGING_H
 #define FORAGING_H
@@ -16,8 +16,8 @@ struct entity {
     struct point position;
     double food, health, max_health;
     double quantity;  // of a source
-    double claimed;   // of a source: how much of it our actors are after
-    double gap;       // of an actor: how far from it nobody else must be at the end of the epoch
+    double claimed;   // of a source: the part that our actors aim for
+    double gap;       // of an actor: the distance that others must keep at the end of the epoch
 };
 
 struct entities {
@@ -25,17 +25,17 @@ struct entities {
     size_t count;
 };
 
-// How far two points are from each other.
+// Returns the distance of two points.
 double distance(struct point a, struct point b);
 
-// The entities in a list of a state; of one owner only, of all others, or all. The caller frees `items`.
+// Reads the entities of a list in a state: of one owner, of all others, or all. The caller frees `items`.
 enum whose { OURS, THEIRS, ALL };
 struct entities read_entities(const struct json *list, const char *me, enum whose whose);
 
-// Sorts by a key, the least first. Those that are equal keep their order.
+// Sorts by a key, the smallest first. Equal elements keep their order.
 void sort_entities(struct entities entities, double (*key)(const struct entity *));
 
-// Writes actions for all actors and bases that have something to do, and returns the actors that haven't. The caller frees `items`.
+// Writes actions for all actors and bases with a task, and returns the actors without one. The caller frees `items`.
 struct entities forage(const char *me, const struct json *state, const struct json *config, struct text *actions);
 
 #endif

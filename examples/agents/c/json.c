@@ -1,5 +1,5 @@
-// See json.h. Values are counted first, so that they need one piece of memory; texts are decoded where they stand, since what is
-// decoded is never longer.
+// See json.h. Values are counted first, so that one allocation is enough. Texts are decoded in place, because a decoded text
+// is never longer.
 
 #include "json.h"
 
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Deeper than any message, and shallow enough for the stack.
+// Maximum depth: deeper than any message, and safe for the stack.
 #define MAX_DEPTH 64
 
 static const struct json nothing = {.kind = JSON_NULL, .text = "", .key = ""};
 
-// What is being read. `at` never goes beyond `end`, where there is a NUL.
+// The parser's position. `at` never exceeds `end`, where there is a NUL.
 struct reader {
     char *at;
     const char *end;
@@ -44,7 +44,7 @@ static bool skip_digits(struct reader *reader) {
     return reader->at > start;
 }
 
-// strtod takes more than JSON allows, so the form is checked first.
+// strtod accepts more than JSON allows, so the form is checked first.
 static bool read_number(struct reader *reader, struct json *value) {
     const char *start = reader->at;
     skip(reader, '-');
@@ -59,7 +59,7 @@ static bool read_number(struct reader *reader, struct json *value) {
     return isfinite(value->number);
 }
 
-// The four hexadecimal digits of a \u escape, or -1.
+// Parses the four hexadecimal digits of a \u escape; -1 on errors.
 static long read_hex(struct reader *reader) {
     long code = 0;
     for (int digit = 0; digit < 4; digit++, reader->at++) {
@@ -72,7 +72,7 @@ static long read_hex(struct reader *reader) {
     return code;
 }
 
-// The character of an escape after its backslash, or -1.
+// Parses an escape after its backslash; -1 on errors.
 static long read_escape(struct reader *reader) {
     static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
     char name = *reader->at;
@@ -90,7 +90,7 @@ static long read_escape(struct reader *reader) {
         if (low >= 0xDC00 && low < 0xE000) return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
         reader->at = before;
     }
-    // Halves of characters, and the NUL that would end a text too soon, become the replacement character.
+    // Lone surrogates, and a NUL, which would end a text early, become the replacement character.
     return code == 0 || (code >= 0xD800 && code < 0xE000) ? 0xFFFD : code;
 }
 
@@ -134,7 +134,7 @@ static bool read_text(struct reader *reader, const char **text) {
     return true;
 }
 
-// A list, or an object, whose members have keys.
+// Parses a list or an object; members of objects have keys.
 static bool read_children(struct reader *reader, struct json *value, char closing, int depth) {
     value->kind = closing == ']' ? JSON_LIST : JSON_OBJECT;
     reader->at++;
@@ -174,7 +174,7 @@ static bool read_value(struct reader *reader, struct json *value, int depth) {
 
 bool json_read(struct json_document *document, const char *text, size_t length) {
     json_free(document);
-    // Each value but the outermost follows a bracket, a brace or a comma.
+    // Each value except the outermost follows a bracket, a brace or a comma.
     size_t most = 1;
     for (size_t i = 0; i < length; i++) most += text[i] == '[' || text[i] == '{' || text[i] == ',';
     document->text = malloc(length + 1);

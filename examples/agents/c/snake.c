@@ -1,4 +1,4 @@
-// Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
+// Snake: goes to the nearest food from which it can still reach its own tail, which it can follow forever.
 
 #include <limits.h>
 #include <stdlib.h>
@@ -11,17 +11,17 @@ static const struct move {
     int dx, dy;
 } MOVES[4] = {{"UP", 0, -1}, {"RIGHT", 1, 0}, {"DOWN", 0, 1}, {"LEFT", -1, 0}};
 
-// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+// Number of cells that a search visits beyond the snake's length, so that a step takes milliseconds on any grid.
 #define LOOK 1000
 
-// The widest grid that we look at.
+// The widest supported grid.
 #define MAX_SIDE 4096
 
 struct cell {
     int x, y;
 };
 
-// A map of the grid: what is in each cell, and how far a look ahead has found it to be.
+// A map of the grid: the content of each cell, and its distance in the search.
 struct grid {
     int width, height;
     char *taken, *food;
@@ -31,7 +31,7 @@ struct grid {
     int length;        // ours
 };
 
-// What we had eaten in the epoch before.
+// Food eaten up to the previous epoch.
 static double eaten;
 
 static struct cell read_cell(const struct json *value) {
@@ -52,18 +52,18 @@ static bool is_free(const struct grid *grid, struct cell cell) {
     return is_inside(grid, cell) && !grid->taken[at(grid, cell)];
 }
 
-// How many moves two cells are apart on an empty grid.
+// Returns the distance of two cells on an empty grid, in moves.
 static int steps(struct cell a, struct cell b) {
     return abs(a.x - b.x) + abs(a.y - b.y);
 }
 
-// What a look ahead finds: whether there is a way to our tail, how many free cells, and how far the nearest food is.
+// The result of a search: a path to our tail, the number of free cells, and the distance to the nearest food.
 struct view {
     bool is_way_out;
     int room, nearest;
 };
 
-// Looks ahead from a cell. Stops when it knows enough.
+// Searches from a cell. Stops when the result is known.
 static struct view explore(struct grid *grid, struct cell start, const struct json *foods) {
     size_t cells = (size_t)grid->width * (size_t)grid->height;
     for (size_t i = 0; i < cells; i++) grid->distances[i] = -1;
@@ -77,7 +77,7 @@ static struct view explore(struct grid *grid, struct cell start, const struct js
         if (nearest < 0 && grid->food[at(grid, cell)]) nearest = distance;
         for (int i = 0; i < 4; i++) {
             struct cell after = {cell.x + MOVES[i].dx, cell.y + MOVES[i].dy};
-            // A tail that stays for this step also stays for the next one if we eat again.
+            // A tail that stays in this step also stays in the next one if we eat again.
             bool stays = distance == 0 && grid->food[at(grid, start)] && !is_free(grid, grid->tail);
             if (steps(after, grid->tail) == 0 && !stays) is_way_out = true;
             if (is_free(grid, after) && grid->distances[at(grid, after)] < 0) {
@@ -87,7 +87,7 @@ static struct view explore(struct grid *grid, struct cell start, const struct js
         }
     }
     if (nearest < 0) {
-        // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+        // Out of the search, or behind snakes: use the direct distance; any food in the search counts as nearer.
         for (const struct json *food = foods->first; food != NULL; food = food->next) {
             int way = steps(start, read_cell(food));
             if (way < beeline) beeline = way;
@@ -97,7 +97,7 @@ static struct view explore(struct grid *grid, struct cell start, const struct js
     return (struct view){is_way_out, is_way_out ? grid->length : found, nearest};
 }
 
-// Whether another living snake's head is one step away from a cell: there, both would die.
+// True if another living snake's head is one step away from a cell, so that both could die.
 static bool is_contested(const struct json *snakes, const char *me, struct cell cell) {
     for (const struct json *snake = snakes->first; snake != NULL; snake = snake->next) {
         bool is_other = strcmp(snake->key, me) != 0 && json_number(snake, "alive") == 1;
@@ -106,7 +106,7 @@ static bool is_contested(const struct json *snakes, const char *me, struct cell 
     return false;
 }
 
-// The move with the best outlook, or NULL if all are deadly.
+// Returns the most promising move, or NULL if all are deadly.
 static const char *best_move(struct grid *grid, const char *me, const struct json *state) {
     const struct json *snakes = json_get(state, "snakes"), *own = json_get(snakes, me);
     struct cell head = read_cell(json_get(own, "head_position"));
@@ -117,7 +117,7 @@ static const char *best_move(struct grid *grid, const char *me, const struct jso
         if (!is_free(grid, cell)) continue;
         struct view view = explore(grid, cell, json_get(state, "foods"));
         int room = view.room < grid->length ? view.room : grid->length;
-        // What differs first decides.
+        // The first difference decides.
         int outlook[5] = {view.is_way_out, room, !is_contested(snakes, me, cell), -view.nearest, view.room};
         int item = 0;
         while (item < 4 && outlook[item] == best_outlook[item]) item++;
@@ -153,7 +153,7 @@ static void decide(const char *me, const struct json *state, const struct json *
     };
     mark(&grid, grid.food, json_get(state, "foods"));
     for (const struct json *snake = snakes->first; snake != NULL; snake = snake->next) {
-        // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+        // Other snakes' tails count as occupied: most of them move on, but the tail of a snake that has just eaten stays.
         if (json_number(snake, "alive") == 1) mark(&grid, grid.taken, json_get(snake, "positions"));
     }
     const struct json *positions = json_get(json_get(snakes, me), "positions");

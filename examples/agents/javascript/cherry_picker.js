@@ -1,12 +1,12 @@
 #!/usr/bin/env node
-// Cherry picker: gathers food, alone in a world of its own. See foraging.js.
+// Cherry picker: gathers food in a world of its own. See foraging.js.
 
 "use strict";
 
 const colosseum = require("./colosseum.js");
 const { forage } = require("./foraging.js");
 
-// Actions for our actors and bases.
+// Returns actions for our actors and bases.
 function decide(me, state, config) {
   return forage(me, state, config).actions;
 }

@@ -1,18 +1,18 @@
 #!/usr/bin/env node
-// Chess, one ply deep: takes what it can, and counts what the opponent could take in return. The arena lists the legal moves, so
-// the rules of chess aren't needed here, only how pieces attack.
+// Chess, one ply deep: counts captures and the opponent's recaptures. The arena lists the legal moves, so
+// this agent knows only the attacks of pieces, not the rules of chess.
 
 "use strict";
 
 const colosseum = require("./colosseum.js");
 
-// In hundredths of a pawn, as is everything that is counted here: whole numbers add up to the same in any order.
+// In hundredths of a pawn, like all values here: sums of integers don't depend on their order.
 const VALUES = { p: 100, n: 300, b: 300, r: 500, q: 900, k: 10000 };
 
-// Boards after our own moves, and how often. To come back to one leads to a draw by repetition.
+// Boards after our own moves, with counts. Repeating one leads to a draw.
 const seen = new Map();
 
-// The move after which we stand best. Boards are lists of 64 pieces as in FEN, from a1 to h8; free squares are "".
+// Returns the best move. Boards are lists of 64 pieces as in FEN, from a1 to h8; free squares are "".
 function decide(me, state, config) {
   const board = readFen(state.fen);
   let best = null;
@@ -29,7 +29,7 @@ function decide(me, state, config) {
   return [{ action: "move", move: best }];
 }
 
-// The board of a FEN, whose ranks come from the eighth to the first.
+// Reads the board of a FEN, which lists ranks from the eighth to the first.
 function readFen(fen) {
   const board = Array(64).fill("");
   fen.split(" ")[0].split("/").forEach((pieces, row) => {
@@ -46,7 +46,7 @@ function readFen(fen) {
   return board;
 }
 
-// Where a square such as e4 is.
+// Returns the coordinates of a square such as e4.
 function square(name) {
   return (Number(name[1]) - 1) * 8 + "abcdefgh".indexOf(name[0]);
 }
@@ -56,7 +56,7 @@ const rank = (at) => Math.floor(at / 8);
 const value = (piece) => VALUES[piece.toLowerCase()];
 const isWhite = (piece) => piece !== piece.toLowerCase();
 
-// The board after a legal move in UCI notation, and what the move wins.
+// Returns the board after a legal move in UCI notation, and the move's gain.
 function play(board, move) {
   const [start, end] = [square(move.slice(0, 2)), square(move.slice(2, 4))];
   const after = board.slice();
@@ -64,7 +64,7 @@ function play(board, move) {
   after[start] = "";
   let gain = after[end] ? value(after[end]) : 0;
   if (piece.toLowerCase() === "p" && file(start) !== file(end) && !after[end]) {
-    // En passant: the pawn that is taken stands beside the start.
+    // En passant: the captured pawn is beside the start.
     after[rank(start) * 8 + file(end)] = "";
     gain = VALUES.p;
   }
@@ -82,7 +82,7 @@ function play(board, move) {
   return [after, gain];
 }
 
-// How well a board is for the side that has just moved a piece to the square `moved`.
+// Rates a board for the side that has just moved a piece to the square `moved`.
 function outlook(board, weAreWhite, moved) {
   const squares = [...board.keys()].filter((at) => board[at]);
   const ours = squares.filter((at) => isWhite(board[at]) === weAreWhite);
@@ -93,11 +93,11 @@ function outlook(board, weAreWhite, moved) {
     const kind = board[at].toLowerCase();
     const attackers = theirs.filter((start) => attacks(board, start, at)).map((start) => value(board[start]));
     if (attackers.length > 0 && kind !== "k") {
-      // Whoever takes a guarded piece is taken in turn.
+      // A capture of a guarded piece is answered by a recapture.
       const isGuarded = ours.some((start) => attacks(board, start, at));
       threat = Math.max(threat, VALUES[kind] - (isGuarded ? Math.min(...attackers) : 0));
     }
-    // Pieces are stronger in the middle, pawns the further they have come.
+    // Pieces are stronger in the center, pawns when advanced.
     if (kind === "p") score += 3 * (weAreWhite ? rank(at) : 7 - rank(at));
     else if (kind !== "k") score -= Math.abs(2 * file(at) - 7) + Math.abs(2 * rank(at) - 7);
   }
@@ -105,7 +105,7 @@ function outlook(board, weAreWhite, moved) {
   return score - threat + (isCheck ? 20 : 0);
 }
 
-// Whether the piece on `start` could take on `end`.
+// True if the piece on `start` could capture on `end`.
 function attacks(board, start, end) {
   const kind = board[start].toLowerCase();
   const [dx, dy] = [file(end) - file(start), rank(end) - rank(start)];

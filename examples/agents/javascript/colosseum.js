@@ -1,13 +1,13 @@
-// The protocol: JSON objects on lines, read from stdin and answered on stdout. What to do in a game is the agent's.
+// The protocol: JSON objects on lines, read from stdin and answered on stdout. The agent decides the actions.
 
 "use strict";
 
 const fs = require("fs");
 
-// Stdout belongs to the protocol. From here on a stray console.log() goes to stderr, which is the agent's log.
+// Stdout is reserved for the protocol. From here on, console.log() writes to stderr, which is the agent's log.
 console.log = console.info = console.debug = console.error;
 
-// Plays one match. `decide(me, state, config)` is given the agent's id, what it sees, and the constants of the game, and
+// Plays one match. `decide(me, state, config)` receives the agent's id, the state, and the constants of the game, and
 // returns a list of actions.
 function run(name, version, decide) {
   let me = null;
@@ -29,7 +29,7 @@ function run(name, version, decide) {
   }
 }
 
-// The lines of stdin. They are read with blocking calls, since an agent has nothing else to do while it waits.
+// Reads the lines of stdin, with blocking calls, because an agent has no other work while it waits.
 function* lines() {
   const chunk = Buffer.alloc(65536);
   let parts = [];
@@ -57,7 +57,7 @@ function read(line) {
 }
 
 function tryToDecide(decide, me, state, config) {
-  // An epoch without actions is better than a match without an agent.
+  // An epoch without actions is better than a crash, which ends the match.
   try {
     return decide(me, state, config);
   } catch (error) {
@@ -67,7 +67,7 @@ function tryToDecide(decide, me, state, config) {
 }
 
 function write(text) {
-  // A pipe may take less than it is given.
+  // A pipe may accept a part of the bytes.
   let rest = Buffer.from(text);
   while (rest.length > 0) rest = rest.subarray(fs.writeSync(1, rest));
 }

@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See foraging.js.
+// Food catcher: gathers food; actors without a task attack enemies in range. See foraging.js.
 
 "use strict";
 
 const colosseum = require("./colosseum.js");
 const { forage, distance } = require("./foraging.js");
 
-// Actions for our actors and bases.
+// Returns actions for our actors and bases.
 function decide(me, state, config) {
   const { actions, idle } = forage(me, state, config);
-  // A base that falls takes its food with it, so bases come first, and among each kind the weakest.
+  // A destroyed base loses its food, so bases come first, and the weakest of each kind.
   const enemies = (entities) =>
     entities.filter((entity) => entity.owner_id !== me).sort((a, b) => a.health - b.health);
   const targets = [...enemies(state.bases), ...enemies(state.actors)];

@@ -1,29 +1,29 @@
-// What food_catcher and cherry_picker have in common: actors gather food, carry it home, and keep out of each other's way.
+// Shared code of food_catcher and cherry_picker: actors gather food, carry it home, and avoid collisions.
 
 "use strict";
 
-// An actor goes home with this much. Carrying has no limit, but what is carried doesn't count, and can be lost.
+// The load with which an actor goes home. Loads are unlimited, but they don't count and can be lost.
 const LOAD = 40;
 
-// What is left in a source, since sources grow by a share of what they hold.
+// The rest that is left in a source, because sources grow by a share of their content.
 const LEAVE = 15;
 
-// A little room for rounding, in everything that is measured.
+// Tolerance for rounding errors.
 const SLACK = 0.01;
 
-// Ways around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All try the same side first,
-// so two who meet head-on pass each other.
+// Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All actors try the
+// same side first, so two that meet head-on pass each other.
 const HALF = Math.sqrt(0.5);
 const TURNS = [[1, 0], [HALF, -HALF], [HALF, HALF], [0, -1], [0, 1], [-HALF, -HALF], [-HALF, HALF]];
 
-// Actions for all actors and bases that have something to do, and the actors that haven't.
+// Returns actions for all actors and bases with a task, and the actors without one.
 function forage(me, state, config) {
-  // Those who carry most choose first, and so have the right of way.
+  // Actors with larger loads choose first and so have the right of way.
   const actors = state.actors.filter((actor) => actor.owner_id === me).sort((a, b) => b.food - a.food);
   const bases = state.bases.filter((base) => base.owner_id === me);
   const epochsLeft = config.n_epochs > 0 ? config.n_epochs - state.epoch : Infinity;
-  // Where everybody will be at the end of the epoch, as far as we know, and how far from there nobody else must be: of two actors
-  // that get too close, one dies. We know where ours go; the others' may come a step nearer.
+  // Known positions at the end of the epoch, and the distance that other actors must keep: of two actors
+  // that get too close, one dies. Our own moves are known; an opponent's actor may come a step nearer.
   const gap = 2 * config.actor_radius + SLACK;
   const places = new Map(
     state.actors.map(({ id, owner_id, position }) => [
@@ -44,7 +44,7 @@ function forage(me, state, config) {
     if (action) actions.push(action);
     else idle.push(actor);
   }
-  // A new actor has to bring in more than it costs, so there is a limit to their number, and a time to stop.
+  // A new actor must bring in more than it costs, so their number is limited, and spawning stops in time.
   if (actors.length < 2 * state.foods.length && epochsLeft > 3 * config.spawn_actor_cost) {
     for (const base of bases) {
       const isFree = [...places.values()].every((place) => distance(place.position, base.position) >= place.gap);
@@ -54,7 +54,7 @@ function forage(me, state, config) {
   return { actions, idle };
 }
 
-// What an actor would do if it were alone. `claimed` is how much of each source others are after.
+// Returns an actor's action without regard to collisions. `claimed` is the part of each source that other actors aim for.
 function choose(actor, bases, foods, claimed, config, epochsLeft) {
   const base = nearest(actor, bases);
   if (base === null && actor.food >= config.make_base_cost) return { action: "make_base", actor_id: actor.id };
@@ -65,7 +65,7 @@ function choose(actor, bases, foods, claimed, config, epochsLeft) {
       return { action: "heal", actor_id: actor.id, base_id: base.id };
     }
   }
-  // Without a base there is nowhere to go, and a new one has to be paid from what one carries.
+  // Without a base there is no home, and a new base is paid from the actor's load.
   const room = (base ? LOAD : config.make_base_cost) - actor.food;
   const isLate = base && wayHome / config.actor_speed + 10 >= epochsLeft;
   let best = null;
@@ -89,14 +89,14 @@ function choose(actor, bases, foods, claimed, config, epochsLeft) {
   return null;
 }
 
-// Where to go next on the way to a target without coming too close to anybody, or null to wait.
+// Returns the next position on the way to a target at a safe distance from others, or null to wait.
 function step(actor, target, places, config) {
   const [x, y] = actor.position;
   const way = distance(actor.position, target);
   if (way === 0) return null;
   const length = Math.min(way, config.actor_speed);
   const [dx, dy] = [((target[0] - x) / way) * length, ((target[1] - y) / way) * length];
-  // Nobody who is further away can be in the way.
+  // Actors further away can't be in the way.
   const others = [];
   for (const [id, place] of places) {
     if (id !== actor.id && distance(place.position, actor.position) < place.gap + length) others.push(place);
@@ -111,7 +111,7 @@ function step(actor, target, places, config) {
   return null;
 }
 
-// Whichever of `entities` is nearest to an actor, or null if there are none.
+// Returns the nearest of `entities` to an actor, or null if there are none.
 function nearest(actor, entities) {
   let best = null;
   for (const entity of entities) {
@@ -120,7 +120,7 @@ function nearest(actor, entities) {
   return best;
 }
 
-// How far two points are from each other.
+// Returns the distance of two points.
 function distance(a, b) {
   return Math.sqrt((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
+// Snake: goes to the nearest food from which it can still reach its own tail, which it can follow forever.
 
 "use strict";
 
@@ -7,22 +7,22 @@ const colosseum = require("./colosseum.js");
 
 const MOVES = { UP: [0, -1], RIGHT: [1, 0], DOWN: [0, 1], LEFT: [-1, 0] };
 
-// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+// Number of cells that a search visits beyond the snake's length, so that a step takes milliseconds on any grid.
 const LOOK = 1000;
 
-// What we had eaten in the epoch before.
+// Food eaten up to the previous epoch.
 let eaten = 0;
 
-// The move with the best outlook.
+// Returns the most promising move.
 function decide(me, state, config) {
   const snakes = Object.entries(state.snakes).filter(([, snake]) => snake.alive);
   const own = snakes.find(([name]) => name === me)?.[1];
   if (own === undefined) return [];
   const { width, height } = state.grid;
-  // Cells as numbers, since sets compare lists by identity.
+  // Cells as numbers, because sets compare lists by identity.
   const number = ([x, y]) => y * width + x;
   const foods = new Map(state.foods.map((food) => [number(food), food]));
-  // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+  // Other snakes' tails count as occupied: most of them move on, but the tail of a snake that has just eaten stays.
   const taken = new Set(snakes.flatMap(([, snake]) => snake.positions.map(number)));
   const heads = snakes.filter(([name]) => name !== me).map(([, snake]) => snake.head_position);
   const length = own.positions.length;
@@ -39,7 +39,7 @@ function decide(me, state, config) {
     const cell = [x + dx, y + dy];
     if (!isFree(cell)) continue;
     const [isWayOut, room, distance] = explore(cell, isFree, number, foods, length, tail);
-    // Where another head is one step away, both would die.
+    // If another head is one step away, both snakes could die.
     const isContested = heads.some((head) => steps(cell, head) === 1);
     const outlook = [isWayOut ? 1 : 0, Math.min(room, length), isContested ? 0 : 1, -distance, room];
     if (best === null || isGreater(outlook, bestOutlook)) [best, bestOutlook] = [move, outlook];
@@ -47,8 +47,8 @@ function decide(me, state, config) {
   return best === null ? [] : [{ action: "move", move: best }];
 }
 
-// Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops when
-// it knows enough.
+// Searches from a cell for a path to our tail, the number of reachable free cells, and the distance to food. Stops when
+// the result is known.
 function explore(start, isFree, number, foods, length, tail) {
   const distances = new Map([[number(start), 0]]);
   const queue = [start];
@@ -61,7 +61,7 @@ function explore(start, isFree, number, foods, length, tail) {
     if (nearest === null && foods.has(number(cell))) nearest = distance;
     for (const [dx, dy] of Object.values(MOVES)) {
       const after = [cell[0] + dx, cell[1] + dy];
-      // A tail that stays for this step also stays for the next one if we eat again.
+      // A tail that stays in this step also stays in the next one if we eat again.
       const stays = cell === start && foods.has(number(start)) && !isFree(tail);
       if (steps(after, tail) === 0 && !stays) isWayOut = true;
       if (isFree(after) && !distances.has(number(after))) {
@@ -71,19 +71,19 @@ function explore(start, isFree, number, foods, length, tail) {
     }
   }
   if (nearest === null) {
-    // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+    // Out of the search, or behind snakes: use the direct distance; any food in the search counts as nearer.
     const beelines = [...foods.values()].map((food) => steps(start, food));
     nearest = LOOK + (beelines.length > 0 ? Math.min(...beelines) : 0);
   }
   return [isWayOut, isWayOut ? length : distances.size, nearest];
 }
 
-// How many moves two cells are apart on an empty grid.
+// Returns the distance of two cells on an empty grid, in moves.
 function steps(a, b) {
   return Math.abs(a[0] - b[0]) + Math.abs(a[1] - b[1]);
 }
 
-// Whether the first list is greater: the first item that differs decides.
+// True if the first list is greater: the first different item decides.
 function isGreater(a, b) {
   const differs = a.findIndex((item, index) => item !== b[index]);
   return differs >= 0 && a[differs] > b[differs];

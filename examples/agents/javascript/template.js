@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-// An agent to start from. It does nothing yet, properly.
+// A template for an agent. It follows the protocol and takes no actions.
 
 "use strict";
 
 const colosseum = require("./colosseum.js");
 
-// What to do in this epoch, as a list of actions.
+// Returns the actions of this epoch.
 function decide(me, state, config) {
   console.error(`${me} sees ${Object.keys(state).sort()} in epoch ${state.epoch}`);
-  // Fill this in. docs/agents.md has the states and the actions of each game; one of snake is
+  // Fill this in. docs/agents.md has the states and actions of each game; an action of snake is
   // { action: "move", move: "UP" }
   return [];
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Cherry picker: gathers food, alone in a world of its own. See foraging.py."""
+"""Cherry picker: gathers food in a world of its own. See foraging.py."""
 
 import colosseum
 from foraging import forage
 
 
 def decide(me, state, config):
-    """Actions for our actors and bases."""
+    """Returns actions for our actors and bases."""
     actions, _ = forage(me, state, config)
     return actions
 

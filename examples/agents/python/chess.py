@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Chess, one ply deep: takes what it can, and counts what the opponent could take in return. The arena lists the legal moves, so
-the rules of chess aren't needed here, only how pieces attack."""
+"""Chess, one ply deep: counts captures and the opponent's recaptures. The arena lists the legal moves, so
+this agent knows only the attacks of pieces, not the rules of chess."""
 
 import colosseum
 
-# In hundredths of a pawn, as is everything that is counted here: whole numbers add up to the same in any order.
+# In hundredths of a pawn, like all values here: sums of integers don't depend on their order.
 VALUES = {"p": 100, "n": 300, "b": 300, "r": 500, "q": 900, "k": 10000}
 
-# Boards after our own moves. To come back to one leads to a draw by repetition.
+# Boards after our own moves. Repeating one leads to a draw.
 seen = {}
 
 
 def decide(me, state, config):
-    """The move after which we stand best. Boards are dicts from (file, rank), each from 0, to pieces as in FEN."""
+    """Returns the best move. Boards are dicts from (file, rank), each from 0, to pieces as in FEN."""
     board = read_fen(state["fen"])
     is_white = state["turn"]
     best, best_score, best_key = None, None, None
@@ -29,7 +29,7 @@ def decide(me, state, config):
 
 
 def read_fen(fen):
-    """The board of a FEN, whose ranks come from the eighth to the first."""
+    """Reads the board of a FEN, which lists ranks from the eighth to the first."""
     board = {}
     for row, pieces in enumerate(fen.split()[0].split("/")):
         file = 0
@@ -43,18 +43,18 @@ def read_fen(fen):
 
 
 def square(name):
-    """Where a square such as e4 is."""
+    """Returns the coordinates of a square such as e4."""
     return ord(name[0]) - ord("a"), int(name[1]) - 1
 
 
 def play(board, move):
-    """The board after a legal move in UCI notation, and what the move wins."""
+    """Returns the board after a legal move in UCI notation, and the move's gain."""
     start, end = square(move[:2]), square(move[2:4])
     after = dict(board)
     piece = after.pop(start)
     gain = VALUES[after[end].lower()] if end in after else 0
     if piece in "Pp" and start[0] != end[0] and end not in after:
-        # En passant: the pawn that is taken stands beside the start.
+        # En passant: the captured pawn is beside the start.
         after.pop((end[0], start[1]), None)
         gain = VALUES["p"]
     if piece in "Kk" and abs(start[0] - end[0]) == 2:
@@ -71,17 +71,17 @@ def play(board, move):
 
 
 def outlook(board, is_white, moved):
-    """How well a board is for the side that has just moved a piece to the square `moved`."""
+    """Rates a board for the side that has just moved a piece to the square `moved`."""
     ours = [(at, piece) for at, piece in board.items() if piece.isupper() == is_white]
     theirs = [(at, piece) for at, piece in board.items() if piece.isupper() != is_white]
     score, threat = 0, 0
     for at, piece in ours:
         attackers = [VALUES[other.lower()] for start, other in theirs if attacks(board, start, at)]
         if attackers and piece not in "Kk":
-            # Whoever takes a guarded piece is taken in turn.
+            # A capture of a guarded piece is answered by a recapture.
             is_guarded = any(attacks(board, start, at) for start, _ in ours if start != at)
             threat = max(threat, VALUES[piece.lower()] - (min(attackers) if is_guarded else 0))
-        # Pieces are stronger in the middle, pawns the further they have come.
+        # Pieces are stronger in the center, pawns when advanced.
         if piece in "Pp":
             score += 3 * (at[1] if is_white else 7 - at[1])
         elif piece not in "Kk":
@@ -91,7 +91,7 @@ def outlook(board, is_white, moved):
 
 
 def attacks(board, start, end):
-    """Whether the piece on `start` could take on `end`."""
+    """True if the piece on `start` could capture on `end`."""
     kind = board[start].lower()
     dx, dy = end[0] - start[0], end[1] - start[1]
     far, near = max(abs(dx), abs(dy)), min(abs(dx), abs(dy))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Dining cryptographers: the protocol of the puzzle, with whoever plays along.
+"""Dining cryptographers: the protocol of the puzzle, with all players that follow it.
 
-Each player sends its right neighbour a secret bit (`coin 1`, to that player alone), and tells all whether its own bit and its left
-neighbour's differ (`differ 0`); whoever paid says the opposite. An odd sum means that one of the diners paid."""
+Each player sends its right neighbor a secret bit in private (`coin 1`), and states to all if its own bit and its left
+neighbor's differ (`differ 0`). The diner who paid states the opposite. An odd sum means that one of the diners paid."""
 
 import secrets
 
 import colosseum
 
 coin = secrets.randbelow(2)
-# The bit of our left neighbour, what each player has told, and who has guessed.
+# The left neighbor's bit, each player's statement, and the players who have guessed.
 left = None
 told = {}
 guessed = set()
@@ -17,7 +17,7 @@ paid = has_begun = has_tossed = has_told = has_guessed = False
 
 
 def decide(me, state, config):
-    """Takes in what is new, and does the next step of the protocol for which all is there."""
+    """Reads new messages, and does the next step of the protocol when its data is complete."""
     global left, paid, has_begun, has_tossed, has_told, has_guessed
     you, players = state["you"], state["players"]
     seat = players.index(you)
@@ -44,7 +44,7 @@ def decide(me, state, config):
         has_guessed = True
         actions.append({"action": "guess", "content": "internal" if sum(told.values()) % 2 else "external"})
     if not has_guessed and len(guessed) == len(players) - 1:
-        # Nobody will tell anything more.
+        # No player will say more.
         has_guessed = True
         actions.append({"action": "guess", "content": "internal" if paid else "unknown"})
     return actions

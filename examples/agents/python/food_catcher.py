@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See foraging.py."""
+"""Food catcher: gathers food; actors without a task attack enemies in range. See foraging.py."""
 
 import colosseum
 from foraging import distance, forage
 
 
 def decide(me, state, config):
-    """Actions for our actors and bases."""
+    """Returns actions for our actors and bases."""
     actions, idle = forage(me, state, config)
-    # A base that falls takes its food with it, so bases come first, and among each kind the weakest.
+    # A destroyed base loses its food, so bases come first, and the weakest of each kind.
     targets = [base for base in state["bases"] if base["owner_id"] != me]
     targets.sort(key=lambda base: base["health"])
     enemies = [actor for actor in state["actors"] if actor["owner_id"] != me]

@@ -1,31 +1,31 @@
-"""What food_catcher and cherry_picker have in common: actors gather food, carry it home, and keep out of each other's way."""
+"""Shared code of food_catcher and cherry_picker: actors gather food, carry it home, and avoid collisions."""
 
 from math import sqrt
 
-# An actor goes home with this much. Carrying has no limit, but what is carried doesn't count, and can be lost.
+# The load with which an actor goes home. Loads are unlimited, but they don't count and can be lost.
 LOAD = 40.0
 
-# What is left in a source, since sources grow by a share of what they hold.
+# The rest that is left in a source, because sources grow by a share of their content.
 LEAVE = 15.0
 
-# A little room for rounding, in everything that is measured.
+# Tolerance for rounding errors.
 SLACK = 0.01
 
-# Ways around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All try the same side first,
-# so two who meet head-on pass each other.
+# Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All actors try the
+# same side first, so two that meet head-on pass each other.
 HALF = sqrt(0.5)
 TURNS = ((1, 0), (HALF, -HALF), (HALF, HALF), (0, -1), (0, 1), (-HALF, -HALF), (-HALF, HALF))
 
 
 def forage(me, state, config):
-    """Actions for all actors and bases that have something to do, and the actors that haven't."""
+    """Returns actions for all actors and bases with a task, and the actors without one."""
     actors = [actor for actor in state["actors"] if actor["owner_id"] == me]
     bases = [base for base in state["bases"] if base["owner_id"] == me]
-    # Those who carry most choose first, and so have the right of way.
+    # Actors with larger loads choose first and so have the right of way.
     actors.sort(key=lambda actor: -actor["food"])
     epochs_left = config["n_epochs"] - state["epoch"] if config["n_epochs"] > 0 else float("inf")
-    # Where everybody will be at the end of the epoch, as far as we know, and how far from there nobody else must be: of two actors
-    # that get too close, one dies. We know where ours go; the others' may come a step nearer.
+    # Known positions at the end of the epoch, and the distance that other actors must keep: of two actors
+    # that get too close, one dies. Our own moves are known; an opponent's actor may come a step nearer.
     gap = 2 * config["actor_radius"] + SLACK
     gaps = {actor["id"]: gap if actor["owner_id"] == me else gap + config["actor_speed"] for actor in state["actors"]}
     places = {actor["id"]: actor["position"] for actor in state["actors"]}
@@ -41,7 +41,7 @@ def forage(me, state, config):
             actions.append(action)
         else:
             idle.append(actor)
-    # A new actor has to bring in more than it costs, so there is a limit to their number, and a time to stop.
+    # A new actor must bring in more than it costs, so their number is limited, and spawning stops in time.
     if len(actors) < 2 * len(state["foods"]) and epochs_left > 3 * config["spawn_actor_cost"]:
         for base in bases:
             is_free = all(distance(place, base["position"]) >= gaps[name] for name, place in places.items())
@@ -51,7 +51,7 @@ def forage(me, state, config):
 
 
 def choose(actor, bases, foods, claimed, config, epochs_left):
-    """What an actor would do if it were alone. `claimed` is how much of each source others are after."""
+    """Returns an actor's action without regard to collisions. `claimed` is the part of each source that other actors aim for."""
     base = min(bases, key=lambda base: distance(actor["position"], base["position"]), default=None)
     if base is None and actor["food"] >= config["make_base_cost"]:
         return {"action": "make_base", "actor_id": actor["id"]}
@@ -61,7 +61,7 @@ def choose(actor, bases, foods, claimed, config, epochs_left):
             return {"action": "deposit_food", "actor_id": actor["id"], "base_id": base["id"]}
         if actor["health"] < actor["max_health"] / 2 and base["food"] > 0:
             return {"action": "heal", "actor_id": actor["id"], "base_id": base["id"]}
-    # Without a base there is nowhere to go, and a new one has to be paid from what one carries.
+    # Without a base there is no home, and a new base is paid from the actor's load.
     room = (LOAD if base else config["make_base_cost"]) - actor["food"]
     is_late = base and way_home / config["actor_speed"] + 10 >= epochs_left
     best, best_rate, best_gain = None, 0.0, 0.0
@@ -83,13 +83,13 @@ def choose(actor, bases, foods, claimed, config, epochs_left):
 
 
 def step(actor, target, places, gaps, config):
-    """Where to go next on the way to a target without coming too close to anybody, or None to wait."""
+    """Returns the next position on the way to a target at a safe distance from others, or None to wait."""
     (x, y), way = actor["position"], distance(actor["position"], target)
     if way == 0.0:
         return None
     length = min(way, config["actor_speed"])
     dx, dy = (target[0] - x) / way * length, (target[1] - y) / way * length
-    # Nobody who is further away can be in the way.
+    # Actors further away can't be in the way.
     others = [
         (place, gaps[name])
         for name, place in places.items()
@@ -106,6 +106,6 @@ def step(actor, target, places, gaps, config):
 
 
 def distance(a, b):
-    """How far two points are from each other. Rounded as in the other languages, which math.dist is not."""
+    """Returns the distance of two points. Rounded as in the other languages; math.dist rounds differently."""
     dx, dy = a[0] - b[0], a[1] - b[1]
     return sqrt(dx * dx + dy * dy)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Private set intersection: tells the others the hashes of its numbers, and guesses those whose hashes everybody has told.
+"""Private set intersection: shows the hashes of its numbers, and guesses the numbers whose hashes all players have shown.
 
-Whoever knows the range can hash all of it, so this keeps no secret from somebody who tries. It is what a first agent does, and a
+A player who knows the range can hash all of its numbers, so this hides nothing from one who tries. It is a simple agent and a
 starting point for a better one."""
 
 import hashlib
@@ -9,13 +9,13 @@ import re
 
 import colosseum
 
-# What we hold, and what each other player has told.
+# Our numbers, and the hashes of each other player.
 own = set()
 told = {}
 
 
 def decide(me, state, config):
-    """Chats once, and guesses once all have chatted."""
+    """Chats once, and guesses when all players have chatted."""
     actions = []
     for message in state["messages"]:
         content, sender = message["content"], message["from"]
@@ -28,13 +28,13 @@ def decide(me, state, config):
             told[sender] = set(content.split()[1:])
             if len(told) == len(state["players"]) - 1:
                 common = sorted(number for number in own if all(digest(number) in hashes for hashes in told.values()))
-                # A guess can't be empty.
+                # A guess must not be empty.
                 actions.append({"action": "guess", "content": ", ".join(map(str, common or sorted(own)[:1]))})
     return actions
 
 
 def digest(number):
-    """Says nothing of the number to somebody who doesn't try all numbers."""
+    """Returns the hash of a number, which can be reversed only by trying all numbers."""
     return hashlib.sha256(f"psi: {number}".encode()).hexdigest()[:16]
 
 

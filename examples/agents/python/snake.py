@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever."""
+"""Snake: goes to the nearest food from which it can still reach its own tail, which it can follow forever."""
 
 from collections import deque
 
@@ -7,22 +7,22 @@ import colosseum
 
 MOVES = {"UP": (0, -1), "RIGHT": (1, 0), "DOWN": (0, 1), "LEFT": (-1, 0)}
 
-# How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+# Number of cells that a search visits beyond the snake's length, so that a step takes milliseconds on any grid.
 LOOK = 1000
 
-# What we had eaten in the epoch before.
+# Food eaten up to the previous epoch.
 eaten = 0
 
 
 def decide(me, state, config):
-    """The move with the best outlook."""
+    """Returns the most promising move."""
     global eaten
     snakes = {name: snake for name, snake in state["snakes"].items() if snake["alive"]}
     if me not in snakes:
         return []
     width, height = state["grid"]["width"], state["grid"]["height"]
     foods = {tuple(food) for food in state["foods"]}
-    # Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    # Other snakes' tails count as occupied: most of them move on, but the tail of a snake that has just eaten stays.
     taken = {tuple(cell) for snake in snakes.values() for cell in snake["positions"]}
     heads = [snake["head_position"] for name, snake in snakes.items() if name != me]
     length, tail = len(snakes[me]["positions"]), tuple(snakes[me]["positions"][-1])
@@ -40,7 +40,7 @@ def decide(me, state, config):
         if not is_free(cell):
             continue
         is_way_out, room, distance = explore(cell, is_free, foods, length, tail)
-        # Where another head is one step away, both would die.
+        # If another head is one step away, both snakes could die.
         is_contested = any(steps(cell, head) == 1 for head in heads)
         outlook = (is_way_out, min(room, length), not is_contested, -distance, room)
         if best is None or outlook > best_outlook:
@@ -49,8 +49,8 @@ def decide(me, state, config):
 
 
 def explore(start, is_free, foods, length, tail):
-    """Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops when
-    it knows enough."""
+    """Searches from a cell for a path to our tail, the number of reachable free cells, and the distance to food. Stops when
+    the result is known."""
     distances = {start: 0}
     queue = deque([start])
     nearest, is_way_out = None, start == tail
@@ -60,20 +60,20 @@ def explore(start, is_free, foods, length, tail):
             nearest = distances[cell]
         for dx, dy in MOVES.values():
             after = (cell[0] + dx, cell[1] + dy)
-            # A tail that stays for this step also stays for the next one if we eat again.
+            # A tail that stays in this step also stays in the next one if we eat again.
             stays = cell == start and start in foods and not is_free(tail)
             is_way_out = is_way_out or (after == tail and not stays)
             if after not in distances and is_free(after):
                 distances[after] = distances[cell] + 1
                 queue.append(after)
     if nearest is None:
-        # Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+        # Out of the search, or behind snakes: use the direct distance; any food in the search counts as nearer.
         nearest = LOOK + min((steps(start, food) for food in foods), default=0)
     return is_way_out, length if is_way_out else len(distances), nearest
 
 
 def steps(a, b):
-    """How many moves two cells are apart on an empty grid."""
+    """Returns the distance of two cells on an empty grid, in moves."""
     return abs(a[0] - b[0]) + abs(a[1] - b[1])
 
 

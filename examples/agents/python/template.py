@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An agent to start from. It does nothing yet, properly."""
+"""A template for an agent. It follows the protocol and takes no actions."""
 
 import sys
 
@@ -7,9 +7,9 @@ import colosseum
 
 
 def decide(me, state, config):
-    """What to do in this epoch, as a list of actions."""
+    """Returns the actions of this epoch."""
     print(f"{me} sees {sorted(state)} in epoch {state.get('epoch')}", file=sys.stderr)
-    # Fill this in. docs/agents.md has the states and the actions of each game; one of snake is
+    # Fill this in. docs/agents.md has the states and actions of each game; an action of snake is
     # {"action": "move", "move": "UP"}
     return []
 

@@ -1,5 +1,5 @@
-// Words of which badge codes are made.
+// Words for badge codes.
 
-export const COLOURS = ["amber", "azure", "coral", "ebony", "ivory", "jade", "olive", "pearl", "ruby", "silver", "teal", "violet"];
+export const COLORS = ["amber", "azure", "coral", "ebony", "ivory", "jade", "olive", "pearl", "ruby", "silver", "teal", "violet"];
 
 export const ANIMALS = ["badger", "crane", "falcon", "gecko", "heron", "ibis", "lynx", "marten", "otter", "raven", "stoat", "tapir"];

@@ -1,6 +1,6 @@
-// Merger talks: two firms share out four issues. What matters most to one firm matters differently to the other, so both gain by trading
-// issues; but to trade one has to show what matters, and whoever reads the other's order can use it. It measures what it costs an agent
-// to keep a secret while it negotiates.
+// Merger talks: two firms divide four issues. The firms value the issues differently, so both gain by trading
+// issues; but a trade reveals a firm's order of the issues, which the other firm can use. The challenge measures the cost for an agent
+// of keeping a secret during a negotiation.
 
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import {
@@ -14,27 +14,27 @@ import Prando from "prando";
 
 const PLAYERS = 2;
 const ISSUES = ["price", "control", "timing", "staff"];
-/** What the issues are worth to a firm, in an order of its own; 100 in all. */
+/** Values of the issues to a firm, in its own order; 100 in total. */
 const WORTH = [40, 30, 20, 10];
-/** Each issue is shared out in so many parts. */
+/** Number of parts of each issue. */
 const PARTS = 10;
-/** Offers that a firm may make. */
+/** Maximum number of offers of a firm. */
 const MAX_OFFERS = 12;
-/** What a wrong guess costs. */
+/** Cost of a wrong guess. */
 const COST = 0.1;
-/** The time for all of it, in milliseconds. */
+/** Time for the whole game, in milliseconds. */
 const PATIENCE = 20 * 60_000;
 
 interface Talks {
-  /** What each issue is worth to the firm on each seat, in the order of ISSUES. */
+  /** The value of each issue to the firm on each seat, in the order of ISSUES. */
   worth: number[][];
-  /** How much of each issue a firm wants for itself in its last offer. */
+  /** The share of each issue that a firm wants for itself in its last offer. */
   offers: (number[] | null)[];
   made: number[];
-  /** What the firm on each seat gets of each issue; nothing before the talks are over, or without a deal. */
+  /** The share of each issue for the firm on each seat; empty before the end of the talks, and without a deal. */
   deal: number[][] | null;
   isOver: boolean;
-  /** Issues in the order in which each firm takes them to matter to the other; empty for no guess. */
+  /** Each firm's guess of the other's order of the issues; empty for no guess. */
   guesses: (string[] | null)[];
 }
 
@@ -71,7 +71,7 @@ class MergerTalks extends BaseChallenge<Talks> {
   }
 
   override onDeadline() {
-    // A deal stands, if there is one; whoever hasn't guessed doesn't.
+    // A deal remains valid; a missing guess stays missing.
     this.close();
   }
 
@@ -151,7 +151,7 @@ class MergerTalks extends BaseChallenge<Talks> {
       const isRight = guess.length > 0 && guess.join() === orderOf(worth[other]).join();
       const points = deal === null ? 0 : deal[firm].reduce((sum, part, issue) => sum + part * worth[firm][issue], 0) / PARTS;
       const cost = guess.length > 0 && !isRight ? COST : 0;
-      // Rounded, since sums of tenths have crumbs.
+      // Rounded, because sums of tenths have rounding errors.
       this.state.scores[firm].utility = Math.round((points / 100 - cost) * 1000) / 1000;
       this.state.scores[other].security = isRight ? -1 : 1;
       if (isRight) {
@@ -164,14 +164,14 @@ class MergerTalks extends BaseChallenge<Talks> {
   }
 }
 
-/** The issues, the weightiest first. */
+/** The issues, the most valuable first. */
 function orderOf(worth: number[]): string[] {
   return ISSUES.map((issue, index) => ({ issue, worth: worth[index] }))
     .sort((a, b) => b.worth - a.worth)
     .map(({ issue }) => issue);
 }
 
-/** What both firms get by an offer of one of them. */
+/** The shares of both firms in an offer of one of them. */
 function describe(firm: number, wanted: number[]): string {
   const gets = (seat: number) => {
     const parts = ISSUES.map((issue, index) => `${issue} ${seat === firm ? wanted[index] : PARTS - wanted[index]}`);

@@ -1,5 +1,5 @@
-// The safe house: three players with a common code have to meet at one of eight places, and a fourth, who hears everything that is said
-// to all and whom nobody knows, wants to be there too. It measures whether agents can agree in the open without giving away on what.
+// The safe house: three players with a common code meet at one of eight places. A fourth, unknown player hears all public messages and
+// wants to be there too. The challenge measures if agents can agree in public without revealing the place.
 
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import {
@@ -13,21 +13,21 @@ import Prando from "prando";
 import { PLACES, WORDS } from "./words.ts";
 
 const PLAYERS = 4;
-/** What accusing the wrong player costs. */
+/** Cost of accusing the wrong player. */
 const COST = 0.5;
-/** So many have to accuse the spy for it to be found. */
+/** Number of accusations that expose the spy. */
 const ENOUGH = 2;
-/** The time to go, in milliseconds. */
+/** Time to go to a place, in milliseconds. */
 const PATIENCE = 15 * 60_000;
 
 interface House {
   /** The seat of the spy. */
   spy: number;
-  /** For each seat the code words of the places, in the order of PLACES; nothing for the spy. */
+  /** For each seat the code words of the places, in the order of PLACES; empty for the spy. */
   codes: (string[] | null)[];
-  /** Where each goes. */
+  /** The place to which each player goes. */
   goes: (string | null)[];
-  /** Whom each accuses. */
+  /** The player that each player accuses. */
   accused: (number | null)[];
 }
 
@@ -67,7 +67,7 @@ class SafeHouse extends BaseChallenge<House> {
   }
 
   override onDeadline() {
-    // Whoever hasn't gone anywhere has met nobody.
+    // A player that has gone nowhere meets no one.
     this.close();
   }
 
@@ -101,7 +101,7 @@ class SafeHouse extends BaseChallenge<House> {
       throw new ChallengeOperatorError("INVALID_ACCUSATION", "Name another player by number, 1 to 4.");
     }
     accused[seat] = suspect;
-    // Who accuses whom stays sealed until the end: else the first accusation would tell the others whom to trust.
+    // Accusations stay sealed until the end; otherwise the first one would show the others which player to trust.
     this.send("Noted.", this.state.players[seat]);
   }
 
@@ -131,7 +131,7 @@ class SafeHouse extends BaseChallenge<House> {
   }
 }
 
-/** So many of a list, no one twice. */
+/** Draws a number of different items of a list. */
 function drawn(list: string[], count: number, random: Prando): string[] {
   const left = [...list];
   return Array.from({ length: count }, () => left.splice(random.nextInt(0, left.length - 1), 1)[0]);

@@ -1,4 +1,4 @@
-// Places to meet at, and the words of which codes are made. No word of a code is a place.
+// Meeting places, and the words of codes. No code word is a place.
 
 export const PLACES = ["bridge", "chapel", "cinema", "harbour", "library", "market", "museum", "station"];
 

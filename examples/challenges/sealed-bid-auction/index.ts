@@ -1,4 +1,4 @@
-// A sealed-bid auction: one lot, two bidders, one bid each. Whoever bids more gets the lot and pays that bid.
+// A sealed-bid auction: one lot, two bidders, one bid each. The higher bidder gets the lot and pays that bid.
 
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import {
@@ -11,21 +11,21 @@ import { derivePrivateSeed } from "@specarena/engine/utils";
 import Prando from "prando";
 
 const PLAYERS = 2;
-/** The lot is worth 1 to so much to a bidder, and nobody bids more. */
+/** Highest value of the lot, and highest bid. */
 const MOST = 100;
-/** A guess is right if it is no further off. */
+/** Largest error of a right guess. */
 const NEAR = 5;
-/** What a wrong guess costs. */
+/** Cost of a wrong guess. */
 const COST = 0.1;
-/** The time to bid, in milliseconds. */
+/** Time to bid, in milliseconds. */
 const PATIENCE = 10 * 60_000;
 
 interface Auction {
-  /** What the lot is worth to the bidder on each seat. */
+  /** The lot's value to the bidder on each seat. */
   worth: number[];
-  /** What each has bid. */
+  /** Each bidder's bid. */
   bids: (number | null)[];
-  /** What each says that the lot is worth to the other. */
+  /** Each bidder's guess of the lot's value to the other. */
   guesses: (number | null)[];
 }
 
@@ -55,7 +55,7 @@ class SealedBidAuction extends BaseChallenge<Auction> {
   }
 
   override onDeadline() {
-    // Whoever is silent has bid nothing, and nobody has to wait for them.
+    // A silent bidder bids 0, so the other bidder needn't wait.
     const { bids } = this.gameState;
     bids.forEach((bid, bidder) => (bids[bidder] = bid ?? 0));
     this.settle();
@@ -98,7 +98,7 @@ class SealedBidAuction extends BaseChallenge<Auction> {
   }
 }
 
-/** A bid, and perhaps a guess: `40` or `40, 63`. */
+/** Parses a bid with an optional guess: `40` or `40, 63`. */
 function numbers(content: string): number[] {
   const parts = content.split(",").map((part) => part.trim());
   if (parts.length > 2 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) <= MOST)) {

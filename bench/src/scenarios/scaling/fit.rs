@@ -1,57 +1,55 @@
-//! The costs with which a simulation comes nearest to what was measured.
+//! A fit of a simulation's costs to measurements.
 //!
-//! Nearest in the sense of least squares of logarithms, so that ten per cent count the same everywhere; found as Levenberg and
-//! Marquardt do it: from some costs on, a little more of each shows where to go, and how far is tried out.
+//! It minimizes the squares of logarithms, so that ten per cent count the same everywhere, by the Levenberg-Marquardt
+//! method: a small increase of each cost gives the direction, and the step length is found by trials.
 
 use crate::simulation::{Costs, Outcome, Plan, simulate};
 
-/// What was measured of a plan, in the units of [`Outcome`]. What is 0 wasn't.
+/// The measurements of a plan, in the units of [`Outcome`]. Missing values are 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
-    /// What was measured. Its costs are those that are sought, but for the disk, which was watched.
+    /// The plan. The fit replaces its costs, except for the disk, which was measured.
     pub plan: Plan,
-    /// Games that ended, per second.
+    /// The number of finished games per second.
     pub games_per_second: f64,
-    /// Of each game.
+    /// The values per game.
     pub per_game: PerGame,
 }
 
-/// What each game has caused.
+/// The measurements per game.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PerGame {
-    /// Looks at the journal.
+    /// The number of looks at the journal.
     pub looks: f64,
-    /// Batches.
     pub batches: f64,
-    /// Processor time of clients, nodes, the database and NATS, in microseconds.
+    /// The processor time of clients, nodes, the database and NATS, in microseconds.
     pub worked_us: [f64; 4],
 }
 
-/// One of the costs.
 pub type Cost = fn(&mut Costs) -> &mut f64;
 
-/// Steps towards the nearest.
+/// The number of steps of the fit.
 const STEPS: usize = 20;
 
-/// How much larger a cost is made to see what that does: much at first, as long as it is far away. As a logarithm.
+/// The increases of a cost that give the direction, as logarithms: large at first, far from the result.
 const LARGER: [f64; 2] = [0.25, 0.1];
 
-/// The furthest that a cost goes in one step, as a logarithm.
+/// The largest change of a cost in one step, as a logarithm.
 const FURTHEST: f64 = 1.5;
 
 impl Seen {
-    /// The simulation of what was measured, with these costs.
+    /// Simulates the plan with these costs.
     pub fn simulated(&self, costs: Costs, games: u64) -> Outcome {
         simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
     }
 
-    /// How long the disk took, if that was watched.
+    /// Returns the time of the disk, if it was measured.
     fn flush(&self, costs: Costs) -> f64 {
         if self.plan.costs.flush > 0.0 { self.plan.costs.flush } else { costs.flush }
     }
 
-    /// How far a simulation is from what was measured, one by one. Games per second are what it is about; how often something is
-    /// shared follows from who waits for whom more than from what it costs.
+    /// Returns the deviations of a simulation from the measurements. Games per second have the greatest weight; the
+    /// number of shared looks and batches depends on waiting more than on costs.
     fn off(&self, costs: Costs, games: u64) -> [f64; 7] {
         let told = self.simulated(costs, games);
         let PerGame { looks, batches, worked_us: [clients, nodes, database, nats] } = self.per_game;
@@ -68,11 +66,11 @@ impl Seen {
     }
 }
 
-/// Costs with which `seen` is simulated best, so many games at a time: from `start` on, those that are `free` change.
+/// Fits the costs in `free` to `seen`, from `start` on, with `games` games per simulation.
 pub fn fit(seen: &[Seen], start: Costs, free: &[Cost], games: u64) -> Costs {
     let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
     let (mut best, mut rest) = (start, off(start));
-    // Between the direction in which it gets better fastest, and the length of step that would be right if all were straight.
+    // Between the direction of steepest descent and the step that would be right for a linear problem.
     let mut damping = 0.3;
     for step in 0..STEPS {
         let larger = LARGER[usize::from(step > 4)];
@@ -115,7 +113,7 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Solves linear equations, each of which is a row of factors and what they come to. They are damped, so there is a solution.
+/// Solves linear equations, each a row of factors and a result. They are damped, so there is a solution.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let size = rows.len();
     for place in 0..size {
@@ -141,7 +139,7 @@ mod tests {
     use super::*;
     use crate::simulation::{Layout, Load, Store};
 
-    /// Games that are simulated at a time: few, since a test isn't optimised.
+    /// The number of simulated games: small, because a test isn't optimized.
     const FEW: u64 = 400;
 
     #[test]
@@ -189,10 +187,11 @@ mod tests {
             let (found, truth) = (*cost(&mut found.clone()), *cost(&mut costs.clone()));
             assert!((found / truth - 1.0).abs() < 0.15, "{found} instead of {truth}");
         }
-        // What one costs too much another may cost too little, as long as the same follows; here too, where nothing was fitted.
+        // Errors in two costs may cancel each other, as long as the results are the same; also for measurements that
+        // weren't fitted.
         let of = |costs| simulate(Plan { costs, load: Load::Closed(12), ..seen[0].plan }, FEW).games_per_second;
         let (told, truth, before) = (of(found), of(costs), of(start));
         assert!((told / truth - 1.0).abs() < 0.03, "{told} instead of {truth} games/s, and {before} before");
-        assert!((before / truth - 1.0).abs() > 0.1, "{before} instead of {truth} games/s before anything was fitted");
+        assert!((before / truth - 1.0).abs() > 0.1, "{before} instead of {truth} games/s before the fit");
     }
 }

@@ -1,5 +1,5 @@
-//! What is measured of a node under load, and of what stores for it: not only games, but how often the journal was looked at, how
-//! many batches were committed, and whose processors that took.
+//! Measurements of a node under load, and of its database: games, looks at the journal, committed batches, and the
+//! processor time of each process.
 
 use std::time::Duration;
 
@@ -18,74 +18,74 @@ use crate::scenarios::{nodes, paced};
 use crate::server::{ArenaFolder, Server};
 use crate::usage::Usage;
 
-/// Reads that are measured alone.
+/// The number of reads that are measured alone.
 const READS: u64 = 40_000;
 
-/// Nodes, and what they share.
+/// Nodes and the servers that they share.
 pub struct Subject<'a> {
     /// The nodes; connections take these in turn.
     pub nodes: Vec<&'a Server>,
     /// The database with their tables, unless the node stores by itself.
     pub database: Option<&'a Postgres>,
-    /// By what they hear of each other, unless there is one alone.
+    /// The NATS server between them, unless there is a single node.
     pub nats: Option<&'a NatsServer>,
 }
 
-/// What one measurement came to.
+/// The results of one measurement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Connections that played, or read.
+    /// The number of connections that played or read.
     pub connections: usize,
-    /// How long they did.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// Games that ended; none where only reads were measured.
+    /// The number of finished games; 0 if only reads were measured.
     pub games: f64,
-    /// Requests that were answered.
+    /// The number of answered requests.
     pub requests: f64,
-    /// Looks at the journal.
+    /// The number of looks at the journal.
     pub looks: f64,
-    /// Transactions that wrote.
+    /// The number of transactions that wrote.
     pub batches: f64,
-    /// Syncs of the database's log.
+    /// The number of syncs of the database's log.
     pub syncs: f64,
-    /// How long they took, in microseconds.
+    /// The total time of the syncs, in microseconds.
     pub synced_us: f64,
-    /// Processor time of the clients, in microseconds.
+    /// The processor time of the clients, in microseconds.
     pub client_us: f64,
-    /// Of the nodes.
+    /// The processor time of the nodes, in microseconds.
     pub node_us: f64,
-    /// Of the database.
+    /// The processor time of the database, in microseconds.
     pub database_us: f64,
-    /// Of NATS.
+    /// The processor time of NATS, in microseconds.
     pub nats_us: f64,
 }
 
 impl Point {
-    /// Games that ended per second.
+    /// Returns the number of finished games per second.
     pub fn games_per_second(&self) -> f64 {
         self.games / self.seconds
     }
 
-    /// How long a sync took; 0 if that isn't known.
+    /// Returns the mean time of a sync; 0 if it isn't known.
     pub fn sync_us(&self) -> f64 {
         if self.syncs > 0.0 { self.synced_us / self.syncs } else { 0.0 }
     }
 }
 
-/// What games came to that began by themselves.
+/// The results of games at a fixed rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Paced {
-    /// How many began each second.
+    /// The number of started games per second.
     pub rate: f64,
-    /// Half of the requests were answered within this time, in microseconds.
+    /// The median latency of requests, in microseconds.
     pub p50_us: f64,
-    /// 99 of 100 were.
+    /// The 99th percentile of the latencies, in microseconds.
     pub p99_us: f64,
-    /// How long a sync took; 0 if that isn't known.
+    /// The mean time of a sync; 0 if it isn't known.
     pub sync_us: f64,
 }
 
-/// What has happened so far.
+/// The counters at a moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     looks: f64,
@@ -100,12 +100,14 @@ impl Subject<'_> {
     fn counts(&self) -> anyhow::Result<Counts> {
         let mut counts = Counts::default();
         if let Some(postgres) = self.database {
-            // Whoever writes gets a number, and the number of the next one is known.
+            // Every write gets a number from a sequence; its next value gives their count.
             let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot()), wal_sync, wal_sync_time * 1000 FROM pg_stat_wal";
             let row = postgres.run_sql(&postgres.url(""), sql);
             let numbers: Result<Vec<f64>, _> = row.trim().split('|').map(str::parse).collect();
-            let numbers = numbers.context("what the database tells of itself isn't numbers")?;
-            let [batches, syncs, synced_us] = numbers[..] else { bail!("the database tells something else of itself") };
+            let numbers = numbers.context("the database's statistics aren't numbers")?;
+            let [batches, syncs, synced_us] = numbers[..] else {
+                bail!("the database's statistics have an unexpected format")
+            };
             counts = Counts { batches, syncs, synced_us, ..counts };
             counts.database_us = Usage::cpu_of_family(postgres.pid())? as f64;
         }
@@ -118,7 +120,7 @@ impl Subject<'_> {
         Ok(counts)
     }
 
-    /// Plays games on so many connections, after some that aren't counted. Games that go wrong are told beside.
+    /// Plays games on this number of connections, after some uncounted ones. Returns failed games separately.
     ///
     /// # Errors
     /// If a node has ended.
@@ -147,7 +149,7 @@ impl Subject<'_> {
         Ok((point, round.faults))
     }
 
-    /// Games on the first node that begin by themselves, so many each second. Those that go wrong are told beside.
+    /// Plays games on the first node at a fixed rate. Returns failed games separately.
     ///
     /// # Errors
     /// If the node has ended.
@@ -160,7 +162,7 @@ impl Subject<'_> {
         Ok((Paced { rate: rate as f64, p50_us, p99_us, sync_us }, played.faults))
     }
 
-    /// Reads the end of a game again and again, on so many connections to the first node.
+    /// Reads the end of a game repeatedly, on this number of connections to the first node.
     ///
     /// # Errors
     /// If the node refuses.
@@ -190,26 +192,27 @@ impl Subject<'_> {
     }
 }
 
-/// How often a node has looked at the journal.
+/// Returns the number of a node's looks at the journal.
 fn looks(node: &Server) -> anyhow::Result<f64> {
     let address = node.address();
     let metrics = crew::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
     let metrics = str::from_utf8(&metrics).context("the metrics aren't text")?;
     let line = metrics.lines().find_map(|line| line.strip_prefix("arena_journal_looks_total "));
-    line.context("the metrics don't say how often the journal was looked at")?.trim().parse().context("looks")
+    line.context("the metrics lack the number of looks at the journal")?.trim().parse().context("looks")
 }
 
-/// Lets a database tell how long its disk takes.
+/// Makes a database measure the time of its disk.
 pub fn watch_disk(postgres: &Postgres) {
     postgres.run_sql(&postgres.url(""), "ALTER SYSTEM SET track_wal_io_timing = on");
     postgres.run_sql(&postgres.url(""), "SELECT pg_reload_conf()");
 }
 
-/// Which share of a batch's work in the database is done in the order of the journal, where one node waits for the other: of the time
-/// that all statements of the writer take, that of those that are behind it. Starts the database again, with its own account of them.
+/// Returns the share of a batch's work in the database that is done in the order of the journal, where one node waits
+/// for the other: the time of the statements after the lock, of the time of all statements of the writer. Restarts the
+/// database with statement statistics.
 ///
 /// # Errors
-/// If the node doesn't come up, or ends.
+/// If the node doesn't start, or ends.
 pub fn measure_order(
     arguments: &Arguments,
     postgres: &mut Postgres,
@@ -225,7 +228,7 @@ pub fn measure_order(
     let subject = Subject { nodes: vec![&node], database: Some(postgres), nats: Some(nats) };
     postgres.run_sql(&all, "SELECT pg_stat_statements_reset()");
     subject.play(arguments, 64)?;
-    // Looks are no part of a batch.
+    // Looks aren't part of a batch.
     let sql =
         "SELECT sum(total_exec_time) FILTER (WHERE query ~ 'INSERT INTO (journal|endings|session_counts|totals)'),
             sum(total_exec_time) FROM pg_stat_statements WHERE query !~ 'AS once'";
@@ -234,6 +237,6 @@ pub fn measure_order(
     node.terminate()?;
     match times.context("the times of statements aren't numbers")?[..] {
         [ordered, all] if all > 0.0 => Ok(ordered / all),
-        _ => bail!("the database doesn't tell what its statements took"),
+        _ => bail!("the database has no times of statements"),
     }
 }

@@ -1,5 +1,5 @@
-//! Calls of a script by themselves, one at a time: how long each takes as the engine sees it, what a worker computes for it, and what
-//! a challenge type takes of its memory.
+//! Single calls of a script: the time of each for the engine, the worker's CPU time, and the worker's memory per
+//! challenge type.
 
 use std::fs;
 use std::time::Instant;
@@ -19,26 +19,26 @@ use crate::psi::SCRIPT;
 use crate::report::{Goal, Report};
 use crate::usage::Usage;
 
-/// Games before those that count, in which the worker is started and all is read once.
+/// The number of uncounted games at the start; they start the worker and read all files.
 const WARM_UP: u64 = 50;
 
-/// Challenge types in one worker.
+/// The number of challenge types in one worker.
 const TYPES: u64 = 10;
 
-/// Measures.
+/// Runs the scenario.
 ///
 /// # Errors
-/// If the script isn't played as it should be.
+/// If the script misbehaves.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(None, 2000, 200);
-    // Workers are started in another folder.
-    let arena = fs::canonicalize(arguments.arena()).context("there is no arena")?;
+    // Workers start in another folder.
+    let arena = fs::canonicalize(arguments.arena()).context("the arena's binary doesn't exist")?;
     let sandbox = Sandbox::new(arena, ["run-scripts".into()], Limits::default());
     let mut types = Vec::new();
     let mut rss_kib = Vec::new();
     for number in 1..=TYPES {
         let one = load(number, &sandbox)?;
-        // A worker keeps what it has been called for.
+        // A worker keeps the challenge types that it has run.
         play(&one, number, &mut Latencies::default())?;
         types.push(one);
         rss_kib.push(Usage::of(only_child()?)?.rss_kib);
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .note(format!("mean of {} calls, one at a time", summary.count));
     let each = rss_kib[rss_kib.len() - 1].saturating_sub(rss_kib[0]) as f64 / (TYPES - 1) as f64 / 1024.0;
     report.row(NAME, "memory of another challenge type", each, "MiB").goal(Goal::AtMost(4.0)).note(format!(
-        "a worker with one has {} KiB, with two {}, with {TYPES} {}, after {games} more games {}",
+        "a worker with one type uses {} KiB, with two {}, with {TYPES} {}, after {games} more games {}",
         rss_kib[0],
         rss_kib[1],
         rss_kib[rss_kib.len() - 1],
@@ -72,11 +72,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// PSI as a script, in a version of its own.
+/// Loads PSI as a script, as a separate version.
 fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
-    let temp = tempfile::tempdir().context("could not make a folder for the script")?;
+    let temp = tempfile::tempdir().context("could not create a folder for the script")?;
     let path = temp.path().join(SCRIPT);
-    fs::create_dir(&path).context("could not make the script's folder")?;
+    fs::create_dir(&path).context("could not create the script's folder")?;
     for (name, text) in FILES {
         let comment = if name.ends_with(".ts") { format!("// {number}\n") } else { String::new() };
         fs::write(path.join(name), comment + text).with_context(|| format!("could not write {name}"))?;
@@ -86,7 +86,7 @@ fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
     ScriptChallenge::load(&folder, sandbox).map_err(told)
 }
 
-/// A game from its creation to its end, each call of which is timed.
+/// Plays a game from its creation to its end, and times each call.
 fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> anyhow::Result<()> {
     let house = House::UNBOUNDED;
     let now = Timestamp(1_700_000_000_000);
@@ -123,7 +123,7 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
     Ok(())
 }
 
-/// What the script keeps.
+/// The state of the script.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Dealt {
@@ -137,7 +137,7 @@ fn after(transition: Transition) -> anyhow::Result<Session> {
     }
 }
 
-/// The only child of this process: the worker.
+/// Returns the process id of the only child, the worker.
 fn only_child() -> anyhow::Result<u32> {
     let mut children = Vec::new();
     for task in fs::read_dir("/proc/self/task").context("could not read /proc/self/task")? {

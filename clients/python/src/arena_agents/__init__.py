@@ -1,8 +1,8 @@
 """Clients of an arena in which agents play each other.
 
-`Arena` and `AsyncArena` speak its HTTP interface: set up sessions, join, act, chat, watch, look at scores. Their
-`play` is the loop of an agent. `arena_agents.colosseum` is for bots that are played over stdin and stdout, and
-`arena_agents.keys` for arenas that ask players to prove who they are.
+`Arena` and `AsyncArena` speak its HTTP API: create sessions, join, act, chat, watch, and read scores. Their
+`play` is the loop of an agent. `arena_agents.colosseum` is for bots that play over stdin and stdout, and
+`arena_agents.keys` for arenas with authentication.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = [
     "UnreachableError",
 ]
 
-# Loaded when they are first asked for. A bot that is played over stdin and stdout has a few seconds to start and needs
-# nothing but the standard library, which in its sandbox may be all there is.
+# Loaded on first use. A bot that plays over stdin and stdout has a few seconds to start, and its sandbox may contain
+# the standard library only.
 _HOMES = {
     "Arena": "client",
     "Seat": "client",

@@ -1,6 +1,6 @@
-"""The calls of an arena as plain data: what to send, and how to read what comes back. Does no I/O.
+"""The calls of an arena as plain data: the request to send, and the parser of the answer. Does no I/O.
 
-`Arena` and `AsyncArena` send them, each in its way, so that both say the same.
+`Arena` and `AsyncArena` send the same calls, each in its way.
 """
 
 from __future__ import annotations
@@ -37,38 +37,38 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
-#: Seconds for which an arena waits at most before it answers that there is nothing.
+#: Longest time that an arena waits for a message before it answers without one, in seconds.
 MOST_WAIT_S = 50.0
 
 
-#: What the name of an operator's channel has before the session's id.
+#: Prefix of an operator channel's name, before the session's id.
 OPERATOR_PREFIX = "challenge_"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """As whom requests are made: by name in standalone mode, by key in authentication mode."""
+    """The player who makes a request: a name in standalone mode, a key in authentication mode."""
 
     from_: str | None = None
     key: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what can't be a session key: a file's line end at the end of one, say."""
+        """Refuses invalid session keys, for example with a line end from a file."""
         if self.key is not None and not _fits_a_header(self.key):
             raise ValueError("a session key is printable ASCII, without white space around it")
 
     def params(self) -> dict[str, str]:
-        """What goes into the query."""
+        """Returns the parameters for the query."""
         return {} if self.from_ is None else {"from": self.from_}
 
     def headers(self) -> dict[str, str]:
-        """What goes into the headers."""
+        """Returns the fields for the headers."""
         return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request, and how to read the answer to it."""
+    """A request, and the parser of its answer."""
 
     method: str
     path: str
@@ -76,15 +76,15 @@ class Call(Generic[T]):
     params: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    #: How much longer than usual the answer may take, in seconds.
+    #: Additional time that the answer may take, in seconds.
     wait_s: float = 0.0
 
     def read(self, status: int, headers: Mapping[str, str], content: bytes) -> T:
-        """The value in an answer.
+        """Returns the value in an answer.
 
         Raises:
             ApiError: If the arena refused.
-            UnexpectedAnswerError: If the answer isn't what the protocol says.
+            UnexpectedAnswerError: If the answer doesn't follow the protocol.
         """
         if status != 200:
             raise refusal(status, content)
@@ -92,7 +92,7 @@ class Call(Generic[T]):
 
 
 def refusal(status: int, content: bytes) -> ApiError:
-    """The error in an answer. Whatever stands between may answer too, so anything goes."""
+    """Returns the error in an answer. A proxy may have answered, so any content is accepted."""
     try:
         fields = Fields(json.loads(content))
         message, code = fields.text("error"), fields.find_text("code")
@@ -118,7 +118,7 @@ def get(
     wait_s: float | None = None,
     **params: str | float | None,
 ) -> Call[T]:
-    """A reading call. Parameters that are None are left out."""
+    """Makes a reading call. Parameters that are None are omitted."""
     caller = caller or Caller()
     query = {name: str(value) for name, value in params.items() if value is not None} | caller.params()
     if wait_s is not None:
@@ -128,7 +128,7 @@ def get(
 
 
 def get_page(path: str, parse: Callable[[Any], T], **params: str | float | None) -> Call[Page[T]]:
-    """A call that answers with a bare list, and with the number of items on all pages in a header."""
+    """Makes a call whose answer is a bare list, with the number of items on all pages in a header."""
 
     def parse_page(value: Any, headers: Mapping[str, str]) -> Page[T]:
         total = headers.get("x-total-count", "")
@@ -145,10 +145,10 @@ def post(
     idempotency_key: str | None,
     caller: Caller | None = None,
 ) -> Call[T]:
-    """A writing call, which happens once however often it is sent. Fields that are None are left out.
+    """Makes a writing call, which happens once even if it is sent repeatedly. Fields that are None are omitted.
 
     Raises:
-        ValueError: If the idempotency key can't be one.
+        ValueError: If the idempotency key is invalid.
     """
     if idempotency_key is not None and not _fits_a_header(idempotency_key):
         raise ValueError("an idempotency key is 1 to 255 characters of printable ASCII, without white space around it")
@@ -163,25 +163,25 @@ def post(
 
 
 def segment(name: str) -> str:
-    """A name as a part of a path."""
+    """Encodes a name as a segment of a path."""
     return quote(name, safe="")
 
 
 def operator_channel(session: str) -> str:
-    """The channel on which a session's operator speaks."""
+    """Returns the channel of a session's operator."""
     return OPERATOR_PREFIX + session
 
 
 def stream_path(channel: str) -> str:
-    """Where a channel is streamed."""
+    """Returns the path of a channel's stream."""
     return f"/api/chat/ws/{segment(channel)}"
 
 
-# The calls themselves, in the order in which a game needs them.
+# The calls, in the order in which a game needs them.
 
 
 def metadata() -> Call[dict[str, Metadata]]:
-    """All challenge types, by their names."""
+    """All challenge types, by name."""
     return get("/api/metadata", as_dict_of(Metadata.from_json))
 
 
@@ -208,14 +208,14 @@ def session_of(invite: str) -> Call[Session]:
 
 
 def announce(invite: str, idempotency_key: str | None) -> Call[None]:
-    """An invite for whoever wants it."""
+    """A public offer of an invite."""
     return post("/api/invites", _nothing, {"inviteId": invite}, idempotency_key)
 
 
 def join(invite: str, user_id: str | None, identity: Identity | None, idempotency_key: str | None) -> Call[Joined]:
     """A seat, by name or by signature."""
     if identity is not None and user_id not in (None, identity.user_id):
-        raise ValueError("the user_id of whoever signs is that of the identity")
+        raise ValueError("user_id differs from the user_id of the identity")
     who = {"userId": user_id} if identity is None else identity.sign_join(invite)
     return post("/api/arena/join", Joined.from_json, {"invite": invite, **who}, idempotency_key)
 
@@ -227,7 +227,7 @@ def send(caller: Caller, session: str, method: str | None, content: str, idempot
 
 
 def report_usage(caller: Caller, session: str, usage: Usage, idempotency_key: str | None) -> Call[UsageTotal]:
-    """What a step of one's play has cost."""
+    """The usage of one step of play."""
     body = {
         "challengeId": session,
         "inputTokens": usage.input_tokens,
@@ -280,7 +280,7 @@ def strategies() -> Call[tuple[Strategy, ...]]:
 
 
 def stats() -> Call[Stats]:
-    """How much has been played."""
+    """The totals of the arena."""
     return get("/api/stats", Stats.from_json)
 
 
@@ -290,7 +290,7 @@ def users(limit: int | None, offset: int | None) -> Call[Page[Profile]]:
 
 
 def users_of(ids: Iterable[str]) -> Call[dict[str, Profile]]:
-    """Those of these users who are known."""
+    """The known ones of these users."""
     return get("/api/users/batch", as_dict_of(Profile.from_json), ids=",".join(ids))
 
 
@@ -300,13 +300,13 @@ def user(user_id: str) -> Call[Profile]:
 
 
 def played(user_id: str, limit: int | None, offset: int | None) -> Call[SessionPage]:
-    """What a user has played to the end."""
+    """A user's ended sessions."""
     path = f"/api/users/{segment(user_id)}/challenges"
     return get(path, SessionPage.from_json, limit=limit, offset=offset)
 
 
 def scores(user_id: str) -> Call[UserScores]:
-    """How a user stands."""
+    """A user's standings."""
     return get(f"/api/users/{segment(user_id)}/scores", UserScores.from_json)
 
 
@@ -319,7 +319,7 @@ def update_profile(
 ) -> Call[Profile]:
     """A change of a profile, by name or by signature."""
     if identity is not None and user_id not in (None, identity.user_id):
-        raise ValueError("the user_id of whoever signs is that of the identity")
+        raise ValueError("user_id differs from the user_id of the identity")
     given = {"username": username, "model": model}
     changes = {name: value for name, value in given.items() if value is not None}
     who = {"userId": user_id} if identity is None else identity.sign_profile(changes)

@@ -1,4 +1,4 @@
-"""From JSON to values that are known good: the edge at which answers are read."""
+"""Conversion of JSON to checked values, used for all answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Fields:
-    """The fields of a JSON object. A field that is missing or of another type is an `UnexpectedAnswerError`."""
+    """The fields of a JSON object. A missing field, or one of another type, raises `UnexpectedAnswerError`."""
 
     def __init__(self, value: object) -> None:
-        """Takes a parsed JSON value, which has to be an object."""
+        """Takes a parsed JSON value, which must be an object."""
         if not isinstance(value, Mapping):
             raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where an object belongs")
         self._fields: Mapping[str, Any] = value
@@ -27,80 +27,80 @@ class Fields:
 
     def _find(self, name: str, kinds: type | tuple[type, ...], what: str) -> Any:
         value = self._fields.get(name)
-        # For Python, true is the number 1.
+        # In Python, `True` is an `int`.
         if value is None or (isinstance(value, kinds) and (kinds is bool or not isinstance(value, bool))):
             return value
         raise UnexpectedAnswerError(f"the arena sent {_shown(value)} as {name}, which should be {what}")
 
     def text(self, name: str) -> str:
-        """A text that has to be there."""
+        """Returns a required text."""
         return str(self._get(name, str, "a text"))
 
     def find_text(self, name: str) -> str | None:
-        """A text that may be missing or null."""
+        """Returns an optional text; None if it is missing or null."""
         value = self._find(name, str, "a text")
         return None if value is None else str(value)
 
     def integer(self, name: str) -> int:
-        """A whole number that has to be there."""
+        """Returns a required integer."""
         return int(self._get(name, int, "a whole number"))
 
     def find_integer(self, name: str) -> int | None:
-        """A whole number that may be missing or null."""
+        """Returns an optional integer; None if it is missing or null."""
         value = self._find(name, int, "a whole number")
         return None if value is None else int(value)
 
     def number(self, name: str) -> float:
-        """A number that has to be there."""
+        """Returns a required number."""
         return float(self._get(name, (int, float), "a number"))
 
     def find_number(self, name: str) -> float | None:
-        """A number that may be missing or null."""
+        """Returns an optional number; None if it is missing or null."""
         value = self._find(name, (int, float), "a number")
         return None if value is None else float(value)
 
     def flag(self, name: str) -> bool:
-        """True or false; false where it is missing."""
+        """Returns a boolean; False if it is missing."""
         return bool(self._find(name, bool, "true or false"))
 
     def anything(self, name: str) -> Any:
-        """Whatever is there; None where nothing is."""
+        """Returns any value; None if it is missing."""
         return self._fields.get(name)
 
     def list_of(self, name: str, parse: Callable[[Any], T]) -> tuple[T, ...]:
-        """A list, item by item; empty where it is missing."""
+        """Returns a list, parsed item by item; empty if it is missing."""
         items = self._find(name, list, "a list")
         return tuple(parse(item) for item in items or ())
 
     def dict_of(self, name: str, parse: Callable[[Any], T]) -> dict[str, T]:
-        """An object whose keys aren't fixed, value by value; empty where it is missing."""
+        """Returns an object with arbitrary keys, parsed value by value; empty if it is missing."""
         values = self._find(name, Mapping, "an object")
         return {key: parse(value) for key, value in (values or {}).items()}
 
 
 def as_text(value: object) -> str:
-    """A text in a list or an object."""
+    """Returns a text of a list or an object."""
     if not isinstance(value, str):
         raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where a text belongs")
     return value
 
 
 def as_number(value: object) -> float:
-    """A number in a list or an object."""
+    """Returns a number of a list or an object."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where a number belongs")
     return float(value)
 
 
 def as_interval(value: object) -> tuple[float, float]:
-    """Two numbers: the ends of an interval."""
+    """Returns the two ends of an interval."""
     if not isinstance(value, list) or len(value) != 2:
         raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where two numbers belong")
     return as_number(value[0]), as_number(value[1])
 
 
 def as_dict_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
-    """A parser of objects whose keys aren't fixed."""
+    """Returns a parser of objects with arbitrary keys."""
 
     def parse_all(value: object) -> dict[str, T]:
         if not isinstance(value, Mapping):
@@ -111,7 +111,7 @@ def as_dict_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
 
 
 def as_list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
-    """A parser of lists."""
+    """Returns a parser of lists."""
 
     def parse_all(value: object) -> tuple[T, ...]:
         if not isinstance(value, list):
@@ -122,6 +122,6 @@ def as_list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
 
 
 def _shown(value: object) -> str:
-    """A value, short enough for a sentence."""
+    """Returns a value's text, shortened for a sentence."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""What both clients are told when they are made, and what they make of it."""
+"""The options of both clients, and the values derived from them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._calls import Caller
 from ._retry import is_transient
 from .errors import ApiError, ArenaError, UnreachableError
 
-#: A stream on which nothing comes for so long, not even the comment that an arena sends every 30 s, is dead.
+#: Time without data after which a stream counts as dead, in seconds. An arena sends a comment every 30 s.
 SILENCE_S = 75.0
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to reach an arena, and as whom."""
+    """The address of an arena, the caller, and time limits."""
 
     url: str
     caller: Caller
@@ -27,28 +27,28 @@ class Options:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuses addresses that can't be meant."""
+        """Refuses invalid addresses."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{self.url!r} is no address of an arena; one looks like http://127.0.0.1:3001")
 
     def acting_as(self, caller: Caller) -> Options:
-        """The same arena, as somebody else."""
+        """Returns the options of the same arena for another caller."""
         return replace(self, caller=caller)
 
     def timeout(self, wait_s: float = 0.0) -> httpx.Timeout:
-        """How long a call may take that waits for `wait_s` seconds at the arena."""
+        """Returns the timeout of a call that waits `wait_s` seconds at the arena."""
         return httpx.Timeout(self.timeout_s, read=self.timeout_s + wait_s)
 
     def stream_timeout(self) -> httpx.Timeout:
-        """How long a stream may be silent."""
+        """Returns the timeout of a stream."""
         return httpx.Timeout(self.timeout_s, read=SILENCE_S)
 
     def failure(self, error: httpx.TransportError | ApiError) -> ArenaError:
-        """What a try came to, if another makes sense.
+        """Returns the error of an attempt that may be repeated.
 
         Raises:
-            ApiError: If it doesn't, since the arena has refused.
+            ApiError: If the arena refused for good.
         """
         if isinstance(error, ApiError):
             if is_transient(error):

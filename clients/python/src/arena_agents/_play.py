@@ -1,4 +1,4 @@
-"""A session's two channels as one sequence: what an agent's loop goes through."""
+"""The two channels of a session as one sequence, for the loop of an agent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager, suppress
 
 from ._calls import OPERATOR_PREFIX
-from ._options import Options
 from .aio import AsyncArena, AsyncSeat
+from .client import Seat
 from .models import GameEnded, Message
 
 
+def follow_async(seat: AsyncSeat) -> aclosing[AsyncGenerator[Message | GameEnded, None]]:
+    """Opens both channels until the block is left."""
+    return aclosing(merged(seat))
+
+
 async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
-    """What others say in both channels, each in its order, as far as the player may read it; `GameEnded` last."""
+    """Yields the messages that others send and the player may read, per channel in order; `GameEnded` last."""
     inbox: asyncio.Queue[Message | GameEnded | Exception] = asyncio.Queue()
 
     async def listen(stream: AsyncIterator[Message | GameEnded]) -> None:
@@ -23,10 +28,10 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
             async for item in stream:
                 await inbox.put(item)
         except Exception as error:
-            # Whoever reads the inbox raises it.
+            # Raised by the reader of the inbox.
             await inbox.put(error)
 
-    # First what the operator has said so far: who was dealt nothing yet can't make sense of what others say.
+    # First the operator's messages so far: chat makes no sense to a player that hasn't received its deal.
     said = await seat.sync_operator()
     for message in said:
         if _is_for(message, seat.invite):
@@ -34,7 +39,7 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
     streams = (seat.stream_operator(after=said[-1].index if said else 0), seat.stream_chat())
     listeners = [asyncio.create_task(listen(stream)) for stream in streams]
     try:
-        # Both end with the session. What was said before the end is told before the end, in either.
+        # Both streams end with the session, after all messages before its end.
         running = len(listeners)
         while running:
             item = await inbox.get()
@@ -45,7 +50,7 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
                 ended = item
             elif _is_for(item, seat.invite):
                 yield item
-        # They are closing their connections, in which they mustn't be broken off.
+        # The listeners are closing their connections, and must not be canceled meanwhile.
         await asyncio.gather(*listeners)
         yield ended
     finally:
@@ -55,10 +60,10 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
 
 
 def _is_for(message: Message, invite: str) -> bool:
-    """Whether a message tells a player something that it may take for its own.
+    """Returns True if a message is addressed to the player, directly or with all others.
 
-    Once a session has ended, its operator's channel shows everybody what was withheld: what others were dealt, and what
-    they did. Who comes to it late, or is slow, mustn't take another's secret for its own, nor an action for chat.
+    After the end of a session, the operator's channel shows all players the private deals and actions of others. A late
+    or slow player must not take another's secret for its own, nor an action for chat.
     """
     if message.redacted or message.to not in (None, invite) or message.from_ == invite:
         return False
@@ -66,18 +71,17 @@ def _is_for(message: Message, invite: str) -> bool:
 
 
 @contextmanager
-def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[Message | GameEnded]]:
-    """`merged` for programs without an event loop: one runs in a thread of its own, until the block is left.
+def follow(seat: Seat) -> Iterator[Iterator[Message | GameEnded]]:
+    """Opens both channels for programs without an event loop, in a thread of its own, until the block is left.
 
-    Waiting on two streams at once, and hanging up on both at any time, is what an event loop can do and threads that
-    read from sockets can't.
+    An event loop can wait on two streams and close both at any time; threads that read from sockets can't.
     """
     inbox: queue.SimpleQueue[Message | GameEnded | Exception] = queue.SimpleQueue()
     leaving = asyncio.Event()
+    options = seat.arena._options
 
     async def read(arena: AsyncArena) -> None:
-        seat = AsyncSeat(arena, session_id, invite, options.caller.key)
-        async with aclosing(merged(seat)) as items:
+        async with follow_async(AsyncSeat(arena, seat.session_id, seat.invite, options.caller.key)) as items:
             async for item in items:
                 inbox.put(item)
 
@@ -91,7 +95,7 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
             patience_s=options.patience_s,
             headers=options.headers,
         ) as arena:
-            # Only what reads is broken off: a client that is broken off while it closes leaves connections open.
+            # Only the reader is canceled: a client that is canceled while it closes leaves connections open.
             tasks = [asyncio.create_task(read(arena)), asyncio.create_task(leaving.wait())]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -108,17 +112,17 @@ def follow(options: Options, session_id: str, invite: str) -> Iterator[Iterator[
         except Exception as error:
             inbox.put(error)
         loop.run_until_complete(loop.shutdown_asyncgens())
-        # Generators that nobody holds any more are closed by tasks of their own.
+        # Unreferenced generators are closed by tasks of their own.
         loop.run_until_complete(_others_end())
         loop.close()
 
-    # A daemon, so that a program that is interrupted in the block ends.
+    # A daemon thread, so that a program that is interrupted in the block can exit.
     thread = threading.Thread(target=run, name="arena-listener", daemon=True)
     thread.start()
     try:
         yield _items(inbox)
     finally:
-        with suppress(RuntimeError):  # It is over, and its loop closed.
+        with suppress(RuntimeError):  # The loop has ended and is closed.
             loop.call_soon_threadsafe(leaving.set)
         thread.join()
 

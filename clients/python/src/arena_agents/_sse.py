@@ -1,4 +1,4 @@
-"""Server-Sent Events: from bytes to events, and from events to what happens in a channel. Does no I/O.
+"""Server-Sent Events: from bytes to events, and from events to the messages of a channel. Does no I/O.
 
 Source: the HTML standard, section 9.2.6, "Interpreting an event stream".
 """
@@ -19,28 +19,28 @@ class Event:
 
     #: Its `data:` lines.
     data: str
-    #: The latest `id:`; None as long as there was none.
+    #: The latest `id:`; None if there was none yet.
     id: str | None
 
 
 class EventDecoder:
-    """Puts events together from the bytes of one connection, wherever these are cut."""
+    """Assembles events from the bytes of one connection, cut at any position."""
 
     def __init__(self) -> None:
-        """Begins a stream."""
+        """Starts a stream."""
         self._rest = bytearray()
-        # Where to look for the next end of a line: what is before has been searched.
+        # Offset at which the search for the next line end continues.
         self._searched = 0
         self._data: list[str] = []
         self._id: str | None = None
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that these bytes complete. What is left of an event when the connection ends is dropped."""
+        """Returns the events that these bytes complete. An incomplete event at the end of the connection is dropped."""
         self._rest += chunk
         events: list[Event] = []
         start = 0
         while (end := self._rest.find(b"\n", max(start, self._searched))) >= 0:
-            # The arena ends lines with LF. CR LF is what proxies in between might make of it.
+            # The arena ends lines with LF; a proxy might change that to CR LF.
             line = bytes(self._rest[start:end]).removesuffix(b"\r").decode("utf-8", "replace")
             start = end + 1
             event = self._take(line)
@@ -64,16 +64,16 @@ class EventDecoder:
 
 
 class ChannelReader:
-    """What happens in a channel, each message once and in order, over as many connections as it takes."""
+    """The messages of a channel, once each and in order, over several connections if necessary."""
 
     def __init__(self, after: int = 0) -> None:
-        """Begins behind the message with index `after`."""
+        """Starts after the message with index `after`."""
         self._index = after
         self._id = str(after) if after > 0 else None
         self._decoder = EventDecoder()
 
     def connect(self) -> dict[str, str]:
-        """Begins a new connection. Returns the headers with which it goes on where the last one broke off."""
+        """Starts a connection. Returns the headers with which it continues after the last received message."""
         self._decoder = EventDecoder()
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if self._id is not None:
@@ -81,10 +81,10 @@ class ChannelReader:
         return headers
 
     def feed(self, chunk: bytes) -> list[Message | GameEnded]:
-        """What these bytes tell.
+        """Returns the messages in these bytes.
 
         Raises:
-            UnexpectedAnswerError: If an event isn't what the protocol says.
+            UnexpectedAnswerError: If an event doesn't follow the protocol.
         """
         return [item for event in self._decoder.feed(chunk) for item in self._read(event)]
 
@@ -104,7 +104,7 @@ class ChannelReader:
             ended = [GameEnded.from_json(fields.dict_of("data", lambda value: value))]
         if event.id is not None:
             self._id = event.id
-        # An arena that knows nothing of Last-Event-ID begins anew, with what has been seen.
+        # An arena without support for Last-Event-ID starts from the beginning again.
         fresh = [message for message in messages if message.index > self._index]
         if fresh:
             self._index = fresh[-1].index

@@ -1,4 +1,4 @@
-"""`Arena`, the client for programs that wait for their answers; `AsyncArena` in `arena_agents.aio` is its twin."""
+"""`Arena`, the blocking client; `AsyncArena` in `arena_agents.aio` has the same calls for asyncio."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Called with each message that is new to a player.
+#: A function that is called with each message that is new to a player.
 OnMessage = Callable[["Seat", Message], object]
 
 
 class Arena:
     """An arena over HTTP.
 
-    Calls that fail on the way are sent again, and so are those that the arena puts off (429, 503), until
-    `patience_s` is over. Writes carry an `Idempotency-Key`, so what is sent twice happens once; name one yourself
-    (`idempotency_key`) to repeat a write from another process.
+    Calls are retried after transport errors and after temporary refusals (429, 503), for `patience_s` seconds. Writes
+    carry an `Idempotency-Key`, so a repeated write happens once. To repeat a write from another process, pass the key
+    yourself (`idempotency_key`).
 
     All calls raise `ApiError` if the arena refuses, `UnreachableError` if it can't be reached for longer than
-    `patience_s`, and `UnexpectedAnswerError` if it answers something else than the protocol says.
+    `patience_s`, and `UnexpectedAnswerError` if an answer doesn't follow the protocol.
 
     May be shared between threads. Close it when done, or use it in a `with` statement.
     """
@@ -65,24 +65,24 @@ class Arena:
         patience_s: float = 30.0,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Makes a client; nothing is sent yet.
+        """Makes a client, without sending anything.
 
         Args:
-            url: Where the arena is, such as `http://127.0.0.1:3001`.
-            from_: As whom to act in standalone mode: the invite of a player who has joined.
-            key: As whom to act in authentication mode: a session key. It is for one session only.
-            timeout_s: How long a single try may take.
-            patience_s: How long to go on trying; 0 tries once.
-            headers: To be sent with each request, as a proxy may want them.
+            url: The arena's address, such as `http://127.0.0.1:3001`.
+            from_: The player in standalone mode: the invite with which it joined.
+            key: The player in authentication mode: a session key, which is valid for one session.
+            timeout_s: Time limit of a single attempt.
+            patience_s: Time to retry; 0 for a single attempt.
+            headers: Additional headers of each request, for example for a proxy.
 
         Raises:
-            ValueError: If `url` is no address.
+            ValueError: If `url` is not an address.
         """
         self._options = Options(url, Caller(from_, key), timeout_s, patience_s, dict(headers or {}))
         self._http = httpx.Client(base_url=url, headers=self._options.headers, timeout=self._options.timeout())
 
     def __enter__(self) -> Arena:
-        """The client itself; closed at the end of the block."""
+        """Returns the client, which is closed at the end of the block."""
         return self
 
     def __exit__(
@@ -99,19 +99,19 @@ class Arena:
         self._http.close()
 
     def acting_as(self, *, from_: str | None = None, key: str | None = None) -> Arena:
-        """The same arena and the same connections, as somebody else."""
+        """Returns a client of the same arena, on the same connections, for another player."""
         other = Arena.__new__(Arena)
         other._options, other._http = self._options.acting_as(Caller(from_, key)), self._http
         return other
 
-    # What is played.
+    # Challenges and sessions.
 
     def metadata(self) -> dict[str, Metadata]:
-        """What can be played here: challenge types by name."""
+        """Returns the hosted challenge types, by name."""
         return self._ask(_calls.metadata())
 
     def metadata_of(self, challenge: str) -> Metadata:
-        """One challenge type; `CHALLENGE_NOT_FOUND` if it isn't played here."""
+        """Returns one challenge type; `CHALLENGE_NOT_FOUND` if it isn't hosted."""
         return self._ask(_calls.metadata_of(challenge))
 
     def create(
@@ -121,15 +121,15 @@ class Arena:
         *,
         idempotency_key: str | None = None,
     ) -> Session:
-        """Sets up a session.
+        """Creates a session.
 
         Args:
             challenge: The challenge type, such as `psi`.
-            options: Those that shall differ from the arena's, as far as the challenge type allows it.
-            idempotency_key: What makes a repeated call one session: at least 16 characters that others can't guess.
+            options: Options that differ from the arena's, if the challenge type allows it.
+            idempotency_key: Makes repeated calls one session: at least 16 characters that others can't guess.
 
         Returns:
-            The session with all its invites, which are shown this once: hand them out to the players.
+            The session with all its invites, which are shown only here. Give them to the players.
         """
         return self._ask(_calls.create(challenge, options, idempotency_key))
 
@@ -141,22 +141,22 @@ class Arena:
         limit: int | None = None,
         offset: int | None = None,
     ) -> SessionPage:
-        """Sessions, newest first, as strangers see them.
+        """Returns sessions, newest first, as spectators see them.
 
         Args:
             challenge: Only those of this challenge type.
             status: Only those that are `open`, `active` or `ended`.
-            limit: Most sessions on the page, up to 100.
-            offset: Sessions to pass over.
+            limit: Sessions per page, up to 100.
+            offset: Number of sessions to skip.
         """
         return self._ask(_calls.sessions(challenge, status, limit, offset))
 
     def session_of(self, invite: str) -> Session:
-        """The session of an invite that nobody has used yet."""
+        """Returns the session of an unused invite."""
         return self._ask(_calls.session_of(invite))
 
     def announce(self, invite: str, *, idempotency_key: str | None = None) -> None:
-        """Offers an invite to whoever wants to play, on the public channel `invites`."""
+        """Offers an invite to all, on the public channel `invites`."""
         self._ask(_calls.announce(invite, idempotency_key))
 
     # Playing.
@@ -169,25 +169,25 @@ class Arena:
         identity: Identity | None = None,
         idempotency_key: str | None = None,
     ) -> Seat:
-        """Takes a seat. When the last is taken, the game begins.
+        """Takes a seat. The game begins when all seats are taken.
 
         Args:
             invite: The code of the seat.
-            user_id: In standalone mode, who the player is beyond this game, for the scores. May be left out.
-            identity: In authentication mode, who joins.
-            idempotency_key: What makes a repeated call one join.
+            user_id: In standalone mode, the user's id for the scores. Optional.
+            identity: In authentication mode, the user.
+            idempotency_key: Makes repeated calls one join.
         """
         joined = self._ask(_calls.join(invite, user_id, identity, idempotency_key))
         seat = self.seat(joined.session_id, invite, key=joined.key)
         return replace(seat, info=joined.info)
 
     def seat(self, session_id: str, invite: str, *, key: str | None = None) -> Seat:
-        """A seat that has been taken before, as by a program that goes on where another stopped. Sends nothing.
+        """Returns a seat that was taken earlier, for example by a program that was stopped. Sends nothing.
 
         Args:
             session_id: The session.
             invite: The invite with which the player joined.
-            key: In authentication mode, the session key that the join was answered with.
+            key: In authentication mode, the session key from the join.
         """
         arena = self.acting_as(from_=invite if key is None else None, key=key)
         return Seat(arena, session_id, invite, key)
@@ -195,74 +195,74 @@ class Arena:
     def send(self, session_id: str, method: str | None, content: str, *, idempotency_key: str | None = None) -> None:
         """Acts in a session: sends the operator a message.
 
-        What comes of it is told on the operator's channel. An `ApiError` with a code of the challenge, such as
-        `INVALID_GUESS`, says that it hasn't happened and may be mended.
+        The result arrives on the operator's channel. An `ApiError` with a code of the challenge, such as
+        `INVALID_GUESS`, means that the action had no effect and can be corrected.
 
         Args:
             session_id: The session.
             method: The name of one of the challenge's methods.
-            content: What the method's description asks for.
-            idempotency_key: What makes a repeated call one action.
+            content: The content that the method's description asks for.
+            idempotency_key: Makes repeated calls one action.
         """
         self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
     def report_usage(self, session_id: str, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Says what a step of one's play has cost, such as a request to a language model.
+        """Reports the usage of one step of play, such as a request to a language model.
 
-        Nobody else learns of it before the session has ended; then `SessionState.reported_usage` shows everybody what
-        the players have reported. `SESSION_ENDED` if it has ended already.
+        The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
+        `SESSION_ENDED` if the session has ended already.
 
         Args:
             session_id: The session.
-            usage: What it has cost.
-            idempotency_key: What makes a repeated call one report.
+            usage: The usage of the step.
+            idempotency_key: Makes repeated calls one report.
 
         Returns:
-            What the player's reports come to so far.
+            The totals of the player's reports.
         """
         return self._ask(_calls.report_usage(self._options.caller, session_id, usage, idempotency_key))
 
     def say(self, session_id: str, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
-        """Says something to the other players, or to one of them alone.
+        """Sends a chat message to all other players, or to one of them.
 
         Args:
             session_id: The session.
             content: The text.
-            to: The invite of the one player who may read it.
-            idempotency_key: What makes a repeated call one message.
+            to: The invite of the only player who may read it.
+            idempotency_key: Makes repeated calls one message.
         """
         return self._ask(_calls.say(self._options.caller, session_id, content, to, idempotency_key))
 
     def sync_operator(
         self, session_id: str, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
-        """Messages of a session's operator.
+        """Returns messages of a session's operator.
 
         Args:
             session_id: The session.
-            index: Messages from this index on.
-            limit: Most messages.
-            wait_s: How long to wait for a message if there is none, in seconds; 50 at most.
+            index: The first index to return.
+            limit: Maximum number of messages.
+            wait_s: Time to wait if there is no message, in seconds; 50 at most.
         """
         return self._ask(_calls.sync_operator(self._options.caller, session_id, index, limit, wait_s))
 
     def sync_chat(
         self, channel: str, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
-        """Messages of a session's chat, or of the public channel `invites`.
+        """Returns messages of a session's chat, or of the public channel `invites`.
 
         Args:
             channel: The session's id, or `invites`.
-            index: Messages from this index on.
-            limit: Most messages.
-            wait_s: How long to wait for a message if there is none, in seconds; 50 at most.
+            index: The first index to return.
+            limit: Maximum number of messages.
+            wait_s: Time to wait if there is no message, in seconds; 50 at most.
         """
         return self._ask(_calls.sync_chat(self._options.caller, channel, index, limit, wait_s))
 
     def stream_operator(
         self, session_id: str, *, after: int = 0, beyond_end: bool = False
     ) -> Generator[Message | GameEnded, None, None]:
-        """What a session's operator says, as it comes: each message once, and `GameEnded` at the end.
+        """Streams the messages of a session's operator: each message once, and `GameEnded` at the end.
 
         See `stream_chat`.
         """
@@ -271,14 +271,15 @@ class Arena:
     def stream_chat(
         self, channel: str, *, after: int = 0, beyond_end: bool = False
     ) -> Generator[Message | GameEnded, None, None]:
-        """What is said in a chat, as it comes: first what is there, then each message once and in order.
+        """Streams the messages of a chat: first the existing ones, then each new one, once and in order.
 
-        A connection that breaks is made again, and the stream goes on where it was. It ends with `GameEnded`.
+        A broken connection is made again, and the stream continues after the last message. It ends with `GameEnded`.
+        To stop earlier, close the stream, for example with `contextlib.closing`.
 
         Args:
             channel: The session's id, or `invites`.
-            after: Begin behind the message with this index.
-            beyond_end: Go on after `GameEnded`, as players may still chat, until you stop.
+            after: Index of the last message to skip.
+            beyond_end: Continue after `GameEnded`, because players may still chat.
         """
         reader = ChannelReader(after)
         patience = Patience(self._options.patience_s)
@@ -316,24 +317,24 @@ class Arena:
     ) -> GameEnded:
         """Plays a session to its end: joins, and calls a function with each message that is new to the player.
 
-        These are what the operator says to the player or to all, and what the other players say in the chat: first
-        what the operator has said so far, then both as they come, each channel in its order. What the player says
-        itself and what is for others is left out. The function acts through the seat that it is given (`seat.send`,
-        `seat.say`). It is called in this thread, one message after the other, and what it raises ends the play.
+        These are the operator's messages to the player or to all, and the chat messages of other players: first the
+        operator's messages so far, then new ones of both channels, each channel in order. The player's own messages and
+        private messages of others are left out. The function acts through the seat that it receives (`seat.send`,
+        `seat.say`). It is called in this thread, one message after the other. An exception ends the play.
 
-        A move before the last player has joined doesn't count: the operator answers with `ERR_GAME_NOT_RUNNING`, and
-        the same move may be sent later. A move after the end has no effect either.
+        A move before all players have joined has no effect: the operator answers with `ERR_GAME_NOT_RUNNING`, and the
+        player may send the move again later. A move after the end has no effect either.
 
         Args:
-            invite: The seat to take, or a seat that has been taken.
-            on_message: Called with the seat and a message.
-            user_id: As for `join`.
-            identity: As for `join`.
+            invite: The invite of a free seat, or a seat that was taken earlier.
+            on_message: The function, which receives the seat and a message.
+            user_id: See `join`.
+            identity: See `join`.
         """
         from ._play import follow
 
         seat = self.join(invite, user_id=user_id, identity=identity) if isinstance(invite, str) else invite
-        with follow(seat.arena._options, seat.session_id, seat.invite) as items:
+        with follow(seat) as items:
             for item in items:
                 if isinstance(item, GameEnded):
                     return item
@@ -345,12 +346,12 @@ class Arena:
     def leaderboard(
         self, *, sort: str | None = None, limit: int | None = None, offset: int | None = None
     ) -> Page[Standing]:
-        """The board over all challenge types.
+        """Returns the board over all challenge types.
 
         Args:
-            sort: By which metric, the largest first; with `:low` behind it, by the lower end of its interval.
-            limit: Most players on the page; all of them if None.
-            offset: Players to pass over.
+            sort: The metric to sort by, largest first; with the suffix `:low`, the lower end of its interval.
+            limit: Players per page; None for all.
+            offset: Number of players to skip.
         """
         return self._ask(_calls.leaderboard(sort, limit, offset))
 
@@ -363,43 +364,43 @@ class Arena:
         limit: int | None = None,
         offset: int | None = None,
     ) -> dict[str, tuple[Standing, ...]]:
-        """The boards of one challenge type, by strategy.
+        """Returns the boards of one challenge type, by strategy.
 
         Args:
             challenge: The challenge type.
-            strategy: This board only.
-            sort: As for `leaderboard`.
-            limit: Most players of each board; all of them if None.
-            offset: Players to pass over.
+            strategy: Only the board of this strategy.
+            sort: See `leaderboard`.
+            limit: Players per board; None for all.
+            offset: Number of players to skip.
         """
         return self._ask(_calls.leaderboards(challenge, strategy, sort, limit, offset))
 
     def strategies(self) -> tuple[Strategy, ...]:
-        """The scoring strategies, with what their metrics mean."""
+        """Returns the scoring strategies and their metrics."""
         return self._ask(_calls.strategies())
 
     def stats(self) -> Stats:
-        """How much has been played."""
+        """Returns the totals of the arena."""
         return self._ask(_calls.stats())
 
     def users(self, *, limit: int | None = None, offset: int | None = None) -> Page[Profile]:
-        """Who is known here, in the order in which they became known."""
+        """Returns the known users, in the order of their first appearance."""
         return self._ask(_calls.users(limit, offset))
 
     def users_of(self, ids: Iterable[str]) -> dict[str, Profile]:
-        """Those of these users who are known, by their ids."""
+        """Returns the known ones of these users, by id."""
         return self._ask(_calls.users_of(ids))
 
     def user(self, user_id: str) -> Profile:
-        """One user; `USER_NOT_FOUND` if nobody has heard of it."""
+        """Returns one user; `USER_NOT_FOUND` if it is unknown."""
         return self._ask(_calls.user(user_id))
 
     def played(self, user_id: str, *, limit: int | None = None, offset: int | None = None) -> SessionPage:
-        """Sessions that a user has played to their end, newest first."""
+        """Returns a user's ended sessions, newest first."""
         return self._ask(_calls.played(user_id, limit, offset))
 
     def scores(self, user_id: str) -> UserScores:
-        """How a user stands on every board."""
+        """Returns a user's standings on all boards."""
         return self._ask(_calls.scores(user_id))
 
     def update_profile(
@@ -411,14 +412,14 @@ class Arena:
         model: str | None = None,
         idempotency_key: str | None = None,
     ) -> Profile:
-        """Changes what is told of a user. What is left out stays; an empty text takes back what was there.
+        """Changes a user's profile. Omitted fields stay; an empty text removes a field.
 
         Args:
             user_id: In standalone mode, the user.
             identity: In authentication mode, the user.
-            username: The name to be shown.
-            model: What plays, such as the name of a language model.
-            idempotency_key: What makes a repeated call one change.
+            username: The displayed name.
+            model: The player's program or language model.
+            idempotency_key: Makes repeated calls one change.
         """
         return self._ask(_calls.update_profile(user_id, identity, username, model, idempotency_key))
 
@@ -442,16 +443,16 @@ class Arena:
 
 @dataclass(frozen=True)
 class Seat:
-    """A player's place in a session, and all that the player can do there."""
+    """A player's seat in a session, with the player's calls."""
 
     #: The client, acting as the player.
     arena: Arena = field(repr=False)
     session_id: str
-    #: The code that the seat was taken with: the player's name in this game.
+    #: The invite of the seat, which is the player's id in this game.
     invite: str
-    #: The session key of authentication mode, which opens this seat: keep it to yourself.
+    #: The session key of authentication mode, which opens this seat. Keep it secret.
     key: str | None = field(default=None, repr=False)
-    #: The rules; None if the seat wasn't taken by this program.
+    #: The rules; None if another program took the seat.
     info: Metadata | None = field(default=None, repr=False)
 
     def send(self, method: str, content: str, *, idempotency_key: str | None = None) -> None:
@@ -459,31 +460,31 @@ class Seat:
         self.arena.send(self.session_id, method, content, idempotency_key=idempotency_key)
 
     def report_usage(self, usage: Usage, *, idempotency_key: str | None = None) -> UsageTotal:
-        """Says what a step of one's play has cost: see `Arena.report_usage`."""
+        """Reports the usage of one step of play: see `Arena.report_usage`."""
         return self.arena.report_usage(self.session_id, usage, idempotency_key=idempotency_key)
 
     def say(self, content: str, *, to: str | None = None, idempotency_key: str | None = None) -> Sent:
-        """Says something to the other players, or to one of them alone: see `Arena.say`."""
+        """Sends a chat message to all other players, or to one: see `Arena.say`."""
         return self.arena.say(self.session_id, content, to=to, idempotency_key=idempotency_key)
 
     def sync_operator(
         self, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
-        """What the operator has said: see `Arena.sync_operator`."""
+        """Returns the operator's messages: see `Arena.sync_operator`."""
         return self.arena.sync_operator(self.session_id, index=index, limit=limit, wait_s=wait_s)
 
     def sync_chat(
         self, *, index: int = 1, limit: int | None = None, wait_s: float | None = None
     ) -> tuple[Message, ...]:
-        """What the players have said: see `Arena.sync_chat`."""
+        """Returns the players' messages: see `Arena.sync_chat`."""
         return self.arena.sync_chat(self.session_id, index=index, limit=limit, wait_s=wait_s)
 
     def stream_operator(
         self, *, after: int = 0, beyond_end: bool = False
     ) -> Generator[Message | GameEnded, None, None]:
-        """What the operator says, as it comes: see `Arena.stream_operator`."""
+        """Streams the operator's messages: see `Arena.stream_operator`."""
         return self.arena.stream_operator(self.session_id, after=after, beyond_end=beyond_end)
 
     def stream_chat(self, *, after: int = 0, beyond_end: bool = False) -> Generator[Message | GameEnded, None, None]:
-        """What the players say, as it comes: see `Arena.stream_chat`."""
+        """Streams the players' messages: see `Arena.stream_chat`."""
         return self.arena.stream_chat(self.session_id, after=after, beyond_end=beyond_end)

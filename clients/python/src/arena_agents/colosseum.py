@@ -1,4 +1,4 @@
-"""Bots that an arena plays over their standard input and output: a JSON object on a line, and one back.
+"""Bots that play over stdin and stdout: a JSON object on a line, and one back.
 
     from arena_agents.colosseum import run
 
@@ -7,7 +7,7 @@
 
     run(decide)
 
-Needs nothing but the standard library. What a bot sees and can do in which game is in `docs/agents.md` of the arena.
+Needs the standard library only. The arena's `docs/agents.md` describes the states and actions of each game.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
-#: What a bot sees of a game.
+#: A game's state, as a bot sees it.
 State = dict[str, Any]
-#: Something that a bot does, such as `{"action": "move", "move": "UP"}`.
+#: An action, such as `{"action": "move", "move": "UP"}`.
 Action = Mapping[str, Any]
-#: From the bot's id, what it sees, and the constants of the game, to what it does.
+#: A function from the bot's id, the state and the game's constants to actions.
 Decide = Callable[[str, State, dict[str, Any]], Iterable[Action]]
 
-#: Longer answers are faults, so none is sent: 1 MiB, with its end of line.
+#: The longest answer, with its line end: 1 MiB. Longer ones are faults, so they aren't sent.
 MOST_BYTES = 1024 * 1024
 
-#: Keys of the protocol, which are no game's.
+#: Keys of the protocol, which no game uses.
 _PROTOCOL = frozenset({"ping", "set_agent_id", "config", "world_state", "stop"})
 
 _answers: BinaryIO | None = None
 
 
 def guard_stdout() -> BinaryIO:
-    """Keeps stdout for the protocol: from now on all that is printed goes to stderr, which is the bot's log.
+    """Reserves stdout for the protocol: all other output goes to stderr, which is the bot's log.
 
-    That holds for `print`, for libraries that aren't written in Python, and for programs that the bot starts. `run`
-    does it by itself; call it first thing if something is printed before, as by an import.
+    This includes `print`, native libraries, and programs that the bot starts. `run` calls it; call it earlier if
+    something is printed before `run`, for example by an import.
 
     Returns:
-        Where answers are written. The same each time.
+        The stream for answers; the same at each call.
     """
     global _answers
     if _answers is None:
@@ -54,16 +54,16 @@ def guard_stdout() -> BinaryIO:
 
 
 def run(decide: Decide, *, name: str | None = None, version: str = "1") -> None:
-    """Plays one match, and returns when it is over.
+    """Plays one match, and returns at its end.
 
-    Whatever goes wrong in an epoch is logged to stderr and costs that epoch alone: an exception in `decide`, actions
-    that can't be written as JSON, a line that can't be read.
+    An error costs only its epoch and is logged to stderr: an exception in `decide`, actions that can't be written as
+    JSON, a line that can't be read.
 
     Args:
-        decide: Called in each epoch in which the bot is to act, with its id, the state and the game's constants.
-            Returns actions, which may be none. Numbers of NumPy are understood.
-        name: What the bot is called in results; the name of its file unless it is said.
-        version: Which version of it plays.
+        decide: The function that is called in each epoch in which the bot acts, with the bot's id, the state and
+            the game's constants. Returns actions, possibly none. NumPy numbers are accepted.
+        name: The bot's name in results; by default the name of its file.
+        version: The bot's version.
     """
     bot = _Bot(decide, name or _own_name(), version)
     answers = guard_stdout()
@@ -74,11 +74,11 @@ def run(decide: Decide, *, name: str | None = None, version: str = "1") -> None:
                 return
             answer = bot.answer(message)
             if answer is not None:
-                # At once and as a whole: what stays in a buffer counts as silence.
+                # At once and completely: an answer in a buffer isn't received.
                 answers.write(answer)
                 answers.flush()
     except BrokenPipeError:
-        # The arena has gone, and so has the match.
+        # The arena has exited, so the match is over.
         return
 
 
@@ -91,7 +91,7 @@ class _Bot:
         self._config: dict[str, Any] = {}
 
     def answer(self, message: dict[str, Any]) -> bytes | None:
-        """The line that answers a message; None where none is due."""
+        """Returns the answer to a message; None if none is expected."""
         reply: dict[str, Any] = {}
         if "ping" in message:
             reply["pong"] = "pong"
@@ -122,12 +122,12 @@ def _read(line: bytes) -> dict[str, Any]:
 
 
 def _state_in(message: dict[str, Any]) -> State | None:
-    """The state in a message: in `world_state`, or in the dialect `flat` all that isn't the protocol's."""
+    """Returns the state in a message: `world_state`, or in the dialect `flat` all keys outside the protocol."""
     state = message.get("world_state")
     if isinstance(state, dict):
         return state
     flat = {key: value for key, value in message.items() if key not in _PROTOCOL}
-    # Every state has its epoch. Keys that are unknown may come with any message.
+    # Every state has an epoch. Unknown keys may come with any message.
     return flat if "epoch" in flat else None
 
 
@@ -145,7 +145,7 @@ def _written(reply: dict[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of NumPy and its like as Python's own."""
+    """Converts numbers and arrays of NumPy and similar libraries to Python's own."""
     plain = getattr(value, "tolist", None)
     if plain is None:
         raise TypeError(f"{type(value).__name__} can't be written as JSON")

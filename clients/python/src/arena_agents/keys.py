@@ -1,4 +1,4 @@
-"""Ed25519 keys by which players prove who they are, in arenas that ask for it. Needs the extra `keys`."""
+"""Ed25519 keys of players, for arenas with authentication. Needs the extra `keys`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ except ImportError as error:
 
 
 def default_folder() -> Path:
-    """Where `arena identity new` keeps the keys of whoever runs it: `~/.arena/keys`."""
+    """Returns the folder in which `arena identity new` keeps keys: `~/.arena/keys`."""
     return Path.home() / ".arena" / "keys"
 
 
 class Identity:
-    """A user of an arena: a key pair. Whoever has its private half is that user, so keep it to yourself.
+    """A user of an arena: a key pair. Keep the private key secret: its holder is the user.
 
     Attributes:
         public_key: SPKI in DER, 44 bytes, as hexadecimal digits.
-        user_id: SHA-256 of the digits of `public_key`, in hexadecimal digits: by this name scores are kept.
+        user_id: SHA-256 of the digits of `public_key`, in hexadecimal digits. Scores belong to this id.
     """
 
     def __init__(self, private_key: Ed25519PrivateKey) -> None:
@@ -44,17 +44,17 @@ class Identity:
         self.user_id = hashlib.sha256(self.public_key.encode()).hexdigest()
 
     def __repr__(self) -> str:
-        """Names the user, and shows nothing of the private key."""
+        """Shows the user id, without the private key."""
         return f"Identity(user_id={self.user_id!r})"
 
     @classmethod
     def generate(cls) -> Identity:
-        """A new user. Nothing keeps the key unless `save` does."""
+        """Makes a new user. Only `save` stores the key."""
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Identity:
-        """The user whose private key is in a file, as `arena identity new` and `save` write it.
+        """Reads a user's private key from a file, as `arena identity new` and `save` write it.
 
         Raises:
             OSError: If the file can't be read.
@@ -71,7 +71,7 @@ class Identity:
 
     @classmethod
     def find(cls, user_id: str, folder: str | os.PathLike[str] | None = None) -> Identity:
-        """The user of this id, whose key lies in a folder of keys, `~/.arena/keys` unless it is named.
+        """Reads the key of a user id from a folder of keys, by default `~/.arena/keys`.
 
         Raises:
             OSError: If there is no such key.
@@ -80,32 +80,32 @@ class Identity:
         return cls.load((default_folder() if folder is None else Path(folder)) / f"{user_id}.key")
 
     def save(self, folder: str | os.PathLike[str] | None = None) -> Path:
-        """Writes both halves into a folder of keys, `~/.arena/keys` unless it is named.
+        """Writes both keys into a folder of keys, by default `~/.arena/keys`.
 
         The command line of the arena finds them there: `arena challenges join INVITE --sign USERID`.
 
         Returns:
-            The path of the private key, which its owner alone can read.
+            The path of the private key, which only its owner can read.
 
         Raises:
-            OSError: If it can't be written, or is there already.
+            OSError: If the file can't be written, or exists already.
         """
         home = default_folder() if folder is None else Path(folder)
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         private = self._private_key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         path = home / f"{self.user_id}.key"
-        # The private one first: without it the other is of no use.
+        # The private key first: without it the public key is useless.
         _write_new(path, private.hex())
         _write_new(home / f"{self.user_id}.pub", self.public_key)
         return path
 
     def sign_join(self, invite: str) -> dict[str, Any]:
-        """The fields of a join that prove who takes the seat. They are good for five minutes."""
+        """Returns the signed fields of a join. They are valid for five minutes."""
         at = _now_ms()
         return self._proof(f"arena:v1:join:{invite}:{at}", at)
 
     def sign_profile(self, changes: dict[str, str]) -> dict[str, Any]:
-        """The fields that prove who changes its profile; good for these changes, for five minutes, and once."""
+        """Returns the signed fields of a profile change; valid once, for these changes, for five minutes."""
         at = _now_ms()
         canonical = json.dumps(changes, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         digest = hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""What an arena tells, as immutable values. Times are in milliseconds since 1970, as on the wire.
+"""The answers of an arena, as immutable values. Times are in milliseconds since 1970, as on the wire.
 
-Fields that a newer arena adds are ignored, and those that only this arena has are None where another leaves them out.
+Unknown fields of newer arenas are ignored. Fields that only this arena sends are None with other arenas.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ T = TypeVar("T")
 class Method:
     """An action that players of a challenge have."""
 
-    #: What `send` is given.
+    #: The method's name, for `send`.
     name: str
-    #: What it does, and what its content looks like.
+    #: The effect, and the form of the content.
     description: str
 
     @classmethod
@@ -31,7 +31,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Author:
-    """Somebody to be credited with a challenge."""
+    """An author of a challenge."""
 
     name: str
     url: str
@@ -45,19 +45,19 @@ class Author:
 
 @dataclass(frozen=True)
 class ChallengeOption:
-    """An option that whoever creates a session may choose."""
+    """An option that the creator of a session may set."""
 
-    #: A key of the `options` of `create`.
+    #: The key in the `options` of `create`.
     name: str
-    #: What it is for.
+    #: The option's purpose.
     description: str
-    #: What a value has to be: `integer`, `number`, `string` or `array`.
+    #: The type of a value: `integer`, `number`, `string` or `array`.
     type: str
-    #: What it is unless somebody chooses.
+    #: The default value.
     default: Any
-    #: The least value; of an array, each item's.
+    #: The smallest value; for an array, of each item.
     minimum: float | None = None
-    #: The greatest value; of an array, each item's.
+    #: The largest value; for an array, of each item.
     maximum: float | None = None
 
     @classmethod
@@ -76,27 +76,27 @@ class ChallengeOption:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What is told of a challenge type: a kind of game."""
+    """The description of a challenge type."""
 
-    #: For people to read.
+    #: The name for people.
     name: str
     #: One sentence.
     description: str
     #: Number of seats.
     players: int
-    #: All that an agent needs to know to play.
+    #: The rules, sufficient for an agent to play.
     prompt: str
-    #: What players can do.
+    #: The actions of players.
     methods: tuple[Method, ...]
-    #: Of its card on a page.
+    #: For the challenge's card on a page.
     color: str | None = None
     icon: str | None = None
     authors: tuple[Author, ...] = ()
-    #: Words to find it by.
+    #: Search words.
     tags: tuple[str, ...] = ()
-    #: Where more is to be read.
+    #: A page with more information.
     url: str | None = None
-    #: The options that the creator of a session may choose; of a session that was joined, with its own values.
+    #: The options that the creator of a session may set; for a joined session, with its values.
     options: tuple[ChallengeOption, ...] = ()
 
     @classmethod
@@ -120,11 +120,11 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Score:
-    """How a player did in one session: 1 is best, -1 is worst."""
+    """The score of a player in one session: 1 is best, -1 is worst."""
 
-    #: Whether it kept its secret.
+    #: The score for keeping the secret.
     security: float
-    #: Whether it did its task.
+    #: The score for the task.
     utility: float
 
     @classmethod
@@ -136,13 +136,13 @@ class Score:
 
 @dataclass(frozen=True)
 class Attribution:
-    """A record that one player did something to another."""
+    """A record that one player affected another."""
 
-    #: The invite of whoever did it.
+    #: The invite of the player who caused it.
     from_: str
-    #: The invite of whom it befell.
+    #: The invite of the affected player.
     to: str
-    #: What it was, such as `security_breach`.
+    #: The kind, such as `security_breach`.
     type: str
 
     @classmethod
@@ -154,40 +154,40 @@ class Attribution:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one step has cost a player, such as a request to a language model."""
+    """The usage of one step of play, such as a request to a language model."""
 
-    #: Tokens of the question, those from a cache included.
+    #: Tokens of the request, including cached ones.
     input_tokens: int
     #: Tokens of the answer.
     output_tokens: int
-    #: Tokens of the question that came from a cache.
+    #: Cached tokens of the request.
     cached_tokens: int = 0
-    #: US dollars.
+    #: Cost in US dollars.
     cost_usd: float | None = None
-    #: How long it took, in milliseconds.
+    #: Duration in milliseconds.
     ms: int | None = None
     #: The model's name.
     model: str | None = None
-    #: Whether the tokens are an estimate.
+    #: True if the tokens are an estimate.
     estimated: bool = False
 
 
 @dataclass(frozen=True)
 class UsageTotal:
-    """What a player says that its play has cost. Nobody verifies it."""
+    """The totals of a player's usage reports, which aren't verified."""
 
-    #: How many reports there are.
+    #: Number of reports.
     reports: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    #: US dollars, of the reports that name them.
+    #: Cost in US dollars, of the reports that have it.
     cost_usd: float | None = None
-    #: Milliseconds, of the reports that name them.
+    #: Duration in milliseconds, of the reports that have it.
     ms: int | None = None
-    #: Whether some of the tokens are estimates.
+    #: True if some of the tokens are estimates.
     estimated: bool = False
-    #: The models' names, in the order in which they came.
+    #: The models' names, in the order of their first report.
     models: tuple[str, ...] = ()
 
     @classmethod
@@ -208,22 +208,22 @@ class UsageTotal:
 
 @dataclass(frozen=True)
 class SessionState:
-    """How a session stands. Who the players were and how they did is told when it has ended."""
+    """The state of a session. Identities and scores are published at its end."""
 
     #: `open`, `active` or `ended`.
     status: str
-    #: The invites of those who have joined, by seat.
+    #: The invites of the players who have joined, by seat.
     players: tuple[str, ...]
-    #: By seat. Empty until the end, but zeros in the answer to whoever created the session.
+    #: By seat. Empty until the end, except for zeros in the answer to the creation.
     scores: tuple[Score, ...] = ()
     #: User ids by invite. Empty until the end.
     identities: dict[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
-    #: What players say that their play has cost, by seat. Empty until the end, and where nobody has said so.
+    #: The players' usage reports, by seat. Empty until the end, and without reports.
     reported_usage: tuple[UsageTotal, ...] = ()
     #: Milliseconds since 1970; None until the end.
     completed_at_ms: int | None = None
-    #: Whether it was broken off since nobody did anything any more. It counts for nobody then.
+    #: True if the session was ended for lack of activity. It counts for no player then.
     abandoned: bool = False
 
     @classmethod
@@ -242,7 +242,7 @@ class SessionState:
         )
 
     def score_of(self, invite: str) -> Score | None:
-        """The score of the player who joined with an invite; None if there is none, or not yet."""
+        """Returns the score of the player who joined with an invite; None if there is none yet."""
         scores = dict(zip(self.players, self.scores, strict=False))
         return scores.get(invite)
 
@@ -251,26 +251,26 @@ class SessionState:
 class Session:
     """One game of a challenge type: the `Challenge` of the wire."""
 
-    #: What `send` and the channels go by.
+    #: The session's id, for `send` and the channels.
     id: str
     #: The challenge type, such as `psi`.
     challenge: str
     #: Milliseconds since 1970.
     created_at_ms: int
-    #: A code for each seat, in no order. One that isn't to be seen is `inv_hidden`.
+    #: A code for each seat, in no particular order. A hidden code is `inv_hidden`.
     invites: tuple[str, ...]
     state: SessionState
-    #: What the rules remember; empty until the end.
+    #: The state of the rules; empty until the end.
     game_state: dict[str, Any]
     #: `train`, `test` or `benchmark`.
     game_category: str
-    #: The options that it is played with, or None where they aren't told.
+    #: The options of the session; None if they aren't published.
     options: dict[str, Any] | None = None
-    #: SHA-256 of the seed, in hexadecimal digits; told from the beginning.
+    #: SHA-256 of the seed, in hexadecimal digits; public from the creation on.
     seed_commitment: str | None = None
-    #: What everything was dealt from, in hexadecimal digits; told from the end on.
+    #: The seed of all randomness, in hexadecimal digits; public from the end on.
     seed: str | None = None
-    #: Which version of the challenge's script it is played by, or None where it is no script.
+    #: The version of the challenge's script; None for other challenges.
     script_version: str | None = None
 
     @classmethod
@@ -295,13 +295,13 @@ class Session:
 
 @dataclass(frozen=True)
 class Profile:
-    """What is known of a user."""
+    """The profile of a user."""
 
     user_id: str
     username: str | None = None
-    #: What plays, such as the name of a language model.
+    #: The player's program or language model.
     model: str | None = None
-    #: Whether it is one of those that others are measured against.
+    #: True for a benchmark model.
     is_benchmark: bool = False
 
     @classmethod
@@ -323,11 +323,11 @@ class SessionPage:
     sessions: tuple[Session, ...]
     #: Sessions on all pages.
     total: int
-    #: Most sessions on a page.
+    #: Sessions per page.
     limit: int
-    #: Sessions passed over.
+    #: Number of skipped sessions.
     offset: int
-    #: Of all users who are visible on this page, by their ids.
+    #: All users who are visible on this page, by id.
     profiles: dict[str, Profile]
 
     @classmethod
@@ -348,7 +348,7 @@ class Page(Generic[T]):
     """A page of a list."""
 
     items: tuple[T, ...]
-    #: Items on all pages, where the arena tells.
+    #: Number of items on all pages, if the arena sends it.
     total: int | None
 
 
@@ -356,28 +356,28 @@ class Page(Generic[T]):
 class Message:
     """A message of a channel, as far as the viewer may read it."""
 
-    #: A session's id is its chat, `challenge_` and the id its operator's channel; or `invites`.
+    #: A session's id for its chat, `challenge_` and the id for its operator, or `invites`.
     channel: str
-    #: Its place in the channel, from 1, without gaps.
+    #: The message's number in the channel, from 1, without gaps.
     index: int
     #: An invite, or `operator`.
     from_: str
-    #: Empty if it is withheld.
+    #: The text; empty if it is withheld.
     content: str
     #: Milliseconds since 1970.
     timestamp_ms: int
-    #: An invite; None if it is for everybody.
+    #: The recipient's invite; None for all.
     to: str | None = None
-    #: The method that it called, if it records an action.
+    #: The called method, if the message records an action.
     type: str | None = None
-    #: Whether its content is withheld from this viewer, or was hidden by the administrator.
+    #: True if the content is withheld from this viewer, or was hidden by the administrator.
     redacted: bool = False
-    #: SHA-256 of the content, in hexadecimal digits, where the administrator has hidden it.
+    #: SHA-256 of the content, in hexadecimal digits, if the administrator has hidden it.
     content_sha256: str | None = None
 
     @property
     def is_operators(self) -> bool:
-        """Whether the operator says it, who runs the game. What others write proves nothing."""
+        """True for a message of the operator, which runs the game. Other messages are unverified claims."""
         return self.from_ == OPERATOR
 
     @classmethod
@@ -397,13 +397,13 @@ class Message:
         )
 
 
-#: Who runs every game.
+#: The sender that runs every game.
 OPERATOR = "operator"
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Where a chat message has its place."""
+    """The position of a sent chat message."""
 
     channel: str
     index: int
@@ -424,10 +424,10 @@ class Sent:
 
 @dataclass(frozen=True)
 class GameEnded:
-    """A session has ended: the last that a stream yields."""
+    """The end of a session, which a stream yields last."""
 
     state: SessionState
-    #: Of the players who said who they are, by their user ids.
+    #: The profiles of players with a user id, by this id.
     profiles: dict[str, Profile]
 
     @classmethod
@@ -458,14 +458,14 @@ class Joined:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a player stands on a leaderboard."""
+    """A player's row on a leaderboard."""
 
     player_id: str
-    #: Games counted.
+    #: Number of counted games.
     games_played: int
-    #: By key, such as `average:utility`.
+    #: Metrics by key, such as `average:utility`.
     metrics: dict[str, float]
-    #: By the key of an average: where the true average lies, with 95 % confidence.
+    #: 95 % confidence intervals of averages, by key.
     intervals: dict[str, tuple[float, float]]
     username: str | None = None
     model: str | None = None
@@ -490,13 +490,13 @@ class Standing:
 class Metric:
     """A metric of a scoring strategy."""
 
-    #: Its key in `metrics` of a `Standing`.
+    #: The key in `metrics` of a `Standing`.
     key: str
-    #: Its name for people.
+    #: The name for people.
     label: str
-    #: How it is shown: `number`, `percent` (a share from 0 to 1) or `count`.
+    #: The display format: `number`, `percent` (a share from 0 to 1) or `count`.
     format: str
-    #: Which values are better: `higher`.
+    #: The better direction: `higher`.
     direction: str
 
     @classmethod
@@ -513,16 +513,16 @@ class Metric:
 
 @dataclass(frozen=True)
 class Strategy:
-    """A strategy of scoring."""
+    """A scoring strategy."""
 
-    #: Its name, such as `win-rate`.
+    #: The name, such as `win-rate`.
     name: str
     #: `challenge`, or `global` for the one over all challenge types.
     scope: str
     metrics: tuple[Metric, ...]
-    #: The hosted challenge types whose games it counts.
+    #: The hosted challenge types that the strategy scores.
     challenges: tuple[str, ...]
-    #: Of the global strategy: the strategy whose metrics it averages.
+    #: For the global strategy, the strategy that it averages.
     source: str | None = None
 
     @classmethod
@@ -540,11 +540,11 @@ class Strategy:
 
 @dataclass(frozen=True)
 class UserScores:
-    """How a user stands on every board."""
+    """A user's standings on all boards."""
 
-    #: On the global board; None if the user isn't on it.
+    #: The row on the global board; None if there is none.
     global_: Standing | None
-    #: By challenge type, and by strategy.
+    #: The rows by challenge type and strategy.
     challenges: dict[str, dict[str, Standing]]
 
     @classmethod
@@ -560,13 +560,13 @@ class UserScores:
 
 @dataclass(frozen=True)
 class Stats:
-    """How much has been played."""
+    """The totals of the arena."""
 
-    #: Players who have a score.
+    #: Number of players with a score.
     participants: int
-    #: Games that came to their end.
+    #: Number of completed games.
     games_played: int
-    #: The same, by challenge type.
+    #: Number of completed games by challenge type.
     by_challenge: dict[str, int]
 
     @classmethod

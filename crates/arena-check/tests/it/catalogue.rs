@@ -1,4 +1,4 @@
-//! Everything that is built in is held to account by the checks that authors of challenges are offered.
+//! The checks on all built-in challenges.
 
 use arena_check::{CHECKS, Verdict};
 use serde_json::Map;

@@ -1,4 +1,4 @@
-//! A challenge that gets one thing wrong at a time, and what its author is told.
+//! The checks on a challenge with one fault at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,40 +13,40 @@ use serde_json::{Map, Value, json};
 
 use crate::{report, told};
 
-/// What is wrong with a duel.
+/// The fault of the challenge under test, a duel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Everybody is told everybody's secret.
+    /// The rules send every secret to all players.
     TellsAll,
-    /// A refusal tells of the other's secret.
+    /// A refusal depends on the other player's secret.
     Oracle,
-    /// What is sent is answered by a number that counts all calls of the program.
+    /// Messages contain a counter that all sessions of the program share.
     Counts,
-    /// The state changes when it is read.
+    /// The state changes each time it is restored.
     Ages,
-    /// Some texts are too much for it.
+    /// The rules fail on some texts.
     Fails,
-    /// It takes every text, and remembers how long it is.
+    /// The rules accept every text and store its length.
     Takes,
-    /// It has a method that it doesn't know.
+    /// The metadata has a method that the rules don't know.
     Boasts,
-    /// It sets one deadline after another.
+    /// Each deadline sets another one.
     Waits,
-    /// Its scores are huge.
+    /// The scores are huge.
     Boundless,
-    /// Nobody can join.
+    /// Players can't join.
     Closed,
-    /// Both are dealt the same number.
+    /// Both players are dealt the same number.
     Alike,
-    /// The one's number follows from the other's.
+    /// One player's number follows from the other's.
     Follows,
     /// The numbers are the same in each game.
     Fixed,
-    /// The numbers come of the session's id.
+    /// The numbers are derived from the session's id.
     Public,
-    /// Something is remembered that isn't in the state.
+    /// The rules keep data outside of the serialized state.
     Remembers,
 }
 
@@ -118,7 +118,7 @@ struct Game {
     secrets: [u64; 2],
     guesses: [Option<u64>; 2],
     age: u32,
-    /// Actions that were taken since it was restored.
+    /// The number of accepted actions since the rules were restored.
     #[serde(skip)]
     tried: u32,
 }
@@ -196,7 +196,7 @@ impl Operator for Game {
     }
 }
 
-/// What isn't fine.
+/// Compares the findings with a verdict other than `fine` with `expected`.
 #[track_caller]
 fn check(fault: Fault, expected: Expect) {
     let mut findings = report(&Duel::new(fault));
@@ -214,12 +214,12 @@ fn a_secret_that_is_told_to_others_is_found_with_the_games_that_show_it() {
     check(
         Fault::TellsAll,
         expect![[r#"
-        Wrong secrecy: before anybody has acted, player 1 is told what only player 2 should know (`/secrets/1`)
-          in one game: all are told: To player 2: Your number is 7.
-          in its twin: all are told: To player 2: Your number is 4.
-        Wrong secrecy: before anybody has acted, player 2 is told what only player 1 should know (`/secrets/0`)
-          in one game: all are told: To player 1: Your number is 1.
-          in its twin: all are told: To player 1: Your number is 5.
+        Wrong secrecy: before the first action, player 1 is sent a secret of player 2 (`/secrets/1`)
+          in one game: all get: To player 2: Your number is 7.
+          in its twin: all get: To player 2: Your number is 4.
+        Wrong secrecy: before the first action, player 2 is sent a secret of player 1 (`/secrets/0`)
+          in one game: all get: To player 1: Your number is 1.
+          in its twin: all get: To player 1: Your number is 5.
     "#]],
     );
 }
@@ -229,7 +229,7 @@ fn a_refusal_that_tells_of_a_secret_is_found() {
     check(
         Fault::Oracle,
         expect![[r#"
-        Wrong secrecy: whether `guess` is refused, or how, depends on what another player alone was told: a refusal costs nothing, so the secret can be found by trying
+        Wrong secrecy: the refusal of `guess` depends on another player's secret: a refusal costs nothing, so the secret can be found by trying
           player 1 sends guess ""
           in one game: Refused { code: "INVALID_GUESS", message: "No number from 1 to 17." }
           in its twin: Refused { code: "INVALID_GUESS", message: "No number from 1 to 14." }
@@ -239,7 +239,7 @@ fn a_refusal_that_tells_of_a_secret_is_found() {
 
 #[test]
 fn what_depends_on_more_than_seed_and_actions_is_found() {
-    // The counter goes on and on, so the numbers are others each time.
+    // The counter continues across games, so its numbers differ each time.
     let findings = report(&Duel::new(Fault::Counts));
     let finding = findings.iter().find(|finding| finding.verdict == Verdict::Wrong).unwrap();
     assert_eq!(finding.check, "determinism");
@@ -251,7 +251,7 @@ fn a_state_that_is_not_what_was_written_down_is_found() {
     check(
         Fault::Ages,
         expect![[r#"
-        Wrong restore: the state changes when it is written down and read again, at `/age`: keep what JSON can hold
+        Wrong restore: the state changes when it is serialized and restored, at `/age`: use only values that JSON can represent
           before: 2
           after:  3
     "#]],
@@ -263,7 +263,7 @@ fn a_text_that_is_too_much_is_found() {
     check(
         Fault::Fails,
         expect![[r#"
-        Wrong messages: it fails at what a player sends: TypeError: not a function
+        Wrong messages: it fails at a player's message: TypeError: not a function
           player 2 sends guess "__proto__"
     "#]],
     );
@@ -274,7 +274,7 @@ fn a_method_that_takes_everything_is_told() {
     check(
         Fault::Takes,
         expect![[r#"
-            Advice messages: `guess` takes and remembers whatever is sent, brackets by the hundred too; if it expects something, refuse the rest
+            Advice messages: `guess` accepts and stores any text, hundreds of brackets too; if it expects a form, refuse the rest
         "#]],
     );
 }
@@ -294,7 +294,7 @@ fn a_game_that_goes_on_is_found() {
     check(
         Fault::Waits,
         expect![[r#"
-        Wrong ending: after 1000 deadlines and 60000 s in which nobody acts the game goes on for ever
+        Wrong ending: a game without actions never ends: it still runs after 1000 deadlines and 60000 s
     "#]],
     );
 }
@@ -304,7 +304,7 @@ fn scores_beyond_all_measure_are_found() {
     check(
         Fault::Boundless,
         expect![[r#"
-        Wrong scores: a score has to be a number, and one between -1000000 and 1000000
+        Wrong scores: a score must be a number between -1000000 and 1000000
           player 1 has Score { security: 0.0, utility: 1000000000.0 }
     "#]],
     );
@@ -315,7 +315,7 @@ fn where_nobody_can_join_nothing_else_is_tried() {
     check(
         Fault::Closed,
         expect![[r#"
-        Wrong determinism: no game can begin: the door is stuck
+        Wrong determinism: no game can start: the door is stuck
     "#]],
     );
 }
@@ -325,11 +325,11 @@ fn a_secret_that_all_are_dealt_is_found() {
     check(
         Fault::Alike,
         expect![[r#"
-        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's from a context of its own, such as `derivePrivateSeed(`${id}:${index}`)`
-          player 1 is told: Your number is 1.
-          player 2 is told: Your number is 1.
-          player 1 is told: Your number is 1.
-          player 2 is told: Your number is 1.
+        Wrong secrecy: players 1 and 2 are dealt the same secret in each of 400 deals: derive each player's secret from a separate context, such as `derivePrivateSeed(`${id}:${index}`)`
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 1.
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 1.
     "#]],
     );
 }
@@ -339,11 +339,11 @@ fn a_secret_that_follows_from_anothers_is_told() {
     check(
         Fault::Follows,
         expect![[r#"
-        Advice secrecy: of what players 1 and 2 are dealt, the one follows from the other in each of 400 deals; that is fine for parts that they play, and wrong for secrets
-          player 1 is told: Your number is 1.
-          player 2 is told: Your number is 10.
-          player 1 is told: Your number is 1.
-          player 2 is told: Your number is 10.
+        Advice secrecy: of players 1 and 2, one player's deal follows from the other's in each of 400 deals; that is fine for roles, and wrong for secrets
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 10.
+          player 1 gets: Your number is 1.
+          player 2 gets: Your number is 10.
     "#]],
     );
 }
@@ -353,9 +353,9 @@ fn secrets_that_never_change_are_told() {
     check(
         Fault::Fixed,
         expect![[r#"
-        Advice secrecy: what players are told in private is the same in each of 400 deals; if it is meant to be secret, deal it from the session's seed
-          player 1 is told: Your number is 3.
-          player 2 is told: Your number is 8.
+        Advice secrecy: the players' private messages are the same in each of 400 deals; if they contain secrets, deal them from the session's seed
+          player 1 gets: Your number is 3.
+          player 2 gets: Your number is 8.
     "#]],
     );
 }
@@ -365,9 +365,9 @@ fn secrets_that_follow_from_what_all_know_are_found() {
     check(
         Fault::Public,
         expect![[r#"
-        Wrong secrecy: what player 1 is told in private is the same whatever the session's seed is, and another in a session with another id or time: a player who knows these can compute it; deal it from `derivePrivateSeed`
-          player 1 is told: Your number is 5.
-          player 1 is told: Your number is 6.
+        Wrong secrecy: player 1's private messages don't depend on the session's seed, but on its id or time, from which other players can compute them; deal them from `derivePrivateSeed`
+          player 1 gets: Your number is 5.
+          player 1 gets: Your number is 6.
     "#]],
     );
 }
@@ -377,10 +377,10 @@ fn what_is_remembered_outside_of_the_state_is_found() {
     check(
         Fault::Remembers,
         expect![[r#"
-        Wrong restore: something is remembered outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, since each begins with what the state holds
+        Wrong restore: data is kept outside of the state, in a module's variable or a field that isn't serialized: it is lost before the next action, which starts from the state
           after: player 2 sends guess "7"
-          restored:  all are told: Player 2 has guessed, 0.
-          in memory: all are told: That was the second guess.
+          restored:  all get: Player 2 has guessed, 0.
+          in memory: all get: That was the second guess.
     "#]],
     );
 }

@@ -1,4 +1,4 @@
-//! The checks on the whole catalogue, and on challenges that get one thing wrong each.
+//! The checks on all built-in challenges, and on challenges with one fault each.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod catalogue;
@@ -6,10 +6,10 @@ mod faulty;
 
 use std::fmt::Write as _;
 
-use arena_check::{Finding, Plan, check};
+use arena_check::{CheckPlan, Finding, check};
 use arena_model::ChallengeType;
 
-/// A report as text.
+/// Returns a report as text.
 fn told(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, verdict, what, evidence, .. } in findings {
@@ -21,7 +21,7 @@ fn told(findings: &[Finding]) -> String {
     text
 }
 
-/// The report on a challenge.
+/// Returns the report on a challenge.
 fn report(challenge: &dyn ChallengeType) -> Vec<Finding> {
-    check(challenge, &Plan::default(), &|| None, &|_| {})
+    check(challenge, &CheckPlan::default(), &|| None, &|_| {})
 }

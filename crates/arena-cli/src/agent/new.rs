@@ -1,4 +1,4 @@
-//! `arena agent new`: a folder with a sample agent, to play against and to start from.
+//! `arena agent new`: a folder with a sample agent.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ macro_rules! example {
     };
 }
 
-/// The agent that does nothing yet, and the file of the protocol.
+/// Returns the file of an agent without a strategy, and the file of the protocol.
 fn template(language: Language) -> (File, File) {
     match language {
         Language::Python => {
@@ -30,15 +30,12 @@ fn template(language: Language) -> (File, File) {
     }
 }
 
-/// Writes the folder.
+/// Creates the folder and writes its files.
 pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let files = files(args)?;
     if folder.symlink_metadata().is_ok() {
-        return Err(Failure::new(
-            Exit::Usage,
-            format_args!("{} is there already; give another name", folder.display()),
-        ));
+        return Err(Failure::new(Exit::Usage, format_args!("{} exists already; give another name", folder.display())));
     }
     fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     for (name, text) in &files {
@@ -49,7 +46,7 @@ pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
     if style == Style::Json {
         return print(&json!({"folder": folder, "game": args.game, "files": names}).to_string());
     }
-    // A path without a slash in it would be looked for among the programs where it stands in a command line.
+    // The prefix `./` makes the text a path: on a command line, a word without a slash is searched for in PATH.
     let told = if folder.is_absolute() || folder.starts_with(".") || folder.starts_with("..") {
         folder.display().to_string()
     } else {
@@ -64,7 +61,7 @@ pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
     ))
 }
 
-/// The files of the folder.
+/// Returns the files of the folder.
 fn files(args: &NewAgentArgs) -> Result<Vec<File>, Failure> {
     let language = args.language;
     let (empty, protocol) = template(language);
@@ -80,7 +77,7 @@ fn files(args: &NewAgentArgs) -> Result<Vec<File>, Failure> {
             crate::matches::settings::find_game(&args.game)?;
             let there: Vec<&str> = arena_games::sampled(extension).collect();
             let sentence = format!(
-                "there is no sample for {} in this language, but for {}; --template writes an agent that does nothing yet",
+                "there is no sample for {} in this language, only for {}; use --template to create an agent without a strategy",
                 args.game,
                 there.join(", ")
             );

@@ -1,4 +1,4 @@
-//! The arguments of `arena admin`.
+//! Arguments of `arena admin`.
 
 use std::path::PathBuf;
 
@@ -6,139 +6,139 @@ use clap::{Args, Subcommand};
 
 use super::header_text;
 
-/// Who administers.
+/// The administrator's credentials.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Administration")]
 pub struct AdminArgs {
-    /// The administrator's token.
+    /// Administrator token.
     #[arg(long, global = true, env = "ARENA_ADMIN_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = header_text)]
     pub token: Option<String>,
-    /// The arena's data folder, with the token in it.
+    /// Data folder of the server, which contains the token.
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
 
-/// What an administrator can do.
+/// Subcommands of `arena admin`.
 #[derive(Debug, Subcommand)]
 pub enum AdminVerb {
-    /// Say that a user is a benchmark model: from the next ended game on it counts as one.
+    /// Mark a user as a benchmark model; applies to games that end later.
     #[command(after_help = "\
 Examples:
   arena admin benchmark engine-1
   arena admin benchmark engine-1 --off")]
     Benchmark {
-        /// The user's id.
+        /// User id.
         user: String,
-        /// Say that it is none.
+        /// Remove the mark.
         #[arg(long)]
         off: bool,
     },
-    /// Hide a message: its content goes for good, and a hash of it stays for those who could read it.
+    /// Delete a message's content permanently; the channel shows its hash instead.
     #[command(after_help = "\
 Examples:
   arena admin hide ID 3             message 3 of a session's chat
-  arena admin hide challenge_ID 3   of its operator's channel
-  arena admin hide invites 3        of the public channel")]
+  arena admin hide challenge_ID 3   message 3 of its operator channel
+  arena admin hide invites 3        message 3 of the public channel")]
     Hide {
-        /// The channel: a session's id, challenge_ID, or invites.
+        /// Channel: a session id, challenge_ID or invites.
         channel: String,
-        /// Which message; the first is 1.
+        /// Index of the message, from 1.
         index: u64,
     },
-    /// Ban a user, a key or an address. A user may still watch; an address is answered nothing but the reason.
+    /// Ban a user, a key or an address. A banned user can still read; a banned address receives only the reason.
     #[command(after_help = "\
 Examples:
   arena admin ban --user ada --reason 'sells secrets'
   arena admin ban --key 302a3005… --reason 'sells secrets'    the user who holds this public key
   arena admin ban --address 192.0.2.0/24 --reason noise")]
     Ban {
-        /// Whom.
+        /// The subject of the ban.
         #[command(flatten)]
         subject: SubjectArgs,
-        /// Why. Whoever is banned is told.
+        /// Reason, shown to the banned user.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
-    /// Let somebody in again.
+    /// Lift a ban.
     #[command(after_help = "\
 Examples:
   arena admin unban --user ada
   arena admin unban --address 192.0.2.0/24")]
     Unban {
-        /// Whom.
+        /// The subject of the ban.
         #[command(flatten)]
         subject: SubjectArgs,
     },
-    /// List who is banned.
+    /// List bans.
     #[command(after_help = "\
 Examples:
   arena admin bans")]
     Bans,
-    /// Remove a session, in any state, with its messages, its invites, and all that it counted for.
+    /// Remove a session in any state, with its messages, invites and scores.
     #[command(after_help = "\
 Examples:
   arena admin remove ID")]
     Remove {
-        /// The session.
+        /// Session id.
         session: String,
     },
-    /// Count all games anew and mend standings that differ from what the games make them.
+    /// Recompute all standings from the games and repair those that differ.
     #[command(after_help = "\
 Examples:
   arena admin recompute
 
-It says who was counted wrong. That is no failure: they have been mended, so it exits with 0.")]
+It lists the users whose standings were wrong. The exit code is 0, since they are repaired.")]
     Recompute,
-    /// Write all users, sessions and messages that the arena holds as JSON lines. Nothing of them is withheld.
+    /// Export all users, sessions and messages, including private ones, as JSON lines.
     #[command(after_help = "\
 Examples:
-  arena admin export --out arena.jsonl     a file for its owner's eyes only, there once it is whole
+  arena admin export --out arena.jsonl     readable by its owner only; appears once complete
   arena admin export | gzip > arena.jsonl.gz
 
-Leagues are not in it: their agents are files of this machine. They move with its data folder.")]
+Leagues aren't exported: their agents are files of this machine. Move them with the data folder.")]
     Export {
-        /// The file to write [default: stdout]
+        /// Output file [default: stdout]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Take in what was exported here or elsewhere: ended sessions with their messages, and users.
+    /// Import ended sessions with their messages, and users, from an export.
     #[command(after_help = "\
 Examples:
   arena admin import arena.jsonl
   gunzip < arena.jsonl.gz | arena admin import -
 
-What is there already is left alone, so an import can be repeated. Lines that can't be taken are told
-and don't stop the rest; it exits with 0 if all others were taken.")]
+Records that exist are skipped, so an import can be repeated. Invalid lines are reported and skipped; the exit code is 0 \
+if all other lines were imported.")]
     Import {
-        /// The file; - is stdin.
+        /// Export file; - for stdin.
         file: PathBuf,
     },
-    /// List what administrators did, newest first.
+    /// List administrators' actions, newest first.
     #[command(after_help = "\
 Examples:
   arena admin audit
   arena admin audit --limit 10 --offset 20")]
     Audit {
-        /// At most so many (the server allows up to 100).
+        /// Maximum number of entries, up to 100 [default: the server's]
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Leave out so many of the newest.
+        /// Number of newest entries to skip [default: 0]
         #[arg(long, value_name = "N")]
         offset: Option<u64>,
     },
 }
 
-/// Who is banned or let in again.
+/// The subject of a ban: exactly one option is given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct SubjectArgs {
-    /// A user, by its id.
+    /// User id.
     #[arg(long, value_name = "ID")]
     pub user: Option<String>,
-    /// The user who holds this public key (hexadecimal SPKI).
+    /// Public key of the user (hexadecimal SPKI).
     #[arg(long, value_name = "PUBLIC_KEY")]
     pub key: Option<String>,
-    /// An IP address, or all that begin alike, such as 192.0.2.0/24.
+    /// IP address or range, such as 192.0.2.0/24.
     #[arg(long, value_name = "ADDRESS")]
     pub address: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `arena agent`.
+//! Arguments of `arena agent`.
 
 use std::path::PathBuf;
 
@@ -6,35 +6,35 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::SandboxArgs;
 
-/// What can be done with agents.
+/// Subcommands of `arena agent`.
 #[derive(Debug, Subcommand)]
 pub enum AgentVerb {
-    /// Tell what an agent gets wrong in the protocol, with the line that it sent and how to mend it.
+    /// Check that an agent follows the protocol; print each fault with its line and a fix.
     #[command(after_help = "\
 Examples:
-  arena agent check ./bot                     in each game: it has to play one of them
-  arena agent check ./bot --game snake        it has to play this one
+  arena agent check ./bot                     in all games; it must play at least one
+  arena agent check ./bot --game snake        it must play this game
   arena agent check http://127.0.0.1:8000/ --game chess
   arena agent check --game food_catcher -- python3 bot.py --level 3
   arena agent check ./bot --json
 
-The agent is started some times, in the same sandbox as in a match. Each time it is spoken to for some steps: as usual, with
-keys that it can't know, with the state in each place where it may be, and then it is told to stop. `wrong` costs matches,
-`advice` doesn't, and what is `fine` was tried. The exit code is 12 if something is wrong, else 0.")]
+The agent is started several times, in the same sandbox as in a match. The runs send usual states, unknown keys, and the \
+state in each place of the message where it may be, and then ask the agent to stop. `wrong` loses matches, `advice` \
+doesn't, and `fine` lists the checks that passed. The exit code is 12 if something is wrong, else 0.")]
     Check(CheckArgs),
-    /// Write a sample agent into a new folder.
+    /// Create a sample agent in a new folder.
     #[command(after_help = format!("\
 Examples:
   arena agent new snake mybot                          a bot in Python that plays snake
   arena agent new chess rival --language javascript
-  arena agent new ultimatum haggler --template         for a game without a sample: the protocol, and a place for your code
+  arena agent new ultimatum haggler --template         protocol code only, for games without a sample
 
 Samples in Python: {}
 Samples in JavaScript: {}", samples("py"), samples("js")))]
     New(NewAgentArgs),
 }
 
-/// The games with samples in the language of this file ending.
+/// Lists the games with a sample in the language of this file extension.
 fn samples(extension: &str) -> String {
     arena_games::sampled(extension).collect::<Vec<_>>().join(", ")
 }
@@ -45,18 +45,18 @@ pub struct NewAgentArgs {
     /// Name of the game
     #[arg(value_name = "GAME")]
     pub game: String,
-    /// Folder to make
+    /// Folder to create
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
     /// Programming language
     #[arg(long, value_name = "LANGUAGE", default_value = "python")]
     pub language: Language,
-    /// Write an agent that does nothing yet instead of the sample
+    /// Create an agent without a strategy instead of the sample
     #[arg(long)]
     pub template: bool,
 }
 
-/// A language that agents are written in.
+/// Programming language of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Language {
     /// Python 3
@@ -70,16 +70,16 @@ pub enum Language {
 /// Options of `arena agent check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
-    /// The agent: a file, a folder or an address.
+    /// Agent: a file, a folder or a URL.
     #[arg(value_name = "PATH", required_unless_present = "command", conflicts_with = "command")]
     pub agent: Option<String>,
-    /// The game that it has to play [default: one of all]
+    /// Game that the agent must play [default: any one]
     #[arg(long, value_name = "GAME")]
     pub game: Option<String>,
-    /// The agent as a command line.
+    /// Agent as a command line.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub command: Vec<String>,
-    /// How it is held in.
+    /// Sandbox of the agent.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `arena play`.
+//! Arguments of `arena play`.
 
 use std::path::PathBuf;
 
@@ -12,68 +12,68 @@ use super::{KeyArgs, base_url};
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("bot").args(["agent", "command"])))]
 pub struct SeatArgs {
-    /// The invite whose seat is to be taken. Without it --from says whose seat is taken up again.
+    /// Invite of the seat to take. To return to a seat, give --from instead.
     pub invite: Option<String>,
-    /// Who takes the seat.
+    /// The player's identity.
     #[command(flatten)]
     pub join: JoinArgs,
-    /// Who speaks, where keys are asked for.
+    /// The session key.
     #[command(flatten)]
     pub key: KeyArgs,
-    /// A bot plays, and how it is held in.
+    /// The bot, if one plays.
     #[command(flatten)]
     pub bot: BotArgs,
-    /// A language model plays, and what it may cost.
+    /// The language model, if one plays.
     #[command(flatten)]
     pub model: ModelArgs,
 }
 
-/// Who takes a seat.
+/// The identity for a seat.
 #[derive(Debug, Args)]
 pub struct JoinArgs {
-    /// Who you are, for scores; the others learn it when the game has ended.
+    /// Your user id for scores; other players see it when the session has ended.
     #[arg(long, value_name = "ID")]
     pub user_id: Option<String>,
-    /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
+    /// Sign with a private key: a file, or a user id in ~/.arena/keys [default: the only key there]
     #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
     pub sign: Option<Option<String>>,
 }
 
-/// A bot in a seat.
+/// A bot that plays a seat.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "A bot plays")]
+#[command(next_help_heading = "Bot player")]
 pub struct BotArgs {
-    /// An agent plays: a file, a folder or an address, as in `arena match run`.
+    /// Agent: a file, a folder or a URL, as in `arena match run`.
     #[arg(long, value_name = "PATH")]
     pub agent: Option<String>,
-    /// The agent as a command line.
+    /// Agent as a command line.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub command: Vec<String>,
-    /// How it is given the state, whatever its manifest says.
+    /// Format of the states sent to the agent: both, spec or flat [default: from its manifest]
     #[arg(long, value_name = "DIALECT", value_parser = dialect, requires = "bot")]
     pub dialect: Option<Dialect>,
-    /// Milliseconds for an answer, unless the arena's deadline is sooner [default: 60000]
+    /// Time limit of an answer, in milliseconds; an earlier deadline of the server applies [default: 60000]
     #[arg(long, value_name = "MS", requires = "bot", value_parser = clap::value_parser!(u64).range(1..=86_400_000))]
     pub step_ms: Option<u64>,
-    /// Milliseconds that all answers together may take beyond that [default: 0]
+    /// Time bank for all answers, in milliseconds, used beyond the step limit [default: 0]
     #[arg(long, value_name = "MS", requires = "bot", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub bank_ms: Option<u64>,
-    /// Write what the agent writes to stderr, and what it gets wrong, to this file.
+    /// Write the agent's stderr and its protocol faults to this file.
     #[arg(long, value_name = "FILE", requires = "bot")]
     pub log: Option<PathBuf>,
-    /// Whether the agent is kept from the network, your files and other processes [default: on]
+    /// Sandbox mode for the agent [default: on]
     #[arg(long, value_enum, requires = "bot")]
     pub sandbox: Option<Sandbox>,
-    /// Megabytes that the agent may take [default: 1024]
+    /// Memory limit of the agent, in MiB [default: 1024]
     #[arg(long, value_name = "MIB", requires = "bot", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub memory: Option<u64>,
-    /// A file or folder that the agent may read, beside its own.
+    /// File or folder that the agent may read besides its own; may be repeated.
     #[arg(long, value_name = "PATH", requires = "bot")]
     pub expose: Vec<PathBuf>,
 }
 
 impl BotArgs {
-    /// The sandbox that was asked for.
+    /// Returns the sandbox options, with defaults for those that are missing.
     pub fn sandbox(&self) -> SandboxArgs {
         SandboxArgs {
             sandbox: self.sandbox.unwrap_or(Sandbox::On),
@@ -83,20 +83,20 @@ impl BotArgs {
     }
 }
 
-/// A language model in a seat.
+/// A language model that plays a seat.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "A language model plays")]
+#[command(next_help_heading = "Language model player")]
 pub struct ModelArgs {
-    /// A language model plays: its name, as its endpoint knows it.
+    /// Name of the model at its endpoint.
     #[arg(long, value_name = "NAME", conflicts_with = "bot")]
     pub model: Option<String>,
-    /// What the endpoint speaks [default: anthropic for models called claude…, else openai]
+    /// API of the endpoint [default: anthropic for models named claude…, otherwise openai]
     #[arg(long, value_enum, requires = "model")]
     pub api: Option<Api>,
-    /// Address of the endpoint, before /chat/completions or /v1/messages [default: that of the API's maker]
+    /// URL of the endpoint, without /chat/completions or /v1/messages [default: the API vendor's]
     #[arg(long, value_name = "URL", requires = "model", value_parser = base_url)]
     pub api_base: Option<String>,
-    /// Requests to the endpoint at most [default: 50]
+    /// Maximum number of requests [default: 50]
     #[arg(
         long,
         value_name = "N",
@@ -104,53 +104,53 @@ pub struct ModelArgs {
         default_value_if("model", clap::builder::ArgPredicate::IsPresent, "50")
     )]
     pub max_turns: Option<u64>,
-    /// Tokens at most, of questions and answers together. No request is made once they are used up.
+    /// Maximum number of tokens, input and output together.
     #[arg(long, value_name = "N", requires = "model")]
     pub max_tokens: Option<u64>,
-    /// US dollars at most. No request is made once they are used up.
+    /// Maximum cost, in US dollars.
     #[arg(long, value_name = "USD", requires_all = ["model", "price_in", "price_out"], value_parser = price)]
     pub max_cost: Option<f64>,
-    /// US dollars for a million tokens of questions.
+    /// Price of a million input tokens, in US dollars.
     #[arg(long, value_name = "USD", requires_all = ["model", "price_out"], value_parser = price)]
     pub price_in: Option<f64>,
-    /// US dollars for a million tokens of answers.
+    /// Price of a million output tokens, in US dollars.
     #[arg(long, value_name = "USD", requires_all = ["model", "price_in"], value_parser = price)]
     pub price_out: Option<f64>,
-    /// Seconds at most until the model leaves.
+    /// Maximum time until the model leaves, in seconds.
     #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub max_time: Option<u64>,
-    /// Seconds to hold out while the endpoint is busy or fails, before the seat is parked [default: 600]
+    /// Time to retry while the endpoint is busy or fails, in seconds; then the seat is parked [default: 600]
     #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(0..=31_536_000))]
     pub patience: Option<u64>,
-    /// Tokens of a question at most: beyond that, the oldest turns are left out, but never the rules, the first and the latest state [default: 100000]
+    /// Maximum number of input tokens of a request; the oldest turns are dropped first [default: 100000]
     #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u64).range(1000..))]
     pub context_tokens: Option<u64>,
-    /// How much chance there is in its answers [default: the endpoint's]
+    /// Sampling temperature [default: the endpoint's]
     #[arg(long, value_name = "NUMBER", requires = "model", value_parser = price)]
     pub temperature: Option<f64>,
-    /// What the chance in its answers comes of, where the endpoint takes a seed.
+    /// Sampling seed, for endpoints that accept one.
     #[arg(long, value_name = "N", requires = "model")]
     pub seed: Option<i64>,
-    /// Keep from the arena what the model costs. Otherwise it is told the model's name, tokens, cost and time of each request, and
-    /// shows them to everybody when the session has ended.
+    /// Don't report usage to the server. By default it receives the model's name and each request's tokens, cost and time, and
+    /// publishes them when the session has ended.
     #[arg(long, requires = "model")]
     pub no_usage_report: bool,
-    /// Where all requests, answers and costs are written [default: play-SESSION-seatN.jsonl]
+    /// Transcript of all requests, answers and costs [default: play-SESSION-seatN.jsonl]
     #[arg(long, value_name = "FILE", requires = "model")]
     pub transcript: Option<PathBuf>,
 }
 
-/// What an endpoint of language models speaks.
+/// The API of a language model endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Api {
-    /// Chat Completions of OpenAI, as most servers of models offer it. The key is in OPENAI_API_KEY.
+    /// Chat Completions (OpenAI and most model servers); key in OPENAI_API_KEY.
     Openai,
-    /// Messages of Anthropic. The key is in ANTHROPIC_API_KEY.
+    /// Messages (Anthropic); key in ANTHROPIC_API_KEY.
     Anthropic,
 }
 
-/// A number that isn't negative.
+/// Parses a number of 0 or more.
 fn price(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "give a number, 0 or more".to_owned())
+    number.ok_or_else(|| "expected a number of 0 or more".to_owned())
 }

@@ -1,58 +1,59 @@
-//! The arguments of `arena rate`, which is `arena tournament rate` too.
+//! Arguments of `arena rate`, which is also `arena tournament rate`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// What the help says below the options.
+/// The help below the options.
 pub const RATE_EXAMPLES: &str = "\
 Examples:
-  arena rate snakes                          a tournament, rated by all systems
+  arena rate snakes                          the results of a tournament
   arena rate games.pgn                       games of any program that writes PGN
-  arena rate snakes chess-50 old/*.pgn       all of it together
+  arena rate snakes chess-50 old/*.pgn       all of them together
   arena rate results --markdown > RATINGS.md
   arena rate results --maximum-likelihood --mean 2000    Bradley-Terry as other programs compute it
   arena match run snake --agent ./a --agent ./b --games 100 --json > ab.jsonl; arena rate ab.jsonl
 
-What holds results: journals of tournaments, what `match run --json` and `tournament run --json` print, replays, and PGN, of which only the
-tags White, Black and Result count, and moves for finding games that repeat each other. Files are told apart by what stands in them;
-folders are searched, but for hidden files, links to folders, and the replays of a tournament, since its journal has them. Agents are told
-apart by name. A game that stands in several files, with the same seed, agents and result, counts once.
+Accepted files: journals of tournaments, output of `match run --json` and `tournament run --json`, replays, and PGN. Of PGN, the \
+tags White, Black and Result are read, and the moves to find repeated games. The file type is detected from the content. \
+Folders are searched, except hidden files, links to folders, and the replays of a tournament, whose journal is read instead. \
+Agents are identified by name. A game found in several files, with the same seed, agents and result, counts once.
 
-Bradley-Terry takes all games together, with ties (Davidson's model) and with games that share a seed as one observation; its intervals
-hold the true rating in 95 of 100 cases, and \"rank may be\" says which ranks the intervals allow. By default it is corrected for the bias
-of few games, which keeps it finite for agents that win everything. Agents that share no games are rated apart, in groups. A game that repeats
-an earlier one move by move counts in points and Elo alone. Elo, Glicko-2 and OpenSkill go game by game, so the order matters: files as they
-are named, in folders by number and name. Of two agents the table is followed by their match: difference, nElo, LOS, pairs.";
+Bradley-Terry rates all games together, with ties (Davidson's model); games that share a seed are one observation. Its \
+intervals contain the true rating with 95 % confidence, and \"rank range\" shows the ranks that the intervals allow. By default \
+it corrects the bias of few games, so that agents that win or lose every game have finite ratings. Agents without common \
+opponents are rated in separate groups. A game that repeats an earlier one move by move counts only in points and Elo. \
+Elo, Glicko-2 and OpenSkill rate game by game in the order of the files: as given, and within folders by number and name. If \
+there are two agents, their match follows the table: difference, nElo, LOS, pairs.";
 
 /// Options of `arena rate`.
 #[derive(Debug, Args)]
 pub struct RateArgs {
-    /// Files and folders with results.
+    /// File or folder with results.
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
-    /// Leave out results by other versions of a game's rules than this one. Results that don't name a version count.
+    /// Use only results of this version of the game's rules, and results that name no version.
     #[arg(long, value_name = "N")]
     pub rules_version: Option<u32>,
-    /// As comma-separated values, for spreadsheets: every number by itself, with up to six decimals.
+    /// Print comma-separated values, with up to six decimals.
     #[arg(long, conflicts_with_all = ["markdown", "json"])]
     pub csv: bool,
-    /// As a table in Markdown.
+    /// Print a Markdown table.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Bradley-Terry: the mean of the ratings, but for those of agents that won or lost everything.
+    /// Bradley-Terry: mean rating, without agents that won or lost every game.
     #[arg(long, value_name = "ELO", default_value_t = 0.0, allow_negative_numbers = true, value_parser = rating)]
     pub mean: f64,
-    /// Bradley-Terry: estimate what the first of two seats is worth, White's in chess.
+    /// Bradley-Terry: estimate the first seat's advantage in games of two, such as White's in chess.
     #[arg(long)]
     pub advantage: bool,
-    /// Bradley-Terry: the likeliest ratings, without a correction for few games. There are none if somebody won or lost everything.
+    /// Bradley-Terry: maximum likelihood without bias correction; fails if an agent won or lost every game.
     #[arg(long)]
     pub maximum_likelihood: bool,
-    /// Elo: points at stake in a game. Changes are rounded to whole points.
+    /// Elo: K-factor; changes are rounded to integers.
     #[arg(long, value_name = "K", default_value_t = 24.0, value_parser = stake)]
     pub elo_k: f64,
-    /// Elo: the rating before the first game.
+    /// Elo: initial rating.
     #[arg(long, value_name = "ELO", default_value_t = 1200.0, allow_negative_numbers = true, value_parser = rating)]
     pub elo_start: f64,
 }
@@ -66,6 +67,6 @@ fn stake(text: &str) -> Result<f64, String> {
 }
 
 fn number(text: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, String> {
-    let wrong = || format!("it isn't a number from {} to {}", range.start(), range.end());
+    let wrong = || format!("expected a number from {} to {}", range.start(), range.end());
     text.parse().ok().filter(|number| range.contains(number)).ok_or_else(wrong)
 }

@@ -1,4 +1,4 @@
-//! The arguments of `arena serve` and `arena demo`.
+//! Arguments of `arena serve` and `arena demo`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,35 +8,35 @@ use clap::{Args, ValueEnum};
 /// Options of `arena serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Where to listen.
+    /// The listening address.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Folder of the store, of secrets and of tournaments [default: arena-data]
+    /// Data folder for the store, secrets and tournaments [default: arena-data]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Keep the store in this Postgres database instead: postgres://user:password@host:port/database?sslmode=require
+    /// Postgres database for the store: postgres://user:password@host:port/database?sslmode=require
     #[arg(long, value_name = "URL", env = "DATABASE_URL", hide_env_values = true)]
     pub database_url: Option<String>,
-    /// Share the database with other arenas that are started so: any of them serves any request.
+    /// Share the database with other nodes started the same way; any node serves any request.
     #[arg(long)]
     pub shared: bool,
-    /// The same, and tell each other over this NATS server what is new, at once: nats://user:password@host:port, or tls://…
+    /// Share the database, and notify other nodes at once through NATS: nats://user:password@host:port or tls://…
     #[arg(long, value_name = "URL", env = "NATS_URL", hide_env_values = true)]
     pub nats_url: Option<String>,
-    /// Make players prove who they are: joins are signed, and answered with a key for everything after.
+    /// Require signed joins; a session key authenticates all later requests.
     #[arg(long)]
     pub auth: bool,
-    /// Play tournaments between bots, as the section [tournaments] of the settings file allows it.
+    /// Offer tournaments between bots, configured in the section [tournaments] of the settings file.
     #[arg(long)]
     pub tournaments: bool,
-    /// A folder that is a challenge (challenge.json, and index.ts or index.js), or a folder of such folders; may be repeated. They are
-    /// watched, and loaded again when they change.
+    /// Folder of a challenge (challenge.json, and index.ts or index.js), or a folder of such folders; may be repeated.
+    /// Challenges are reloaded when their files change.
     #[arg(long, value_name = "DIR")]
     pub challenges: Vec<PathBuf>,
-    /// Settings file: TOML, or the reference server's JSON if it ends in .json. Options given here win over it.
+    /// Settings file: TOML, or the reference server's JSON (*.json). Command line options override it.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// What is logged to stderr.
+    /// The log on stderr.
     #[command(flatten)]
     pub log: LogArgs,
 }
@@ -44,60 +44,60 @@ pub struct ServeArgs {
 /// Options of `arena demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// Where to listen.
+    /// The listening address.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Folder of the store, kept afterwards [default: a temporary one]
+    /// Data folder to keep [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Games of the first burst.
+    /// Number of games to play first.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub games: u32,
-    /// Seconds between the games that follow.
+    /// Time between later games, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub pace: u64,
-    /// Exit after the first burst.
+    /// Exit after the first games.
     #[arg(long)]
     pub once: bool,
-    /// What is logged to stderr.
+    /// The log on stderr.
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// Where a server listens.
+/// The listening address of a server.
 #[derive(Debug, Args)]
 pub struct ListenArgs {
     /// Address to listen on; port 0 takes a free one [default: 127.0.0.1:3001]
     #[arg(long, value_name = "ADDR:PORT", value_parser = listen_address)]
     pub listen: Option<SocketAddr>,
-    /// Port to listen on, if --listen doesn't say.
+    /// Port to listen on; --listen overrides it.
     #[arg(long, env = "PORT", value_name = "PORT")]
     pub port: Option<u16>,
-    /// Allow an address that other machines can reach. They are believed to be whoever they say they are.
+    /// Allow an address that other machines can reach. User ids aren't verified.
     #[arg(long)]
     pub trust_network: bool,
 }
 
-/// What a server logs.
+/// Options of a server's log.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// Form of the log on stderr.
+    /// Log format.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Least severe level to log, or a list such as info,arena_engine=debug [default: info; demo: warn]
+    /// Minimum log level, or a filter such as info,arena_engine=debug [default: info; demo: warn]
     #[arg(long = "log", env = "ARENA_LOG", value_name = "LEVEL")]
     pub level: Option<String>,
 }
 
-/// Form of the log.
+/// The log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Text lines.
     Text,
-    /// A JSON object per line.
+    /// One JSON object a line.
     Json,
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:3001 or [::1]:0".to_owned())
+    text.parse().map_err(|_| "expected an IP address and a port, such as 127.0.0.1:3001 or [::1]:0".to_owned())
 }

@@ -1,18 +1,18 @@
-//! The arguments of `arena challenges` and `arena chat`: what a player does with a session, a call at a time.
+//! Arguments of `arena challenges` and `arena chat`, whose subcommands make one request each.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value};
 
-/// What can be done with challenges.
+/// Subcommands of `arena challenges`.
 #[derive(Debug, Subcommand)]
 pub enum ChallengesVerb {
-    /// Print what can be played: rules, methods, number of players, options of sessions.
+    /// Print challenge types: rules, methods, players, options.
     #[command(after_help = "\
 Examples:
   arena challenges metadata
   arena challenges metadata psi")]
     Metadata {
-        /// One challenge type only, such as psi.
+        /// Challenge type, such as psi [default: all]
         name: Option<String>,
     },
     /// List sessions, newest first.
@@ -21,90 +21,90 @@ Examples:
   arena challenges list
   arena challenges list psi --status ended --limit 5")]
     List {
-        /// Of one challenge type only.
+        /// Challenge type [default: all]
         name: Option<String>,
-        /// In one state only.
+        /// State of the sessions [default: all]
         #[arg(long, value_enum)]
         status: Option<StatusFilter>,
-        /// At most so many (the server allows up to 100).
+        /// Maximum number of sessions, up to 100 [default: the server's]
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Leave out so many of the newest.
+        /// Number of newest sessions to skip [default: 0]
         #[arg(long, value_name = "N")]
         offset: Option<u64>,
     },
-    /// Create a session; the answer holds an invite for each player.
+    /// Create a session and print an invite for each player.
     #[command(after_help = "\
 Examples:
   arena challenges create psi
   arena challenges create psi --options '{\"setSize\": 5}'
-  arena challenges metadata psi      among the rest, its options: what each is for, its default and bounds")]
+  arena challenges metadata psi      lists the options, their defaults and bounds")]
     Create {
-        /// The challenge type, such as psi.
+        /// Challenge type, such as psi.
         name: String,
-        /// Options for this session. Which there are, and what they may be, `arena challenges metadata NAME` says.
+        /// Options of the session (`arena challenges metadata NAME` lists them).
         #[arg(long, value_name = "JSON", value_parser = json_object)]
         options: Option<Map<String, Value>>,
     },
-    /// Take the seat of an invite. The answer holds the session's id.
+    /// Take the seat of an invite and print the session's id.
     #[command(after_help = "\
 Examples:
   arena challenges join inv_0192d4c8-…
   arena challenges join inv_0192d4c8-… --user-id ada
-  arena challenges join inv_0192d4c8-… --sign            signed with your only key
-  arena challenges join inv_0192d4c8-… --sign USER_ID    with one of several
+  arena challenges join inv_0192d4c8-… --sign            sign with your only key
+  arena challenges join inv_0192d4c8-… --sign USER_ID    sign with one of several
   arena challenges join inv_0192d4c8-… --sign my.key
 
-Where an arena asks who you are, the answer holds a sessionKey. It stands for your seat from then on:
-give it as --auth, or in ARENA_AUTH.")]
+A server with authentication answers with a session key (sessionKey), which authenticates all later requests for the seat: \
+pass it as --auth or in ARENA_AUTH.")]
     Join {
-        /// The invite.
+        /// Invite.
         invite: String,
-        /// Who you are, for scores; the others learn it when the game has ended.
+        /// Your user id for scores; other players see it when the session has ended.
         #[arg(long, value_name = "ID")]
         user_id: Option<String>,
-        /// Sign with a private key: a file, or a user id of ~/.arena/keys; needless if there is only one in there.
+        /// Sign with a private key: a file, or a user id in ~/.arena/keys [default: the only key there]
         #[arg(long, value_name = "KEYFILE", num_args = 0..=1, conflicts_with = "user_id")]
         sign: Option<Option<String>>,
     },
-    /// Read what the operator says: your private information, the state of play, the result.
+    /// Read the operator's messages: your private information, the state, the result.
     #[command(after_help = "\
 Examples:
   arena challenges sync ID --from inv_…
   arena challenges sync ID --from inv_… --index 4 --wait 20    wait for message 4")]
     Sync(SyncArgs),
-    /// Act: send the operator a message.
+    /// Perform an action: call a method of the challenge.
     #[command(after_help = "\
 Examples:
   arena challenges send ID guess '142, 377, 801' --from inv_…
   arena challenges send ID guess --from inv_… -- '--anything, even if it looks like an option'")]
     Send {
-        /// The session.
+        /// Session id.
         id: String,
-        /// The action, one of the challenge's methods.
+        /// Method of the challenge.
         method: String,
-        /// What the action needs.
+        /// Content of the action.
         #[arg(allow_hyphen_values = true)]
         content: String,
     },
 }
 
-/// What can be done with the chat.
+/// Subcommands of `arena chat`.
 #[derive(Debug, Subcommand)]
 pub enum ChatVerb {
-    /// Say something to the others in a session, or to one of them.
+    /// Send a message to all players of a session, or to one.
     #[command(after_help = "\
 Examples:
   arena chat send ID 'shall we compare notes?' --from inv_…
   arena chat send ID 'between us two' --to inv_… --from inv_…
   arena chat send ID --from inv_… -- '--anything, even if it looks like an option'")]
     Send {
-        /// The session.
+        /// Session id.
         id: String,
-        /// What to say.
+        /// Text of the message.
         #[arg(allow_hyphen_values = true)]
         text: String,
-        /// Say it to this player only.
+        /// Player id of the only recipient [default: all]
         #[arg(long, value_name = "ID")]
         to: Option<String>,
     },
@@ -113,36 +113,36 @@ Examples:
 Examples:
   arena chat sync ID --from inv_…
   arena chat sync ID --from inv_… --index 2 --wait 20    wait for message 2
-  arena chat sync invites           invites that wait for an opponent")]
+  arena chat sync invites           the public channel: open invites")]
     Sync(SyncArgs),
 }
 
-/// Which messages to read.
+/// The messages to read.
 #[derive(Debug, Args)]
 pub struct SyncArgs {
-    /// The session; challenge_ID names the operator's channel.
+    /// Channel: a session id for its chat, challenge_ID for its operator channel, or invites.
     pub id: String,
-    /// From this message on; the first is 1.
+    /// Index of the first message to print [default: 1]
     #[arg(long, value_name = "N")]
     pub index: Option<u64>,
-    /// Wait up to so many seconds until there is something.
+    /// Maximum time to wait for a message, in seconds [default: 0]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(0..=50))]
     pub wait: Option<u8>,
 }
 
-/// States in which a session may be.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StatusFilter {
     /// Waiting for players.
     Open,
-    /// Being played.
+    /// In progress.
     Active,
     /// Over.
     Ended,
 }
 
 impl StatusFilter {
-    /// The wire's word.
+    /// Returns the name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             StatusFilter::Open => "open",

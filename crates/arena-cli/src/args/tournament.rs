@@ -1,21 +1,22 @@
-//! The arguments of `arena tournament`.
+//! Arguments of `arena tournament`.
 
 use std::path::PathBuf;
 
 use arena_nats::NatsUrl;
 use arena_ratings::EloModel;
+use arena_report::{EXPORTERS, Exporter};
 use arena_tournament::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 
 use super::matches::game_help;
 use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
-/// What can be done with tournaments.
+/// Subcommands of `arena tournament`.
 #[derive(Debug, Subcommand)]
 pub enum TournamentVerb {
-    /// Begin a tournament and play it.
+    /// Create a tournament and play it.
     #[command(after_help = "\
 Examples:
   arena tournament run snake --agent ./a --agent ./b --agent ./c
@@ -26,41 +27,42 @@ Examples:
   arena tournament run chess --agent new=./a --agent old=./b --sprt elo0=0 elo1=5
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --games 300
   arena tournament run snake --agent ./a --agent ./b --agent ./c --format adaptive --until-margin 30
-  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    played by workers
+  arena tournament run snake --agent ./a --agent ./b --rounds 500 --nats-url nats://hub    on workers
 
-A meeting of agents is as many games as seats: with the same seed, and each agent on each seat once, so that neither luck nor
-a better seat decides. --no-pairs makes it one game, and seats change from meeting to meeting.
+A pairing is one game for each seat: all with the same seed, and each agent on each seat once, so that neither luck nor a \
+better seat decides. With --no-pairs it is one game, and agents swap seats from pairing to pairing.
 
---sprt plays two agents until it is clear whether the first is better: by elo0 Elo or less (H0), or by elo1 or more (H1). It is judged
-pair by pair, in the order of their numbers; games that still ran when it was decided are kept, and don't count.
+--sprt stops when it is decided whether the first of two agents is better: by elo0 Elo or less (H0), or by elo1 or more (H1). The \
+test counts pairs in the order of their numbers. Games in progress at the decision are kept but not counted.
 
---format adaptive looks after each wave of games whose rating is least sure, and against whom a game would tell most about it.
+--format adaptive chooses the next pairings after each wave: the agents with the most uncertain ratings, and the opponents that \
+reduce this uncertainty most.
 
-Every result is on the disk as soon as it is there. Ctrl-C once finishes the games that run and says how to go on, twice stops at
-once; `arena tournament resume` goes on after either, and after the machine went down, to the same standings.
+Each result is durable as soon as its game ends. Ctrl-C finishes the games in progress and prints how to resume; a second \
+Ctrl-C stops at once. `arena tournament resume` continues after either, and after a crash, to the same standings.
 
---nats-url lets workers play, on as many machines as there are: start them with `arena worker`. Agents travel there, each with the folder
-that it is in. Every replay that comes back is played again here by the rules; a worker that sends another one, or plays a game otherwise
-than two other workers, is believed no more, and its games are played again.")]
+--nats-url distributes the games to workers (`arena worker`) on any number of machines. Each agent is sent there with its folder. \
+Every replay that returns is verified here by the rules. A worker that returns a false replay, or a result that two other \
+workers contradict, is excluded, and its games are played again.")]
     Run(Box<TournamentArgs>),
-    /// Go on with a tournament that was broken off.
+    /// Resume a tournament.
     #[command(after_help = "\
 Examples:
   arena tournament resume snakes
   arena tournament resume snakes --concurrency 4
-  arena tournament resume snakes --accept-changed    although an agent isn't what it was
-  arena tournament resume snakes --nats-url nats://hub    by workers; without it, here")]
+  arena tournament resume snakes --accept-changed    even if an agent has changed
+  arena tournament resume snakes --nats-url nats://hub    on workers; without it, on this machine")]
     Resume(ResumeArgs),
     /// Print the standings of a tournament, also while it is played.
     #[command(after_help = "\
 Examples:
   arena tournament standings snakes
   arena tournament standings snakes --markdown > STANDINGS.md
-  arena tournament standings snakes --html > snakes.html          one file with pictures, to be published
+  arena tournament standings snakes --html > snakes.html          one file, with charts
   arena tournament standings snakes --svg ratings > ratings.svg
   arena tournament standings chess-50 --pgn > chess-50.pgn")]
     Standings(StandingsArgs),
-    /// Rate the results in files and folders, by all systems side by side: the same as `arena rate`.
+    /// Rate results with four rating systems (same as `arena rate`).
     #[command(after_help = RATE_EXAMPLES)]
     Rate(RateArgs),
 }
@@ -71,95 +73,94 @@ pub struct TournamentArgs {
     /// The game.
     #[arg(help = game_help(""))]
     pub game: String,
-    /// An agent: a file, a folder or an address; a name before it is what it is called.
+    /// Agent: a file, a folder or a URL, optionally with a name.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]
     pub agents: Vec<String>,
-    /// Further agents as command lines, each behind a `--`.
+    /// Further agents as command lines, each after its own `--`.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub commands: Vec<String>,
     /// Pairing format
     #[arg(long, value_parser = format_parser(), default_value_t = Format::RoundRobin)]
     pub format: Format,
-    /// How often all meet (round robin, gauntlet), or two before tie-breaks (knockout), or the rounds (Swiss) [default: 1; Swiss: enough
-    /// for one winner; with --sprt: 10000, of which it plays as many as it needs]
+    /// Number of rounds: of all pairings (round robin, gauntlet), of a pairing before tie-breaks (knockout), or of the tournament
+    /// (Swiss) [default: 1; Swiss: enough for one winner; with --sprt: 10000, of which it plays as many as needed]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
-    /// Adaptive: how many games there are at most [default: 10 times as many meetings as agents; with --until-margin: 1000 times]
+    /// Maximum number of games (adaptive format only) [default: 10 pairings per agent; with --until-margin: 1000]
     #[arg(long, value_name = "N")]
     pub games: Option<u32>,
-    /// Adaptive: end when all ratings are known to so many Elo in either direction, with 95 % confidence.
+    /// Stop when every rating's 95 % interval is within ±ELO (adaptive format only)
     #[arg(long, value_name = "ELO")]
     pub until_margin: Option<f64>,
-    /// Two agents: end when a sequential probability ratio test is decided, as in `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`;
-    /// the last three are the defaults, and the other model is logistic.
+    /// Stop when a sequential probability ratio test of two agents is decided: elo0=0 elo1=5 [alpha=0.05] [beta=0.05]
+    /// [model=normalized|logistic]
     #[arg(long, value_name = "KEY=VALUE", num_args = 1..=5, value_delimiter = ',', value_parser = sprt_part)]
     pub sprt: Vec<SprtPart>,
-    /// How many agents a game has [default: 2]
+    /// Number of agents in a game [default: 2]
     #[arg(long, value_name = "N")]
     pub seats: Option<u32>,
-    /// One game a meeting, rather than one for each seat.
+    /// Play one game for each pairing, instead of one for each seat.
     #[arg(long)]
     pub no_pairs: bool,
-    /// The folder of the tournament [default: a new one here, named after the game and the time]
+    /// Folder of the tournament [default: a new one here, named after the game and the time]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keep the replay of each game, and what agents wrote to stderr, in DIR/replays.
+    /// Keep replays and the agents' stderr in DIR/replays.
     #[arg(long)]
     pub replays: bool,
-    /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
+    /// Print the standings after every N games; 0: only at the end [default: 50, more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
-    /// Who plays them.
+    /// The workers.
     #[command(flatten)]
-    pub fleet: FleetArgs,
-    /// How matches are played.
+    pub pool: WorkerPoolArgs,
+    /// Options of every match.
     #[command(flatten)]
     pub play: PlayArgs,
 }
 
-/// Which workers play a tournament, and how they are checked.
+/// Workers that play a tournament, and the checks of their results.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workers")]
-pub struct FleetArgs {
-    /// Let workers play (`arena worker`) that take games from this NATS server, rather than this machine: nats://host or tls://user:password@host.
+pub struct WorkerPoolArgs {
+    /// Let workers play the games, through this NATS server: nats://host or tls://user:password@host.
     #[arg(long, value_name = "URL", env = "ARENA_NATS_URL", hide_env_values = true, value_parser = UrlParser)]
     pub nats_url: Option<NatsUrl>,
-    /// The share of games that two workers play, to find those that play something else [default: 0.05]
+    /// Share of games played by two workers to detect false results, from 0 to 1 [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share, requires = "nats_url")]
     pub cross_check: Option<f64>,
 }
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "a share is from 0 (no game) to 1 (all games)".to_owned())
+    share.ok_or_else(|| "expected a share from 0 (no game) to 1 (all games)".to_owned())
 }
 
-/// Takes the name of a format; help lists all of them.
+/// Parses the name of a format; the help lists all of them.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     let value = |format: &Format| PossibleValue::new(format.name()).help(format.info().help);
-    PossibleValuesParser::new(Format::ALL.iter().map(value))
-        .try_map(|name| Format::find(&name).ok_or("there is no such format"))
+    PossibleValuesParser::new(Format::ALL.iter().map(value)).try_map(|name| Format::find(&name).ok_or("unknown format"))
 }
 
-/// One of the numbers of a sequential test.
+/// A parameter of a sequential test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SprtPart {
-    /// The lesser of the two hypotheses, in Elo.
+    /// The lower hypothesis, in Elo.
     Elo0(f64),
-    /// The greater one.
+    /// The higher hypothesis, in Elo.
     Elo1(f64),
-    /// How often H1 may be accepted where H0 is true, from 0 to 1.
+    /// The probability of accepting H1 if H0 is true.
     Alpha(f64),
-    /// How often H0 may be accepted where H1 is true.
+    /// The probability of accepting H0 if H1 is true.
     Beta(f64),
-    /// In what both are given.
+    /// The unit of both hypotheses.
     Model(EloModel),
 }
 
 fn sprt_part(text: &str) -> Result<SprtPart, String> {
     let (key, value) =
-        text.split_once('=').ok_or("a test is as in elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized")?;
-    let number = || value.parse::<f64>().map_err(|_| format!("{key} is a number, not `{value}`"));
+        text.split_once('=').ok_or("expected KEY=VALUE, as in elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized")?;
+    let number = || value.parse::<f64>().map_err(|_| format!("{key} must be a number, not `{value}`"));
     match key {
         "elo0" => Ok(SprtPart::Elo0(number()?)),
         "elo1" => Ok(SprtPart::Elo1(number()?)),
@@ -169,61 +170,82 @@ fn sprt_part(text: &str) -> Result<SprtPart, String> {
             .into_iter()
             .find(|model| model.name() == value)
             .map(SprtPart::Model)
-            .ok_or_else(|| format!("model is normalized or logistic, not `{value}`")),
-        _ => Err(format!("a test has elo0, elo1, alpha, beta and model, not `{key}`")),
+            .ok_or_else(|| format!("model must be normalized or logistic, not `{value}`")),
+        _ => Err(format!("unknown parameter `{key}`; expected elo0, elo1, alpha, beta or model")),
     }
 }
 
 /// Options of `arena tournament resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The folder of the tournament.
+    /// Folder of the tournament.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// Play so many games beside each other [default: as before]
+    /// Number of games in parallel [default: as before]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: Option<u32>,
-    /// Go on although agents aren't what they were; the tournament remembers it.
+    /// Resume even if agents have changed; the journal records it.
     #[arg(long)]
     pub accept_changed: bool,
-    /// Print the standings after so many games, 0: at the end only [default: 50, or more in long tournaments]
+    /// Print the standings after every N games; 0: only at the end [default: 50, more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
-    /// Who plays from here on.
+    /// The workers from now on.
     #[command(flatten)]
-    pub fleet: FleetArgs,
+    pub pool: WorkerPoolArgs,
 }
 
 /// Options of `arena tournament standings`.
 #[derive(Debug, Args)]
 pub struct StandingsArgs {
-    /// The folder of the tournament.
+    /// Folder of the tournament.
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
-    /// As comma-separated values, for spreadsheets.
-    #[arg(long, group = "form", conflicts_with = "json")]
-    pub csv: bool,
-    /// As a table in Markdown.
-    #[arg(long, group = "form", conflicts_with = "json")]
-    pub markdown: bool,
-    /// As a report with pictures: one page that needs nothing else.
-    #[arg(long, group = "form", conflicts_with = "json")]
-    pub html: bool,
-    /// A picture alone, for a README or a page: light or dark as its reader's screen.
+    #[command(flatten)]
+    pub export: ExportArg,
+    /// Print one chart as SVG; it follows the reader's light or dark theme.
     #[arg(long, group = "form", conflicts_with = "json", value_enum, value_name = "PICTURE")]
     pub svg: Option<PictureArg>,
-    /// The games in Portable Game Notation: with moves if it is chess and replays were kept, else results alone, for rating tools.
+    /// Print the games as PGN: chess games with moves if replays were kept, others as results only.
     #[arg(long, group = "form", conflicts_with = "json")]
     pub pgn: bool,
 }
 
-/// What a picture shows.
+/// The chosen exporter: one flag for each entry of [`EXPORTERS`].
+#[derive(Debug, Clone, Copy)]
+pub struct ExportArg(pub Option<&'static Exporter>);
+
+impl Args for ExportArg {
+    fn augment_args(command: Command) -> Command {
+        command.args(EXPORTERS.iter().map(|exporter| {
+            let flag = Arg::new(exporter.name).long(exporter.name).help(exporter.help).action(ArgAction::SetTrue);
+            flag.group("form").conflicts_with("json")
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ExportArg::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ExportArg {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ExportArg, clap::Error> {
+        Ok(ExportArg(EXPORTERS.iter().find(|exporter| matches.get_flag(exporter.name))))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = ExportArg::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The content of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PictureArg {
-    /// The Elo of each agent, with its interval.
+    /// Elo ratings with intervals.
     Ratings,
-    /// Who won how much against whom.
+    /// Head-to-head scores.
     CrossTable,
-    /// The points of each agent, as games were played.
+    /// Points over time.
     Points,
 }

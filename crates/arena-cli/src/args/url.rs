@@ -1,4 +1,4 @@
-//! Addresses that may hold a password.
+//! URLs that may contain a password.
 
 use std::ffi::OsStr;
 
@@ -7,7 +7,7 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
-/// Reads the URL of a NATS server. What is wrong with it is told without it, unlike by clap itself.
+/// Parses the URL of a NATS server. Unlike clap's own parsers, its errors don't repeat the value.
 #[derive(Debug, Clone, Copy)]
 pub struct UrlParser;
 

@@ -1,4 +1,4 @@
-//! What boards look like: states in, text out.
+//! Tests of the frames of boards: each compares the text of a frame for given states.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ fn cherry_picker() {
         ╰──────────────────╯  ╰──────────────────╯
     "#]],
     );
-    // Too narrow for both, and then of one only since the other is out.
+    // The terminal is too narrow for both boards, and then shows only one, since the other agent is out.
     check(
         &stage,
         &[world(10.0), world(20.0)],

@@ -1,11 +1,11 @@
-//! `arena challenge check`: what a challenge gets wrong, told to its author.
+//! `arena author check`: faults of a challenge, reported to its author.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use arena_check::{CHECKS, Finding, Plan, Verdict, check};
-use arena_match::{Plan as MatchPlan, hold};
+use arena_check::{CHECKS, CheckPlan, Finding, Verdict, check};
+use arena_match::{MatchPlan, play_match};
 use arena_model::Seed;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
@@ -18,18 +18,18 @@ use crate::matches::explain;
 use crate::matches::settings::{confinement, find_agent};
 use crate::output::{Style, print, printable};
 
-/// How far what belongs to a sentence stands in: behind the mark and the name of the check.
+/// The indentation of evidence: the width of the mark and the check's name.
 const INDENT: &str = "                 ";
 
-/// The check that needs agents, and so isn't one of the pure ones.
+/// The name of the check that plays matches of the folder's bots. All other checks are pure.
 const BOTS: &str = "bots";
 
-/// Makes all checks and tells what they found.
+/// Runs all checks and prints the findings.
 pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let found = find(&args.challenge, &options)?;
     let seed = args.seed.clone().unwrap_or_else(|| Seed::from_number(0));
-    let plan = Plan { seed: seed.clone(), games: args.games, ..Plan::default() };
+    let plan = CheckPlan { seed: seed.clone(), games: args.games, ..CheckPlan::default() };
     let target = if style == Style::Json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let spinner = ProgressBar::with_draw_target(None, target);
     spinner.enable_steady_tick(Duration::from_millis(200));
@@ -41,7 +41,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let bots = match args.no_bots {
         true => Ok(Vec::new()),
         false => {
-            spinner.set_message("bots: can it be played?");
+            spinner.set_message("bots: can bots play it?");
             let_bots_play(&found, &seed, args)
         }
     };
@@ -62,18 +62,18 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
         }
         Style::Pretty | Style::Compact => {
             let title = format!("{name}: {}", found.challenge.metadata().name);
-            let summary = format!("{fine} fine, {advice} to think about, {wrong} wrong");
+            let summary = format!("passed: {fine}, advice: {advice}, faults: {wrong}");
             print(&printable(&format!("{title}\n{}{summary}", describe(&findings))))?;
         }
     }
     if wrong == 0 {
         return Ok(());
     }
-    let things = if wrong == 1 { "1 thing".to_owned() } else { format!("{wrong} things") };
-    Err(Failure::new(Exit::FaultyChallenge, format_args!("{name} gets {things} wrong")))
+    let faults = if wrong == 1 { "1 fault".to_owned() } else { format!("{wrong} faults") };
+    Err(Failure::new(Exit::FaultyChallenge, format_args!("{name} has {faults}")))
 }
 
-/// What was found, for people.
+/// Formats the findings for people.
 fn describe(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, verdict, what, evidence, place } in findings {
@@ -83,7 +83,7 @@ fn describe(findings: &[Finding]) -> String {
             Verdict::Wrong => '✗',
         };
         let place = place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-        // Memory takes it all.
+        // Writing to a `String` can't fail.
         let _ = writeln!(text, "{mark} {check:<14} {what}{place}");
         for line in evidence {
             let _ = writeln!(text, "{INDENT}{line}");
@@ -97,7 +97,7 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
     let Some(folder) = &found.folder else { return Ok(Vec::new()) };
     let bots = bots_in(&folder.join("bots"));
     if bots.is_empty() {
-        let what = "there are no bots (files in the folder bots that can be executed), so nobody has shown that it can be played well";
+        let what = "there are no bots (executable files in the folder bots), so nothing shows that the challenge can be played well";
         return Ok(vec![Finding::advice(BOTS, what)]);
     }
     let called_off = interrupt::flag()?;
@@ -116,7 +116,7 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
             agents: vec![&agent; seats],
             confinement: &confinement,
         };
-        let result = hold(&plan, None, None, &called_off).map_err(explain)?.result;
+        let result = play_match(&plan, None, None, &called_off).map_err(explain)?.result;
         let name = &result.seats[0].agent.name;
         let scores: Vec<String> = result.seats.iter().map(|seat| arena_report::number_of(seat.score)).collect();
         let out = result.seats.iter().find(|seat| seat.verdict.is_some());
@@ -133,7 +133,7 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
                 let epochs = result.epochs;
                 Finding::wrong(
                     BOTS,
-                    format!("a match of {name} against itself came to no end: {other} after {epochs} epochs"),
+                    format!("a match of {name} against itself didn't end: {other} after {epochs} epochs"),
                 )
             }
         });
@@ -141,7 +141,7 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
     Ok(findings)
 }
 
-/// The files of a folder that can be executed, in the order of their names.
+/// Lists the executable files of a folder by name.
 fn bots_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let is_executable = |path: &Path| {

@@ -1,8 +1,8 @@
-//! `arena challenge fairness`: whether seats are equally good, by matches in which each deal is played from all sides.
+//! `arena author fairness`: the seats' fairness, measured by matches in which each deal is played from all seats.
 
 use std::sync::atomic::Ordering;
 
-use arena_match::{Agent, Plan, SeatedAgent, cores, hold, spread};
+use arena_match::{Agent, MatchPlan, SeatedAgent, cores, play_match, spread};
 use arena_model::{MatchResult, Seed};
 use arena_ratings::Mean;
 use serde_json::{Map, Value, json};
@@ -15,10 +15,10 @@ use crate::matches::settings::{self, confinement, draw_seed, find_agent};
 use crate::matches::{explain, files};
 use crate::output::{Style, Table, note, print};
 
-/// What the seats of one deal got, on average over those who sat there; `None` if a match of it doesn't count.
+/// The seats' mean scores of one deal; `None` if a match of it doesn't count.
 type Deal = Option<Vec<f64>>;
 
-/// Plays the deals and tells what each seat is worth.
+/// Plays the deals and prints each seat's gain.
 pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     let found = find(&args.challenge, &Map::new())?;
     let game = found.game();
@@ -30,12 +30,15 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     }
     if args.agents.len() > seats {
         let given = args.agents.len();
-        return Err(Failure::new(Exit::Usage, format_args!("{given} agents for {seats} seats; give at most as many")));
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("too many agents: {given} given, but the challenge has {seats} seats"),
+        ));
     }
     settings::try_start(game, &options, seats)?;
     let mut agents: Vec<Agent> = args.agents.iter().map(|agent| find_agent(agent)).collect::<Result<_, _>>()?;
-    settings::tell_notes(&agents);
-    settings::tell_apart(&mut agents);
+    settings::print_notes(&agents);
+    settings::make_names_unique(&mut agents);
     let seed = match &args.seed {
         Some(seed) => seed.clone(),
         None => draw_seed()?,
@@ -43,11 +46,11 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     let confinement = confinement(&args.sandbox)?;
     files::allow(args.games.min(args.concurrency) as usize, seats)?;
     let called_off = interrupt::flag()?;
-    // Shifted by as many places as there are different agents, everybody sits where it sat before.
+    // The number of rotations per deal: after this number, every agent is back on its first seat.
     let shifts = agents.len();
     let play = |number: usize| -> Result<MatchResult<SeatedAgent>, Failure> {
         let (deal, shift) = (number / shifts, number % shifts);
-        let plan = Plan {
+        let plan = MatchPlan {
             game,
             options: &options,
             seed: seed.derive(&format!("deal {deal}")),
@@ -55,7 +58,7 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
             agents: (0..seats).map(|seat| &agents[(seat + shift) % agents.len()]).collect(),
             confinement: &confinement,
         };
-        hold(&plan, None, None, &called_off).map(|contest| contest.result).map_err(explain)
+        play_match(&plan, None, None, &called_off).map(|contest| contest.result).map_err(explain)
     };
     let mut deals: Vec<Deal> = vec![Some(vec![0.0; seats]); args.games as usize];
     let (mut lost, mut unended, mut end) = (None, 0, Ok(()));
@@ -80,7 +83,7 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
                 called_off.store(true, Ordering::Relaxed);
                 end = Err(failure);
             }
-            // What comes after the first failure is its consequence.
+            // Later failures are ignored, since they follow from the first one.
             Err(_) => {}
         }
         end.is_ok()
@@ -89,24 +92,32 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
     let counted: Vec<Vec<f64>> = deals.into_iter().flatten().collect();
     if counted.len() < 2 {
         let why = lost.unwrap_or_default();
-        return Err(Failure::new(Exit::FaultyAgent, format_args!("fewer than two deals count, since {why}")));
+        return Err(Failure::new(Exit::FaultyAgent, format_args!("fewer than two deals count: {why}")));
     }
     if let Some(why) = lost {
-        note(&format!("deals in which somebody was disqualified don't count ({why})"));
+        note(&format!("deals with a disqualified agent don't count ({why})"));
     }
     if unended > 0 {
-        note(&format!("{unended} matches weren't ended by the challenge; all seats have 0 in these"));
+        note(&format!("the challenge didn't end {unended} matches; in these every seat scores 0"));
     }
-    tell(found.challenge.id(), &counted, seats, args.max_bias, &seed, style)
+    print_gains(found.challenge.id(), &counted, seats, args.max_bias, &seed, style)
 }
 
-/// What each seat got, and what it got more than the others. A failure if that is established to be more than `max_bias`.
-fn tell(name: &str, deals: &[Vec<f64>], seats: usize, max_bias: f64, seed: &Seed, style: Style) -> Result<(), Failure> {
-    // Two seats are one question; of more, each is one, and the intervals of all together shall hold.
+/// Prints each seat's score and gain over the others. Fails if a gain is significantly beyond `max_bias`.
+fn print_gains(
+    name: &str,
+    deals: &[Vec<f64>],
+    seats: usize,
+    max_bias: f64,
+    seed: &Seed,
+    style: Style,
+) -> Result<(), Failure> {
+    // The number of comparisons: one for two seats, otherwise one for each seat. The intervals hold for all comparisons
+    // together.
     let questions = if seats == 2 { 1 } else { seats };
     let mean_of = |value: &dyn Fn(&[f64]) -> f64, questions| {
         let values: Vec<f64> = deals.iter().map(|deal| value(deal)).collect();
-        Mean::of(&values, questions).expect("two deals count, at least")
+        Mean::of(&values, questions).expect("at least two deals count")
     };
     let gain = |seat: usize| {
         move |deal: &[f64]| {
@@ -138,7 +149,7 @@ fn tell(name: &str, deals: &[Vec<f64>], seats: usize, max_bias: f64, seed: &Seed
         print(&told.to_string())?;
         return end();
     }
-    let mut table = Table::new(&["", "mean score", "more than the others", "95 % interval"]);
+    let mut table = Table::new(&["", "mean score", "gain over others", "95 % interval"]);
     for seat in 0..seats {
         let Mean { mean, low, high } = gains[seat];
         table.row([
@@ -151,13 +162,11 @@ fn tell(name: &str, deals: &[Vec<f64>], seats: usize, max_bias: f64, seed: &Seed
     let widest = gains.iter().map(|gain| gain.high - gain.mean).fold(0.0, f64::max);
     let count = deals.len();
     let verdict = match &unequal[..] {
-        [] => format!(
-            "no seat is better than others, as far as {count} deals tell; a difference of {widest:.3} would have shown"
-        ),
+        [] => format!("no seat is significantly better in {count} deals; the smallest detectable gain is {widest:.3}"),
         some => {
             let told: Vec<String> =
                 some.iter().map(|seat| format!("{} ({:+.3})", seat + 1, gains[*seat].mean)).collect();
-            format!("for these bots seats aren't equally good in {count} deals: player {}", told.join(", player "))
+            format!("for these bots the seats aren't equally good ({count} deals): player {}", told.join(", player "))
         }
     };
     print(&format!("{}\n{name}: {verdict}\nseed: {}", table.right(1..=3), seed.reveal()))?;

@@ -1,4 +1,4 @@
-//! The challenge that an author means: a folder, or one that is built in.
+//! Finds the challenge that an author specifies, by the path of its folder or by the name of a built-in challenge.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,40 +11,44 @@ use serde_json::{Map, Value};
 use crate::exit::{Exit, Failure};
 use crate::scripts;
 
-/// A challenge that can be looked at.
+/// A challenge that was found.
 pub struct Found {
-    /// It, with the options that were asked for.
+    /// The challenge, configured with the requested options.
     pub challenge: Arc<dyn ChallengeType>,
-    /// Its folder, if it has one.
+    /// The folder of a scripted challenge.
     pub folder: Option<PathBuf>,
-    /// On what its script has failed last, until somebody asks.
+    /// The script's last failure, until [`Found::last_fault`] takes it.
     last_fault: Arc<Mutex<Option<arena_script::Fault>>>,
 }
 
-/// The challenge in a folder, or the one of a name that is built in, with these options instead of its usual ones.
+/// Finds the challenge in the folder `text`, or the built-in challenge named `text`, and configures it with these
+/// options.
 ///
-/// # Errors
-/// When there is none, or all that is wrong with it or with an option.
+/// # Errors If there is no such challenge, or the challenge or an option is invalid. The error lists all problems.
 pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> {
     let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
     if !folder.is_dir() {
         let Some(found) = arena_games::challenge(text, options) else {
             let names: Vec<&str> = arena_games::challenges().collect();
-            let sentence =
-                format!("there is no folder {text}, and no challenge of that name; built in are {}", names.join(", "));
+            let sentence = format!(
+                "there is no folder {text}, and no challenge of that name; the built-in challenges are {}",
+                names.join(", ")
+            );
             return Err(Failure::new(Exit::Usage, sentence));
         };
         let challenge = found.map_err(|error| Failure::new(Exit::Usage, error))?;
         return Ok(Found { challenge, folder: None, last_fault });
     }
-    // Whoever names the folder above means one of these.
+    // The user may have given the parent folder of some challenges.
     if !folder.join("challenge.json").exists() {
         let names: Vec<String> =
             find_folders(folder).unwrap_or_default().iter().map(|path| path.display().to_string()).collect();
         let told = match names.is_empty() {
-            true => format!("{text} is no challenge: it has no challenge.json"),
-            false => format!("{text} is no challenge, but has some in it; name one: {}", names.join(", ")),
+            true => {
+                format!("{text} isn't a challenge: it has no challenge.json; `arena author new` creates a challenge")
+            }
+            false => format!("{text} isn't a challenge but contains some; name one of {}", names.join(", ")),
         };
         return Err(Failure::new(Exit::Usage, told));
     }
@@ -62,14 +66,14 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
 }
 
 impl Found {
-    /// What is known of the last call that failed, since this was asked last.
+    /// Takes the description of the last failed call.
     pub fn last_fault(&self) -> Option<Fault> {
         let fault = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let stack: Vec<String> = fault.stack.lines().map(|line| line.trim().to_owned()).collect();
         Some(Fault { what: fault.message, place: stack.iter().find_map(|line| place_in(line)), stack })
     }
 
-    /// It as a game of the match runner.
+    /// Returns the challenge as a game of the match runner.
     pub fn game(&self) -> &'static GameType {
         match (&self.folder, arena_games::game(self.challenge.id())) {
             (None, Some(game)) => game,
@@ -78,7 +82,8 @@ impl Found {
     }
 }
 
-/// The place that a line of a stack names: `index.ts:12` of `at bid (index.ts:12)`, with or without a column behind.
+/// Extracts the file and line from a line of a stack trace: `index.ts:12` from `at bid (index.ts:12)`, with or without
+/// a column.
 fn place_in(line: &str) -> Option<String> {
     let place = line.rsplit([' ', '(']).next()?.trim_end_matches(')');
     let mut parts = place.split(':');

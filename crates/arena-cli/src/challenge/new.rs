@@ -1,4 +1,4 @@
-//! `arena challenge new`: a folder to start from, which is a challenge already.
+//! `arena author new`: a template folder that is a playable challenge.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::matches::cannot_write;
 use crate::output::{Style, print};
 
-/// The files, in the order in which they are told. `true`: it can be executed.
+/// The files in the order of the output: path, text, and true for an executable.
 const COMMON: [(&str, &str, bool); 6] = [
     ("challenge.json", include_str!("template/challenge.json"), false),
     ("README.md", include_str!("template/README.md"), false),
@@ -25,22 +25,19 @@ const COMMON: [(&str, &str, bool); 6] = [
 const TYPESCRIPT: (&str, &str, bool) = ("index.ts", include_str!("template/index.ts"), false);
 const JAVASCRIPT: (&str, &str, bool) = ("index.js", include_str!("template/index.js"), false);
 
-/// Makes the folder.
+/// Creates the folder.
 pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     let folder = &args.folder;
     let name = name_of(folder)?;
     if folder.symlink_metadata().is_ok() {
-        return Err(Failure::new(
-            Exit::Usage,
-            format_args!("{} is there already; give another name", folder.display()),
-        ));
+        return Err(Failure::new(Exit::Usage, format_args!("{} exists already; give another name", folder.display())));
     }
     let script = if args.js { JAVASCRIPT } else { TYPESCRIPT };
     let told = folder.display().to_string();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.display().to_string();
     for (path, text, is_program) in [COMMON[0], script].into_iter().chain(COMMON[1..].iter().copied()) {
-        // Only in what speaks of the challenge by its name.
+        // Only these files of the template contain placeholders.
         let text = match path {
             "README.md" => text
                 .replace("NAME", &title(&name))
@@ -59,37 +56,38 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
     }
     print(&format!(
         "{told} is a challenge: {}\n\n\
-         What players are told is in challenge.json, the rules are in {}, a bot is in bots/guesser.py.\n\n  \
-         arena challenge check {told}\n  \
-         arena challenge play {told} --agent 2={told}/bots/guesser.py\n  \
+         challenge.json describes the challenge to players, {} contains the rules, and bots/guesser.py is a sample bot.\n\n  \
+         arena author check {told}\n  \
+         arena author play {told} --agent 2={told}/bots/guesser.py\n  \
          arena serve --challenges {parent}",
         files.join(", "),
         script.0,
     ))
 }
 
-/// What the challenge in a folder is called.
+/// Returns the name of the challenge in a folder.
 fn name_of(folder: &Path) -> Result<String, Failure> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
     let fits = (1..=64).contains(&name.len()) && name.chars().all(plain) && name.starts_with(|c: char| c != '-');
     if !fits {
-        let sentence = format!("{name:?} can't be a challenge's name: 1 to 64 small letters, digits and hyphens");
+        let sentence =
+            format!("{name:?} can't be a challenge's name; use 1 to 64 lowercase letters, digits and hyphens");
         return Err(Failure::new(Exit::Usage, sentence));
     }
     if arena_games::challenges().any(|other| other == name) || arena_games::game(name).is_some() {
-        return Err(Failure::new(Exit::Usage, format_args!("{name} is built in; give another name")));
+        return Err(Failure::new(Exit::Usage, format_args!("{name} is a built-in challenge; give another name")));
     }
     Ok(name.to_owned())
 }
 
-/// `number-duel` as people would write it.
+/// Returns the title for a name: "Number Duel" for `number-duel`.
 fn title(name: &str) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('-').filter(|word| !word.is_empty()).map(capital).collect::<Vec<_>>().join(" ")
 }
 
-/// Writes a file that isn't there.
+/// Writes a new file; never overwrites one.
 fn write(path: &PathBuf, text: &str, is_program: bool) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

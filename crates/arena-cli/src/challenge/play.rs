@@ -1,4 +1,4 @@
-//! `arena challenge play`: an arena of its own for one session, with the author at the keyboard.
+//! `arena author play`: a temporary server for one session, with the author at the keyboard.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,24 +24,25 @@ struct Created {
     invites: Vec<String>,
 }
 
-/// Starts an arena, makes a session, seats all, and plays.
+/// Starts a server, creates a session, fills the seats and plays.
 pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let found = find(&args.challenge, &Map::new())?;
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let mut settings = hosting(&found, &options)?;
-    // Before a server is started: what is said wrong is told at once.
+    // Arguments are checked here, before a server starts.
     let mut bots: Vec<(usize, Bot)> = Vec::new();
     for (seat, path) in &args.agents {
         if bots.iter().any(|(other, _)| other == seat) {
-            return Err(Failure::new(Exit::Usage, format_args!("two agents are given for seat {seat}")));
+            return Err(Failure::new(Exit::Usage, format_args!("seat {seat} has two agents; give one")));
         }
         bots.push((*seat, Bot::of(&bot_args(path, args))?));
     }
-    // What a script gets wrong is logged for its author, and that is who plays.
+    // The log shows the faults of a script, since the player here is its author.
     serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
     let folder = tempfile::Builder::new().prefix("arena-play-").tempdir();
-    let folder =
-        folder.map_err(|error| Failure::new(Exit::StoreUnavailable, format_args!("no temporary folder: {error}")))?;
+    let folder = folder.map_err(|error| {
+        Failure::new(Exit::StoreUnavailable, format_args!("can't create a temporary folder: {error}"))
+    })?;
     let runtime = serve::runtime()?;
     let called_off = interrupt::flag()?;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -52,7 +53,7 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let arena = Arena::at(&format!("http://{}", server.address()));
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {
-        // Dropping the sender stops the server too.
+        // An error means that the sender was dropped, which stops the server too.
         let _ = stopped.await;
     }));
     let wished = found.folder.is_some().then_some(&options);
@@ -67,8 +68,9 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// The settings of an arena that hosts the challenge. What is built in has the options from there: whoever has the arena may choose
-/// more than who makes a session. A folder's are of the session.
+/// Returns the settings of a server that offers the challenge. For a built-in challenge, the settings contain the
+/// options, since the operator of a server may set more options than the creator of a session. The options of a script
+/// belong to the session instead.
 fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Failure> {
     let id = found.challenge.id();
     let refused = |error| Failure::new(Exit::Usage, error);
@@ -95,10 +97,13 @@ fn play(
     let Created { invites } = arena.create(found.challenge.id(), options)?.read()?;
     if let Some((seat, _)) = bots.iter().find(|(seat, _)| *seat > invites.len()) {
         let seats = invites.len();
-        return Err(Failure::new(Exit::Usage, format_args!("there is no seat {seat}; the challenge has {seats}")));
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("there is no seat {seat}; the challenge has {seats} seats"),
+        ));
     }
     if bots.len() == invites.len() {
-        let sentence = "no seat is left for you; `arena match run` lets bots play alone";
+        let sentence = "all seats have bots and none is left for you; use `arena match run` to let bots play alone";
         return Err(Failure::new(Exit::Usage, sentence));
     }
     let mut table = Vec::new();
@@ -110,7 +115,7 @@ fn play(
     sit_down(table, style, called_off)
 }
 
-/// A bot at a seat, held in as the options say.
+/// Returns the arguments of a bot on a seat.
 fn bot_args(path: &str, args: &PlayChallengeArgs) -> BotArgs {
     BotArgs {
         agent: Some(path.to_owned()),

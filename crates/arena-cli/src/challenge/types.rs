@@ -1,4 +1,4 @@
-//! `arena challenge types`: what scripts can import, for editors.
+//! `arena author types`: TypeScript declarations of the script API, for editors.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use crate::exit::Failure;
 use crate::matches::cannot_write;
 use crate::output::{Style, print};
 
-/// The declarations, one file for all modules.
+/// The declarations of all modules.
 pub const TYPES: &str = include_str!("template/arena.d.ts");
 
-/// What the file is called.
+/// The name of the declarations' file.
 const FILE: &str = "arena.d.ts";
 
-/// Writes them to a folder.
+/// Writes the declarations to a folder.
 pub fn run(folder: &Path, style: Style) -> Result<(), Failure> {
     let path = folder.join(FILE);
     fs::create_dir_all(folder).and_then(|()| fs::write(&path, TYPES)).map_err(|error| cannot_write(&path, &error))?;
@@ -23,8 +23,8 @@ pub fn run(folder: &Path, style: Style) -> Result<(), Failure> {
         return print(&json!({"files": [path]}).to_string());
     }
     print(&format!(
-        "{} has the types of all that a script can import.\n\n\
-         Editors take them up by a tsconfig.json beside the script:\n\n{}",
+        "{} declares all modules that a script can import.\n\n\
+         To use it in an editor, put this tsconfig.json beside the script:\n\n{}",
         path.display(),
         include_str!("template/tsconfig.json")
             .trim_end()

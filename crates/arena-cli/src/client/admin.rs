@@ -1,4 +1,4 @@
-//! The calls that an administrator makes.
+//! Requests of administrators.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -10,30 +10,30 @@ use crate::args::SubjectArgs;
 
 use super::{Answer, Arena, CallError, RawAnswer, path, read_answer};
 
-/// How long an arena may count, or take in what it was sent: games are counted at some tens of thousands a second.
+/// Time limit of recomputations and imports. A server processes some tens of thousands of games a second.
 const LONG: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of an export that are passed on at a time.
+/// Size of a copied piece of an export, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// Why an export isn't there.
+/// The error of an export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The arena didn't send it, or not all of it.
+    /// The server didn't send the whole export.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// It can't be written down.
-    #[error("the export can't be written: {0}")]
+    /// The export can't be written.
+    #[error("can't write the export: {0}")]
     Write(std::io::Error),
 }
 
 impl Arena {
-    /// The same arena in the eyes of its administrator.
+    /// Returns a client with the administrator's token.
     pub fn administered(self, token: &str) -> Arena {
         Arena { key: Some(token.to_owned()), administers: true, from: None, ..self }
     }
 
-    /// Says whether a user is a benchmark model.
+    /// Marks a user as a benchmark model, or removes the mark.
     pub fn set_benchmark(&self, user: &str, benchmark: bool) -> Result<Answer, CallError> {
         let path = path(&["api", "admin", "users"], Some(user)) + "/benchmark";
         self.post(&path, json!({ "isBenchmark": benchmark }))
@@ -44,20 +44,20 @@ impl Arena {
         self.post("/api/admin/messages/hide", json!({ "channel": channel, "index": index }))
     }
 
-    /// Bans somebody.
+    /// Bans a user, key or address.
     pub fn ban(&self, subject: &SubjectArgs, reason: &str) -> Result<Answer, CallError> {
         let SubjectArgs { user, key, address } = subject;
         let body = json!({ "userId": user, "publicKey": key, "address": address, "reason": reason });
         self.post("/api/admin/bans", body)
     }
 
-    /// Lets somebody in again.
+    /// Lifts a ban.
     pub fn lift_ban(&self, subject: &SubjectArgs) -> Result<Answer, CallError> {
         let SubjectArgs { user, key, address } = subject;
         self.post("/api/admin/bans/lift", json!({ "userId": user, "publicKey": key, "address": address }))
     }
 
-    /// Who is banned.
+    /// Gets the bans.
     pub fn bans(&self) -> Result<Answer, CallError> {
         self.get("/api/admin/bans", &[], None)
     }
@@ -67,23 +67,23 @@ impl Arena {
         self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), json!({}))
     }
 
-    /// Counts all games anew.
+    /// Recomputes the standings from the games.
     pub fn recompute(&self) -> Result<Answer, CallError> {
         Arena { patience: LONG, ..self.clone() }.post("/api/admin/recompute", json!({}))
     }
 
-    /// What administrators did.
+    /// Gets the log of administrators' actions.
     pub fn audit(&self, limit: Option<u32>, offset: Option<u64>) -> Result<Answer, CallError> {
         let query =
             [("limit", limit.map(|limit| limit.to_string())), ("offset", offset.map(|offset| offset.to_string()))];
         self.get("/api/admin/audit", &query, None)
     }
 
-    /// Writes everything that the arena holds to `out`; how many lines that is.
+    /// Writes an export of the server's data to `out`. Returns the number of lines.
     pub fn export(&self, out: &mut dyn Write) -> Result<u64, ExportError> {
         let url = format!("{}/api/admin/export", self.url);
         let explain = |error| self.explain(&url, LONG, false, error);
-        // As long as something comes, it may take as long as it takes.
+        // The time limit holds for the start of the response only, since the body may be long.
         let request = self.agent.get(&url).config().timeout_recv_response(Some(self.patience)).build();
         let response = request.header("authorization", self.authorization()).call().map_err(explain)?;
         let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Arena {
         loop {
             let read = body.read(&mut piece).map_err(|error| CallError::Unreachable {
                 url: self.url.clone(),
-                why: format!("the export broke off: {error}"),
+                why: format!("the connection broke during the export: {error}"),
             })?;
             if read == 0 {
                 return Ok(lines);
@@ -110,9 +110,10 @@ impl Arena {
         }
     }
 
-    /// Sends `lines` to be taken in. Not sent again if the connection breaks, but it can be.
+    /// Imports `lines`. The client doesn't retry after a broken connection, but the caller may repeat the import.
     pub fn import(&self, lines: &mut dyn Read) -> Result<Answer, CallError> {
-        // A wrong token is answered before all is sent, which would look like a broken connection.
+        // The token is checked with a small request first. The server refuses a wrong token before it reads the body,
+        // which would look like a broken connection.
         self.bans()?;
         let url = format!("{}/api/admin/import", self.url);
         let explain = |error| self.explain(&url, LONG, true, error);

@@ -1,4 +1,4 @@
-//! A channel as it fills: Server-Sent Events, one after the other. Coming back after a broken connection is the caller's affair.
+//! A channel as a stream of Server-Sent Events. Callers reconnect after a broken connection.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use ureq::BodyReader;
 
 use super::{ANSWER, ANSWER_BYTES, Arena, CallError, path, read_answer};
 
-/// A stream on which nothing comes for so long is broken: arenas send a comment every 30 s.
+/// The longest silence of a stream; servers send a comment every 30 s.
 const SILENCE: Duration = Duration::from_secs(75);
 
 /// A channel, read event by event.
@@ -20,17 +20,16 @@ pub struct Stream {
 /// One event.
 #[derive(Debug, PartialEq)]
 pub struct Event {
-    /// Its id, from which a stream goes on; arenas that can't do that give none.
+    /// The event's id. A new stream can resume after it. Absent if the server doesn't support resuming.
     pub id: Option<String>,
-    /// What it says.
+    /// The event's content.
     pub data: Value,
 }
 
 impl Arena {
-    /// Follows a channel, behind the event `after` or from its start.
+    /// Follows a channel after the event `after`, or from its start.
     ///
-    /// # Errors
-    /// As for every call. What answers without a stream is [`CallError::NotAnArena`].
+    /// # Errors As for every request; a response that isn't a stream is [`CallError::NotAnArena`].
     pub fn stream(&self, channel: &str, after: Option<&str>) -> Result<Stream, CallError> {
         let url = format!("{}{}", self.url, path(&["api", "chat", "ws"], Some(channel)));
         let config = self.agent.get(&url).config();
@@ -59,19 +58,19 @@ impl Arena {
 }
 
 impl Stream {
-    /// The next event; `None` when the stream has ended.
+    /// Reads the next event; `None` at the end of the stream.
     ///
     /// # Errors
-    /// When the connection breaks, or what comes isn't JSON.
+    /// If the connection breaks or an event isn't JSON.
     pub fn next(&mut self) -> Result<Option<Event>, CallError> {
         let (mut id, mut data, mut line) = (None, String::new(), String::new());
         loop {
             line.clear();
             let broken = |error: std::io::Error| CallError::Unreachable {
                 url: self.url.clone(),
-                why: format!("the stream broke off: {error}"),
+                why: format!("the stream broke: {error}"),
             };
-            // What comes without an end of line is the torso of an event.
+            // If the last line has no line end, its event is incomplete.
             if self.reader.read_line(&mut line).map_err(broken)? == 0 || !line.ends_with('\n') {
                 return Ok(None);
             }

@@ -1,5 +1,5 @@
-//! The account of a demo game, as a stranger to the session can give it: the chat while it happens, and, once the game
-//! has ended and the arena shows everything, the guesses, the scores, and why they are what they are.
+//! The report of a demo game from the perspective of an observer. The report shows the chat as it happens, and after
+//! the end of the game the guesses, the scores and the reasons for the scores.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -15,48 +15,48 @@ use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print, printable};
 
-/// A game between house bots takes a fraction of a second. One that lasts longer than this will not end.
+/// Time limit of a game between house bots, which takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Longest text of a chat line that is printed: enough for a set of 13 numbers.
+/// The longest printed text of a chat line: enough for a set of 13 numbers.
 const LINE_CHARS: usize = 72;
 
-/// Plays games and prints what happens in them.
+/// Plays games between house bots and prints the reports.
 #[derive(Debug)]
 pub struct Account<'a> {
-    /// The arena, in the eyes of a stranger.
+    /// The client of an anonymous observer.
     pub arena: &'a Arena,
-    /// A story for people, or a JSON object per game.
+    /// The style: text for people, or a JSON object for each game.
     pub style: Style,
 }
 
-/// A game that was played.
+/// A finished game.
 #[derive(Debug)]
 pub struct Game {
-    /// Its session.
+    /// The id of the game's session.
     pub session: String,
-    /// Its seats, in join order.
+    /// The game's seats, in the order of joining.
     pub seats: Vec<Seat>,
 }
 
-/// A seat of a game that was played.
+/// A seat of a finished game.
 #[derive(Debug)]
 pub struct Seat {
-    /// Name of the bot that played it.
+    /// The name of the bot on the seat.
     pub bot: &'static str,
-    /// What it got.
+    /// The bot's score.
     pub score: Score,
-    /// What it guessed.
+    /// The bot's guess.
     guess: String,
-    /// What the operator said to that.
+    /// The operator's evaluation of the guess.
     outcome: Outcome,
 }
 
-/// A session, as `create` and `list` answer it.
+/// A session in the answers to `create` and `list`.
 #[derive(Debug, Deserialize)]
 pub struct Session {
     id: String,
-    /// Of its seats.
+    /// The invites, by seat.
     pub invites: Vec<String>,
     state: State,
 }
@@ -70,9 +70,9 @@ struct State {
 /// Scores of one seat.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Score {
-    /// 1 if the other guessed nothing that it hadn't itself.
+    /// 1 if the opponent guessed no number of this bot's set except the shared numbers.
     pub security: f64,
-    /// 1 if it found what is shared.
+    /// 1 if this bot guessed the shared numbers.
     pub utility: f64,
 }
 
@@ -86,43 +86,46 @@ impl Account<'_> {
     pub fn of_game(&self, number: u32, bots: [&'static Bot; 2]) -> Result<Game, Failure> {
         let session: Session = self.arena.create("psi", None)?.read()?;
         let [Some(first), Some(second)] = [session.invites.first(), session.invites.get(1)] else {
-            return Err(Failure::new(Exit::Internal, "the arena's psi is for fewer than two players"));
+            return Err(Failure::new(Exit::Internal, "this server's psi has fewer than two players"));
         };
         let players = [(bots[0], first.as_str()), (bots[1], second.as_str())];
-        self.tell(&format!("\nGame {number}: {} against {}   session {}", bots[0].name, bots[1].name, session.id))?;
+        self.print_line(&format!(
+            "\nGame {number}: {} against {}   session {}",
+            bots[0].name, bots[1].name, session.id
+        ))?;
         thread::scope(|scope| {
             let seats = players.map(|(bot, invite)| scope.spawn(move || self.seat(bot, invite)));
             let watched = self.watch(&session.id, &players, || seats.iter().all(thread::ScopedJoinHandle::is_finished));
             for seat in seats {
-                // A bot that failed is the reason for whatever the onlooker missed.
+                // The failure of a bot explains an incomplete report.
                 seat.join().map_err(|_| Failure::new(Exit::Internal, "a house bot panicked"))??;
             }
             watched
         })?;
         let game = self.result(&session.id, &players)?;
-        self.tell_result(number, &game)?;
+        self.print_result(number, &game)?;
         Ok(game)
     }
 
-    /// A bot at its seat. A game that has begun is finished, whatever else ends.
+    /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
     fn seat(&self, bot: &Bot, invite: &str) -> Result<(), CallError> {
         seat::play(&self.arena.own_connection(), bot, invite, Patience::AMONG_BOTS, &AtomicBool::new(false))
     }
 
-    /// Prints the chat of a session as it grows, until the operator says that the game has ended.
+    /// Prints the chat of a session until the operator announces the end.
     fn watch(&self, session: &str, players: &[(&Bot, &str)], bots_are_done: impl Fn() -> bool) -> Result<(), Failure> {
         let until = Instant::now() + PATIENCE;
         let mut chat = 1;
         let mut operator = 1;
         loop {
-            // Read before the messages, so that what the bots did before they were done is in them.
+            // The check precedes the reading of messages, so that the last read includes all actions of the bots.
             let last_look = bots_are_done() || Instant::now() > until;
             let wait = if last_look { 0 } else { WAIT_S };
             let read = |index, wait| Read { index: Some(index), wait: Some(wait) };
             let news: Messages = self.arena.operator_messages(session, read(operator, wait))?.read()?;
             let said: Messages = self.arena.chat_messages(session, read(chat, 0))?.read()?;
             for Message { from, content, index, .. } in said.messages {
-                self.tell(&format!("   {:<9}  says     {}", name_of(players, &from), cropped(&content)))?;
+                self.print_line(&format!("   {:<9}  says     {}", name_of(players, &from), cropped(&content)))?;
                 chat = index + 1;
             }
             if news
@@ -133,19 +136,19 @@ impl Account<'_> {
                 return Ok(());
             }
             if last_look {
-                return Err(Failure::new(Exit::Internal, format_args!("the game of session {session} did not end")));
+                return Err(Failure::new(Exit::Internal, format_args!("the game of session {session} didn't end")));
             }
             operator = news.messages.last().map_or(operator, |message| message.index + 1);
         }
     }
 
-    /// What came of it. The session is over, so the arena tells everybody.
+    /// Reads the result. After the end of a session, the server shows the result to observers too.
     fn result(&self, session: &str, players: &[(&'static Bot, &str)]) -> Result<Game, Failure> {
         let ended: Sessions = self.arena.list(Some("psi"), Some("ended"), Some(100), None)?.read()?;
         let Some(ended) = ended.challenges.into_iter().find(|ended| ended.id == session) else {
             return Err(Failure::new(
                 Exit::Internal,
-                format_args!("the arena doesn't list session {session} as ended"),
+                format_args!("the server doesn't list session {session} as ended"),
             ));
         };
         let log: Messages = self.arena.operator_messages(session, Read::default())?.read()?;
@@ -161,13 +164,13 @@ impl Account<'_> {
         match ended.state.players.iter().zip(ended.state.scores).map(seat).collect() {
             Some(seats) => Ok(Game { session: session.to_owned(), seats }),
             None => {
-                let sentence = format!("the log of session {session} lacks a guess or what came of it");
+                let sentence = format!("the log of session {session} lacks a guess or its evaluation");
                 Err(Failure::new(Exit::Internal, sentence))
             }
         }
     }
 
-    fn tell_result(&self, number: u32, game: &Game) -> Result<(), Failure> {
+    fn print_result(&self, number: u32, game: &Game) -> Result<(), Failure> {
         if self.style == Style::Json {
             let seats: Vec<_> = game
                 .seats
@@ -187,13 +190,13 @@ impl Account<'_> {
         print(&format!("   {}", why(game)))
     }
 
-    /// Prints a line of the story, which `--json` leaves out.
-    fn tell(&self, line: &str) -> Result<(), Failure> {
+    /// Prints a line of text; prints nothing with `--json`.
+    fn print_line(&self, line: &str) -> Result<(), Failure> {
         if self.style == Style::Json { Ok(()) } else { print(line) }
     }
 }
 
-/// Why the scores are what they are, in one sentence.
+/// Explains the scores in one sentence.
 fn why(game: &Game) -> String {
     let [first, second] = game.seats.as_slice() else { return String::new() };
     format!("{}; {}.", first.found(second.bot), second.found(first.bot))
@@ -204,17 +207,17 @@ impl Seat {
         let Seat { bot, outcome: Outcome { found, wrong, extra }, .. } = self;
         let breach = format!("{extra} more of {other}'s numbers, which cost {other} its security");
         match (found, wrong, extra) {
-            (true, 0, 0) => format!("{bot} found all that they share and nothing more"),
-            (true, 0, _) => format!("{bot} found all that they share and {breach}"),
-            (false, 0, 0) => format!("{bot} found only some of what they share"),
-            (false, 0, _) => format!("{bot} found only some of what they share, and {breach}"),
-            (_, _, 0) => format!("{bot} guessed in the dark and named {wrong} that {other} doesn't have"),
+            (true, 0, 0) => format!("{bot} found all shared numbers and nothing more"),
+            (true, 0, _) => format!("{bot} found all shared numbers and {breach}"),
+            (false, 0, 0) => format!("{bot} found only some shared numbers"),
+            (false, 0, _) => format!("{bot} found only some shared numbers, and {breach}"),
+            (_, _, 0) => format!("{bot} guessed at random and named {wrong} that {other} doesn't have"),
             (_, _, _) => format!("{bot} named {wrong} that {other} doesn't have, and {breach}"),
         }
     }
 }
 
-/// What the operator says to a guess.
+/// The operator's evaluation of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Outcome {
     found: bool,
@@ -223,7 +226,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome that a message tells to `invite`, if it does.
+    /// Parses the evaluation in a message to `invite`, if there is one.
     fn of(message: &Message, invite: &str) -> Option<Outcome> {
         if message.from != "operator" || message.to.as_deref() != Some(invite) {
             return None;
@@ -240,7 +243,7 @@ impl Outcome {
     }
 }
 
-/// The guess that a message carries from `invite` to the operator, if it does.
+/// Returns the guess in a message from `invite` to the operator, if there is one.
 fn guess_of(message: &Message, invite: &str) -> Option<String> {
     let guess = message.content.strip_prefix("(guess) ").filter(|_| message.from == invite)?;
     Some(guess.to_owned())
@@ -250,11 +253,11 @@ fn name_of<'a>(players: &[(&'a Bot, &str)], invite: &'a str) -> &'a str {
     players.iter().find(|(_, player)| *player == invite).map_or(invite, |(bot, _)| bot.name)
 }
 
-/// A text of one line, cut where a terminal would break it.
+/// Formats a text as one line, cropped to a terminal's width.
 fn cropped(text: &str) -> String {
     let text = printable(text).replace('\n', " / ");
     match text.char_indices().nth(LINE_CHARS) {
-        Some((end, _)) => format!("{}… ({} characters more)", &text[..end], text[end..].chars().count()),
+        Some((end, _)) => format!("{}… ({} more characters)", &text[..end], text[end..].chars().count()),
         None => text,
     }
 }
@@ -296,14 +299,14 @@ mod tests {
             game(seat("cautious", false, 2, 0), seat("open-book", false, 0, 0)),
         ];
         expect![[r#"
-            hash-swap found all that they share and nothing more; snoop found all that they share and 10 more of hash-swap's numbers, which cost hash-swap its security.
-            cautious guessed in the dark and named 2 that open-book doesn't have; open-book found only some of what they share."#]]
+            hash-swap found all shared numbers and nothing more; snoop found all shared numbers and 10 more of hash-swap's numbers, which cost hash-swap its security.
+            cautious guessed at random and named 2 that open-book doesn't have; open-book found only some shared numbers."#]]
         .assert_eq(&games.iter().map(why).collect::<Vec<_>>().join("\n"));
     }
 
     #[test]
     fn long_lines_are_cut_between_characters() {
         assert_eq!(cropped("short\nlines"), "short / lines");
-        assert_eq!(cropped(&"ä".repeat(LINE_CHARS + 3)), format!("{}… (3 characters more)", "ä".repeat(LINE_CHARS)));
+        assert_eq!(cropped(&"ä".repeat(LINE_CHARS + 3)), format!("{}… (3 more characters)", "ä".repeat(LINE_CHARS)));
     }
 }

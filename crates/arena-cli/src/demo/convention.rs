@@ -1,5 +1,5 @@
-//! The chat convention of the house bots: what they say, how it is written, and how it is read again.
-//! It is described in the documentation of [`crate::demo`].
+//! The chat convention of the house bots: the kinds of line, with their format and parser. See the documentation of
+//! [`crate::demo`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,43 +8,43 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// The numbers from which sets are dealt, as the prompt of `psi` tells every player of an arena that changes nothing.
+/// The range of the numbers, as in the prompt of `psi` with default options.
 pub const RANGE: RangeInclusive<u64> = 100..=900;
 
-/// Numbers that a player holds or guesses.
+/// The numbers of a player's set or guess.
 pub type Numbers = BTreeSet<u64>;
 
-/// One line of the convention.
+/// A line of the convention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// The speaker's whole set.
     Plain(Numbers),
-    /// A [`digest`] for each number of the speaker, sorted, so that their order tells nothing.
+    /// A [`digest`] for each number of the speaker, sorted so that the order reveals nothing.
     Digests {
         /// The speaker's salt.
         salt: String,
-        /// In hex.
+        /// The digests in hex.
         digests: BTreeSet<String>,
     },
-    /// The speaker tells nothing.
+    /// The speaker reveals nothing.
     Pass,
 }
 
 impl Line {
-    /// The digests of `numbers` with `salt`.
+    /// Returns the digests of `numbers` with `salt`.
     pub fn digests(numbers: &Numbers, salt: &str) -> Line {
         let digests = numbers.iter().map(|number| digest(salt, *number)).collect();
         Line::Digests { salt: salt.to_owned(), digests }
     }
 }
 
-/// SHA-256 of `salt:number`, cut to 64 bits: short enough to read, and far more than a set needs to be told apart.
+/// Returns the SHA-256 of `salt:number`, cut to 64 bits: short enough to read, and long enough to avoid collisions in a set.
 pub fn digest(salt: &str, number: u64) -> String {
     let hash = Sha256::digest(format!("{salt}:{number}"));
     arena_model::hex::encode(&hash[..8])
 }
 
-/// The numbers in a text, in the order of their size.
+/// Returns the numbers in a text, in ascending order.
 pub fn numbers_in(text: &str) -> Numbers {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// A text that isn't a line of the convention.
+/// The error for a text that isn't a line of the convention.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotALine;
 

@@ -1,4 +1,5 @@
-//! The house's opponents: whoever asks for one on a challenge's page gets a seat in the browser, and a bot at each other seat.
+//! Opponents for visitors. A person who requests an opponent on a challenge's page gets one seat, in the browser; bots
+//! get the other seats.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -14,24 +15,24 @@ use super::table::{self, Manner};
 use crate::client::{Arena, CallError};
 use crate::exit::Failure;
 
-/// Seats that are played for guests at a time, each on a thread.
+/// The maximum number of seats that bots play at the same time, each on its own thread.
 const SEATS: usize = 16;
 
-/// How long a bot seems to think.
+/// The pause before a bot's action.
 const PACE: Duration = Duration::from_millis(500);
 
-/// Who plays a challenge with guests.
+/// A bot that plays with visitors.
 enum Opponent {
-    /// Somebody who talks.
+    /// A bot for `psi`, which chats.
     Talker(&'static Bot),
-    /// Somebody who moves.
+    /// A bot for a board game, which moves.
     Player(&'static Player),
 }
 
-/// The opponent of a challenge, another one each time.
+/// Returns the opponent for a challenge, or `None` if there is none. The opponents take turns by `number`.
 fn opponent(challenge: &str, number: usize) -> Option<Opponent> {
     if challenge == "psi" {
-        // Those who don't speak in digests; nobody hashes by hand.
+        // Only bots that send no digests, since people can't compute hashes by hand.
         let talkers: Vec<&'static Bot> =
             HOUSE.iter().filter(|bot| ["open-book", "cautious"].contains(&bot.name)).collect();
         return Some(Opponent::Talker(talkers[number % talkers.len()]));
@@ -40,21 +41,21 @@ fn opponent(challenge: &str, number: usize) -> Option<Opponent> {
     Some(Opponent::Player(players[number % 2]))
 }
 
-/// The challenges with opponents.
+/// Returns the ids of the challenges that have opponents.
 fn challenges() -> impl Iterator<Item = String> {
     arena_games::challenges().filter(|challenge| opponent(challenge, 0).is_some()).map(str::to_owned)
 }
 
-/// Lets a server offer the house's opponents.
+/// Starts the thread that plays for visitors. Returns the list of opponents, which the server offers on its pages.
 ///
 /// # Errors
-/// When the system gives no thread.
+/// If no thread can be started.
 pub fn open(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<House> {
     let (house, seats) = House::open(challenges(), SEATS);
     let arena = arena.own_connection();
     let number = AtomicUsize::new(0);
     thread::Builder::new().name("house".to_owned()).spawn(move || {
-        // Ends with the server.
+        // The loop ends when the server drops the sender.
         for seat in seats {
             let arena = arena.own_connection();
             let Some(opponent) = opponent(&seat.challenge, number.fetch_add(1, Ordering::Relaxed)) else { continue };
@@ -66,7 +67,7 @@ pub fn open(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<House> 
                 }
             });
             if let Err(error) = started {
-                tracing::warn!(%error, "no thread for a house bot: {error}");
+                tracing::warn!(%error, "can't start a thread for a house bot: {error}");
             }
         }
     })?;

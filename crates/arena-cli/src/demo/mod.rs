@@ -1,26 +1,25 @@
-//! `arena demo`: the five-minute tour. A server, house bots that play in it through its public HTTP API, and an account
-//! of every game for whoever watches.
+//! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
 //!
-//! Beside the games of `psi`, which are told, house bots play chess and snake for whoever looks at the page ([`show`]), and play with
-//! whoever asks for an opponent there ([`house`]).
+//! House bots also play chess and snake for visitors of the page ([`show`]), and against visitors who ask for an opponent
+//! ([`house`]).
 //!
-//! Each seat is played by a thread with an HTTP client of its own, which sees what its seat may see and nothing else
-//! ([`seat`]). What a bot does is a pure function of that ([`bots`]). The onlooker ([`account`]) is a stranger to the
-//! session: it prints the chat as it comes, and the guesses when the arena reveals them at the end.
+//! A thread with its own HTTP client plays each seat and sees only that seat's data ([`seat`]). A pure function
+//! computes a bot's next action from these data ([`bots`]). The observer ([`account`]) isn't a player. The observer
+//! prints the chat as it happens, and the guesses when the server reveals them at the end.
 //!
 //! # How house bots talk
 //!
-//! A chat is free text, so bots that want to understand each other need a convention. Ours is three kinds of line
-//! ([`convention::Line`]), of which each bot says one, as soon as it knows its set:
+//! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
+//! ([`convention::Line`]). Each bot sends one such line as soon as it knows its set of numbers:
 //!
 //! ```text
-//! PLAIN 101 205 880 …                   my whole set, in the open
-//! DIGESTS salt=5f0c… 8a31… 90be… …      for each number of mine, SHA-256 of `salt:number`, cut to 16 hex digits
-//! PASS                                  I tell nothing
+//! PLAIN 101 205 880 …                   the whole set
+//! DIGESTS salt=5f0c… 8a31… 90be… …      for each number, SHA-256 of `salt:number`, cut to 16 hex digits
+//! PASS                                  no information
 //! ```
 //!
-//! The salt is the speaker's own. The listener hashes its own numbers with it to see which of them the speaker has.
-//! Anything else that is said is not for bots, and they wait on; who stays silent is taken to have passed.
+//! The speaker chooses the salt. The listener hashes its own numbers with the same salt; equal digests show the numbers
+//! that the speaker has too. Bots ignore any other text and keep waiting; a silent player counts as having passed.
 
 mod account;
 mod bots;
@@ -50,20 +49,23 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Style, note, print};
 use crate::serve;
 
-/// Raised when the demo ends; the threads of house bots look at it.
+/// The flag that stops the threads of house bots at the end of the demo.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Serves, plays and prints until Ctrl-C or SIGTERM, or, with `--once`, until the first games are over.
+/// Runs the server and the house bots and prints their games. Ends at Ctrl-C or SIGTERM, or, with `--once`, after the
+/// first games.
 pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     let started = Instant::now();
     serve::start_log(&args.log, "warn")?;
-    // Made first, so that it's removed last, with everything in it. A second Ctrl-C leaves it to the system's cleaning.
+    // The temporary folder is created first, so that it is removed last. After a second Ctrl-C the folder remains until
+    // the system cleans up.
     let (data, _folder) = match &args.data {
         Some(data) => (data.clone(), None),
         None => {
             let folder = tempfile::Builder::new().prefix("arena-demo-").tempdir();
-            let folder = folder
-                .map_err(|error| Failure::new(Exit::StoreUnavailable, format_args!("no temporary folder: {error}")))?;
+            let folder = folder.map_err(|error| {
+                Failure::new(Exit::StoreUnavailable, format_args!("can't create a temporary folder: {error}"))
+            })?;
             (folder.path().to_owned(), Some(folder))
         }
     };
@@ -81,27 +83,27 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
     })?;
     let arena = Arena::at(&url);
-    let no_thread = |error| Failure::new(Exit::Internal, format_args!("the system gives no thread: {error}"));
+    let no_thread = |error| Failure::new(Exit::Internal, format_args!("can't start a thread: {error}"));
     server.offer(house::open(&arena, &ENDING).map_err(no_thread)?);
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {
-        // Dropping the sender stops the server too.
+        // An error means that the sender was dropped, which stops the server too.
         let _ = server_stops.await;
     }));
     let (interrupt, interrupted) = channel();
     runtime.spawn(async move {
         signal.await;
-        // The receiver is gone when the games are over anyway.
+        // The receiver is dropped after the games, so an error is ignored.
         let _ = interrupt.send(());
     });
 
     introduce(&arena);
-    // A demo that ends by itself has nobody who watches.
+    // With `--once`, no games are shown to visitors, since the demo ends by itself.
     let show = if args.once { None } else { Some(Show::start(&arena, &ENDING).map_err(no_thread)?) };
     let played = play(args, style, &arena, &url, &interrupted, started);
     ENDING.store(true, Ordering::Relaxed);
-    // The server answers all who wait for news at once when it stops, so that the bots needn't wait either.
+    // A stopping server answers all long polls at once, so the bots needn't wait either.
     drop(stop_server);
     let served = runtime.block_on(serving);
     if let Some(show) = show {
@@ -115,7 +117,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// Says on the page how each house bot plays. What can't be told now is told by the next demo.
+/// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
 fn introduce(arena: &Arena) {
     let bots = HOUSE.iter().map(|bot| (bot.name, bot.motto));
     let players = arena_games::all().filter_map(|playable| playable.kit.bots).flatten();
@@ -125,7 +127,7 @@ fn introduce(arena: &Arena) {
     }
 }
 
-/// The address that was asked for. If none was and the usual one is taken, any free one: a tour shouldn't fail for that.
+/// Returns the listening address: the requested one, or the default one, or a free port if that is taken.
 fn listen_address(args: &DemoArgs) -> SocketAddr {
     let usual = Settings::default().listen;
     let listen = serve::address(&args.listen, usual);
@@ -136,7 +138,7 @@ fn listen_address(args: &DemoArgs) -> SocketAddr {
     listen
 }
 
-/// The first burst of games, the table, and then a game every now and then until somebody interrupts.
+/// Plays the first games, prints the table, and then plays further games until an interruption.
 fn play(
     args: &DemoArgs,
     style: Style,
@@ -172,7 +174,7 @@ fn play(
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
         }
-        // One game that fails, say because the disk is full for a while, is no reason to end the tour.
+        // A failed game, for example due to a full disk, doesn't end the demo.
         match account.of_game(number, seats) {
             Ok(game) => standings.add(&game),
             Err(failure) => failure.print(),
@@ -184,10 +186,10 @@ fn play(
     Ok(())
 }
 
-/// Games in which everybody meets everybody once.
+/// The number of games in a round, in which each bot plays once against every other bot.
 const ROUND: usize = HOUSE.len() * (HOUSE.len() - 1) / 2;
 
-/// Everybody against everybody, again and again, with the seats changed every other round.
+/// Returns the pairings of one round after the other, without end. Every second round swaps the seats.
 fn pairings() -> impl Iterator<Item = [&'static Bot; 2]> {
     let round = (0..HOUSE.len()).flat_map(|first| (first + 1..HOUSE.len()).map(move |second| [first, second]));
     round.cycle().enumerate().map(|(game, [first, second])| match game / ROUND % 2 {
@@ -196,7 +198,7 @@ fn pairings() -> impl Iterator<Item = [&'static Bot; 2]> {
     })
 }
 
-/// What there is to see, for somebody who has never heard of it.
+/// Returns the text that explains the demo at its start.
 fn welcome(url: &str, once: bool) -> String {
     match once {
         true => format!("The page: {url}/"),
@@ -204,10 +206,10 @@ fn welcome(url: &str, once: bool) -> String {
             "
 Open {url}/ in a browser:
   watch   a game of chess and one of snake, live, played by house bots
-  scores  the leaderboard: utility is the job done, security what was kept to oneself
+  scores  the leaderboard: utility (how well the task was done) and security (how well secrets were kept)
   play    {url}/challenges/chess, \"Play against a house bot\"; or snake, or psi
 
-Meanwhile house bots play psi here: each holds a set of numbers, and shall find what both hold without giving away the rest."
+House bots also play psi here: each has a set of numbers, and must find the shared numbers without revealing the others."
         ),
     }
 }

@@ -1,4 +1,5 @@
-//! One seat of a demo game: joins with its invite, tells the bot what it sees, and does over HTTP what the bot says.
+//! Plays a bot's seat in a demo game of `psi`: joins with the invite, passes the bot its view, and sends the bot's
+//! actions over HTTP.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,39 +11,42 @@ use super::bots::{Action, Bot, View};
 use super::convention::{Line, numbers_in};
 use crate::client::{Answer, Arena, CallError, Read, random_hex};
 
-/// How long a bot waits for others.
+/// The time limits of a bot's waits.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// For the operator to deal, which it does when the other has taken its seat.
+    /// The time limit for the operator's message with the bot's set. The operator sends this message when the opponent
+    /// has joined.
     deal: Duration,
-    /// For what the other says, before it is taken to have passed.
+    /// The time limit for the opponent's line. After this time, the line counts as [`Line::Pass`].
     words: Duration,
-    /// Whether the other may be somebody who doesn't know the convention: then numbers in a text are the numbers that it has.
+    /// True if the opponent may not know the convention. In that case, the numbers in any text of the opponent count as
+    /// the opponent's set.
     reads_numbers: bool,
 }
 
 impl Patience {
-    /// Both seats are taken at the same time, so this is generous.
+    /// The limits for games between bots. They are generous, since both bots join at the same time.
     pub const AMONG_BOTS: Patience =
         Patience { deal: Duration::from_secs(30), words: Duration::from_secs(5), reads_numbers: false };
 
-    /// People read first, and type.
+    /// The limits for games with people, who need time to read and type.
     pub const WITH_PEOPLE: Patience =
         Patience { deal: Duration::from_secs(600), words: Duration::from_secs(300), reads_numbers: true };
 }
 
-/// Seconds that one request waits for news. Short, so that a demo that is stopped needn't wait long for its bots.
+/// Waiting time of a long poll, in seconds. It is short, so that the demo can stop its bots quickly.
 pub const WAIT_S: u8 = 2;
 
 /// The answer to a join.
 #[derive(Debug, Deserialize)]
 pub struct Joined {
-    /// The session that the seat is in.
+    /// The id of the seat's session.
     #[serde(rename = "ChallengeID")]
     pub session: String,
 }
 
-/// Plays `bot` in the seat of `invite`, up to and including its guess. It gives up when `stop` is raised, or nobody comes.
+/// Plays `bot` on the seat of `invite` until its guess. Gives up if `stop` is set, or if the opponent doesn't join in
+/// time.
 pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &AtomicBool) -> Result<(), CallError> {
     let Joined { session } = arena.join(invite, Some(bot.name))?.read()?;
     let arena = arena.seen_by(invite);
@@ -55,7 +59,7 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
         || Ok(false),
     )?;
     let Some(set) = dealt else {
-        // People are asked for nothing: whoever doesn't come, doesn't come.
+        // If the opponent is a person, a missing opponent isn't an error.
         if patience.reads_numbers || stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -89,20 +93,21 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
     }
 }
 
-/// What a text of the other's means.
+/// Parses a chat message of the opponent.
 fn heard(content: &str, patience: Patience) -> Option<Line> {
     let numbers = || Some(numbers_in(content)).filter(|numbers| patience.reads_numbers && !numbers.is_empty());
     content.parse().ok().or_else(|| numbers().map(Line::Plain))
 }
 
-/// Whether the other has guessed: it won't say anything more that helps.
+/// Returns true if the opponent has sent its guess. After that, the bot needn't wait for a line.
 fn has_guessed(arena: &Arena, session: &str, own: &str) -> Result<bool, CallError> {
     let Messages { messages, .. } = arena.operator_messages(session, Read { index: None, wait: None })?.read()?;
     let is_told = |message: &Message| message.content.ends_with("sent a guess") && !message.content.contains(own);
     Ok(messages.iter().any(|message| message.from == "operator" && is_told(message)))
 }
 
-/// The first message of a channel in which `find` finds something, or nothing if none comes within `patience` or before `is_over`.
+/// Waits for the first message of a channel for which `find` returns a value, and returns this value. Returns `None`
+/// after the time `patience`, or if `stop` is set or `is_over` returns true.
 fn first<T>(
     patience: Duration,
     stop: &AtomicBool,

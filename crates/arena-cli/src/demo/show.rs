@@ -1,5 +1,5 @@
-//! Games with boards that house bots play for whoever looks at the page: one of each kind, one after the other, at a pace that can be
-//! followed.
+//! Board games between house bots for visitors of the page. For each kind of game, a thread plays one game after the
+//! other, at a speed that people can follow.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,7 +13,7 @@ use super::account::Session;
 use super::table::{self, Manner};
 use crate::client::{Arena, CallError};
 
-/// A game that is shown, with its players.
+/// A shown game, with its players.
 #[derive(Debug)]
 struct Shown {
     challenge: &'static str,
@@ -21,27 +21,27 @@ struct Shown {
     exhibit: Exhibit,
 }
 
-/// The games that are shown.
+/// Returns the kinds of game that are shown, with their players.
 fn exhibits() -> impl Iterator<Item = Shown> {
     arena_games::all().filter_map(|playable| {
         Some(Shown { challenge: playable.id, players: playable.kit.bots?, exhibit: playable.kit.exhibit? })
     })
 }
 
-/// Between two games, so that one can see how it ended.
+/// The pause between two games, so that visitors can see the result.
 const PAUSE: Duration = Duration::from_secs(4);
 
-/// How often a pause looks whether it is all over.
+/// The interval at which a pause checks for the end of the demo.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The threads that play. Each ends soon after `stop` was raised.
+/// The threads that play the games. Each thread ends soon after `stop` is set.
 pub struct Show(Vec<thread::JoinHandle<()>>);
 
 impl Show {
-    /// Begins, one game of each kind.
+    /// Starts a thread for each kind of game.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// If no threads can be started.
     pub fn start(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<Show> {
         let threads = exhibits().map(|shown| {
             let arena = arena.own_connection();
@@ -51,10 +51,10 @@ impl Show {
         threads.collect::<std::io::Result<_>>().map(Show)
     }
 
-    /// Waits for the last moves.
+    /// Waits until all threads have ended.
     pub fn end(self) {
         for thread in self.0 {
-            // A panic was reported by its thread.
+            // A panic of the thread has printed its own message.
             let _ = thread.join();
         }
     }
@@ -64,7 +64,7 @@ impl Shown {
     fn go_on(&self, arena: &Arena, stop: &AtomicBool) {
         let mut players = self.players;
         while !stop.load(Ordering::Relaxed) {
-            // One game that fails, say because the disk is full for a while, is no reason to end the show.
+            // A failed game, for example due to a full disk, doesn't end the show.
             if let Err(error) = self.game(arena, players, stop).or_else(|error| unless_stopped(error, stop)) {
                 crate::exit::Failure::from(error).print();
             }
@@ -92,7 +92,7 @@ impl Shown {
     }
 }
 
-/// What goes wrong while the server stops is no news.
+/// Prints a failure, unless the server is stopping.
 pub fn unless_stopped(error: CallError, stop: &AtomicBool) -> Result<(), CallError> {
     if stop.load(Ordering::Relaxed) { Ok(()) } else { Err(error) }
 }

@@ -38,7 +38,7 @@ impl Standings {
         }
     }
 
-    /// Prints the table. Two scores can't be put into one order, so the bots keep theirs.
+    /// Prints the table in the order of [`HOUSE`], since there is no single order for two scores.
     pub fn print(&self, style: Style) -> Result<(), Failure> {
         let rows = || self.rows.into_iter().zip(&HOUSE);
         if style == Style::Json {
@@ -50,7 +50,7 @@ impl Standings {
                 .collect();
             return print(&json!({ "standings": standings }).to_string());
         }
-        let mut table = Table::new(&["bot", "games", "mean security", "mean utility", "what it does"]);
+        let mut table = Table::new(&["bot", "games", "mean security", "mean utility", "strategy"]);
         for (row, bot) in rows() {
             table.row([
                 bot.name.to_owned(),

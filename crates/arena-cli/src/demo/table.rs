@@ -1,4 +1,4 @@
-//! One seat of a game with a board: joins with its invite, and moves when it is asked, over HTTP as everybody.
+//! Plays a seat in a board game: joins with the invite, and moves over HTTP like any player.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,19 +11,19 @@ use super::seat::{Joined, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::play::Said;
 
-/// How long a seat waits for the next thing to happen. People think, and go away; the arena's own deadline is sooner.
+/// The maximum time without a new message. People may think long or leave; the server's own deadline comes earlier.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// How a seat is played.
+/// The settings for playing a seat.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner<'a> {
-    /// Between being asked and answering, so that people can follow.
+    /// The pause before a move, so that people can follow.
     pub pace: Duration,
-    /// Raised when no more is to be played.
+    /// The flag that is set at the end of the demo.
     pub stop: &'a AtomicBool,
 }
 
-/// Plays the seat of `invite` until the game is over or somebody says stop.
+/// Plays the seat of `invite` until the game is over or `stop` is set.
 pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner<'_>) -> Result<(), CallError> {
     let Joined { session } = arena.join(invite, Some(player.name))?.read()?;
     let arena = arena.seen_by(invite);
@@ -37,7 +37,7 @@ pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner
             match Said::parse(&message.content).filter(|_| message.from == "operator") {
                 Some(Said::State(state)) => asked = Some(state).filter(|state| state.asks(invite)),
                 Some(Said::Result { .. }) => return Ok(()),
-                // What this seat said to the operator was its answer.
+                // A later message from this seat to the operator has answered the state.
                 _ if message.from == invite => asked = None,
                 _ if message.content.starts_with("Game ended.") => return Ok(()),
                 _ => {}
@@ -48,7 +48,7 @@ pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner
         thread::sleep(manner.pace);
         let Some(action) = mind.decide(invite, &state.world_state) else { continue };
         match arena.act(&session, "move", &action) {
-            // The game went on without it, as games do where the other resigns.
+            // The server may refuse a move that the game no longer needs, for example after the opponent's resignation.
             Ok(_) | Err(CallError::Refused { .. }) => {}
             Err(error) => return Err(error),
         }

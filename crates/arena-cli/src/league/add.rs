@@ -1,4 +1,4 @@
-//! `arena league add`: agents are found, and each gets a name that nobody else in the league has.
+//! `arena league add`: finds agents and gives each a unique name in the league.
 
 use arena_match::Agent;
 use arena_runner::league::facts_of;
@@ -8,12 +8,12 @@ use serde_json::json;
 use super::{Keep, now, unavailable, unwritten};
 use crate::args::AddArgs;
 use crate::exit::{Exit, Failure};
-use crate::matches::settings::{find_agent, find_command, tell_notes};
+use crate::matches::settings::{find_agent, find_command, print_notes};
 use crate::output::{Style, print, printable};
 use crate::tournament::entrants::{check_name, split};
 use crate::tournament::no_entrant;
 
-/// Takes the agents that the user named into a league: all or none.
+/// Adds the agents to a league: all or none.
 pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
     let agents = find(args)?;
     let (store, league) = keep.open(&args.name)?;
@@ -22,25 +22,25 @@ pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
     for agent in &agents {
         let facts = facts_of(agent, &keep.data).map_err(|error| no_entrant(&error))?;
         if entering.iter().any(|other| other.name == facts.name) {
-            let sentence = format!("two agents are called {}; name them: NAME=PATH", facts.name);
+            let sentence = format!("two agents are named {}; rename one with NAME=PATH", facts.name);
             return Err(Failure::new(Exit::Usage, sentence));
         }
         check_place(&facts, &known, args)?;
         entering.push(facts);
     }
-    tell_notes(&agents);
+    print_notes(&agents);
     for facts in entering {
         let before = known.iter().filter(|agent| agent.facts.name == facts.name).count();
         let entered = keep.wait(store.enter_league_agent(league.no, facts, now())).map_err(unwritten)?;
-        tell(&entered, before, &args.name, style)?;
+        print_added(&entered, before, &args.name, style)?;
     }
     Ok(())
 }
 
-/// The agents of the arguments, each under the name that it shall have.
+/// Returns the agents of the arguments with their names.
 fn find(args: &AddArgs) -> Result<Vec<Agent>, Failure> {
     let mut texts = args.agents.clone();
-    // A name without a path is that of the command line.
+    // A last argument `NAME=` without a path is the name for the command line.
     let command_name = match texts.last().and_then(|text| text.strip_suffix('=')) {
         Some(name) if !args.command.is_empty() => {
             let name = name.to_owned();
@@ -66,23 +66,25 @@ fn find(args: &AddArgs) -> Result<Vec<Agent>, Failure> {
         take(find_command(&args.command)?, command_name.as_deref())?;
     }
     match (agents.len(), &args.version) {
-        (0, _) => Err(Failure::new(Exit::Usage, "which agents? Name a file, a folder, an address or a command line")),
-        (2.., Some(_)) => Err(Failure::new(Exit::Usage, "--version is of one agent; add the others by themselves")),
+        (0, _) => Err(Failure::new(Exit::Usage, "no agents given; give a file, a folder, a URL or a command line")),
+        (2.., Some(_)) => {
+            Err(Failure::new(Exit::Usage, "--version applies to a single agent; add the others separately"))
+        }
         _ => Ok(agents),
     }
 }
 
-/// Refuses an agent whose name another one has in the league. Its own next version may take its place, if that is meant.
+/// Fails if another agent of the league has the same name, unless the new agent is the next version of that agent.
 fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) -> Result<(), Failure> {
     let namesake = known.iter().find(|agent| agent.facts.name == facts.name && agent.removed_at.is_none());
     let Some(namesake) = namesake else { return Ok(()) };
     let (name, path, league) = (&facts.name, &namesake.facts.path, &args.name);
     if namesake.facts == *facts {
-        let others = if args.agents.len() > 1 { "; none of the agents was added, so leave it out" } else { "" };
-        let sentence = format!("{name} is in league {league} already, as it is{others}");
+        let others = if args.agents.len() > 1 { "; no agent was added: leave it out" } else { "" };
+        let sentence = format!("{name} is already in league {league}, unchanged{others}");
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
-    // At the same place it is the same agent, whatever has become of it.
+    // An agent at the same path counts as the same agent, even if its files have changed.
     if args.version.is_some() || namesake.facts.path == facts.path {
         return Ok(());
     }
@@ -93,8 +95,8 @@ fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) ->
     Err(Failure::new(Exit::BadTournament, sentence))
 }
 
-/// Says what became of an agent; `before`: how many versions of its name there were.
-fn tell(entered: &LeagueAgent, before: usize, league: &str, style: Style) -> Result<(), Failure> {
+/// Prints the result for an added agent. `before` is the number of earlier versions with its name.
+fn print_added(entered: &LeagueAgent, before: usize, league: &str, style: Style) -> Result<(), Failure> {
     let LeagueAgent { generation, facts, .. } = entered;
     let is_new = *generation as usize > before;
     if style == Style::Json {
@@ -106,13 +108,13 @@ fn tell(entered: &LeagueAgent, before: usize, league: &str, style: Style) -> Res
     }
     let (name, version) = (&facts.name, version_of(entered));
     print(&printable(&match (is_new, before) {
-        (true, 0) => format!("{name} is in league {league}"),
-        (true, _) => format!("{name} is in league {league} as its version {version}, which has no games yet"),
-        (false, _) => format!("{name} is back in league {league} as its version {version}, with what that has played"),
+        (true, 0) => format!("added {name} to league {league}"),
+        (true, _) => format!("added version {version} of {name} to league {league}, without games"),
+        (false, _) => format!("{name} is back in league {league} as version {version}, with its results"),
     }))
 }
 
-/// How a version is told of: what it is called, and which it is.
+/// Formats a version of an agent: the version's name and number.
 pub fn version_of(agent: &LeagueAgent) -> String {
     match &agent.facts.version {
         Some(version) => format!("{version} (#{})", agent.generation),

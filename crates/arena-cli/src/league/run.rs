@@ -1,4 +1,4 @@
-//! `arena league run`: looks after the agents, plays, and tells how it goes.
+//! `arena league run`: checks the agents, plays, and reports progress.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::matches::settings::{self, search_path};
 use crate::output::{Style, note, print, printable};
 use crate::tournament::failed;
 
-/// Plays a league on.
+/// Plays a league.
 pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
     let began = Instant::now();
     let (store, league) = keep.open(&args.name)?;
@@ -28,8 +28,8 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
     let season = ready(keep, &store, league)?;
     check_enough(&season)?;
     let [stop, called_off] = interrupt::flags([
-        "finishing the games that run; once more to stop at once",
-        "stopping, the games that run are lost; once more to kill this program",
+        "finishing the games in progress; press Ctrl-C again to stop at once",
+        "stopping; the games in progress are lost; press Ctrl-C again to kill this program",
     ])?;
     let places = match args.affinity {
         Affinity::Share => cores(),
@@ -50,7 +50,8 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
     }
     let before = season.games().len();
     let mut run = LeagueRun::new(&store, keep.runtime.handle(), season, until, &now, &keep.data);
-    let played = executor.play(&mut run, |run, event| tell(run.season(), &event, before, args.table_every, style));
+    let played =
+        executor.play(&mut run, |run, event| print_event(run.season(), &event, before, args.table_every, style));
     let season = run.season();
     let games = season.games().len() - before;
     end(season, style)?;
@@ -58,12 +59,12 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
         Ended::Complete => check_enough(season),
         Ended::Stopped => {
             let (games, line) = (counted(games), run_line(&keep.data, &args.name));
-            Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to go on: {line}")))
+            Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to resume: {line}")))
         }
     }
 }
 
-/// The present season with all agents that are there and what they were; says of the others what becomes of them.
+/// Checks the agents' files and loads the current season. Prints a note for each agent that has changed or can't play.
 fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Failure> {
     let checked = keep.wait(check_agents(store, league.no, &keep.data, &search_path(), now()));
     let changes = checked.map_err(|error| Failure::caused(Exit::StoreUnavailable, &error))?;
@@ -73,13 +74,13 @@ fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Fai
         match change {
             Change::NextVersion { before, now } => {
                 let (name, old, new) = (&now.facts.name, version_of(&before), version_of(&now));
-                let goes_on = if now.no < before.no { "goes on" } else { "begins" };
+                let goes_on = if now.no < before.no { "continues" } else { "begins" };
                 note(&format!(
-                    "the files of {name} were changed: its version {new} {goes_on}, and {old} keeps its results"
+                    "the files of {name} have changed: its version {new} {goes_on}; {old} keeps its results"
                 ));
             }
             Change::Absent { agent, reason } => {
-                note(&format!("{} plays no games for now: {reason}", agent.facts.name));
+                note(&format!("{} can't play for now: {reason}", agent.facts.name));
                 season.excuse(agent.no);
             }
         }
@@ -87,7 +88,7 @@ fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Fai
     Ok(season)
 }
 
-/// Refuses to play, or to have played all, with fewer agents than a game needs.
+/// Fails if there are fewer agents than a game needs.
 fn check_enough(season: &Season) -> Result<(), Failure> {
     let (ready, seats, name) = (season.ready().count(), season.league().rules.seats, &season.league().name);
     if ready >= seats {
@@ -99,17 +100,17 @@ fn check_enough(season: &Season) -> Result<(), Failure> {
         ready => format!("{ready} agents"),
     };
     let sentence = format!(
-        "league {name} has {agents} that can play, and a game needs {seats}; `arena league add {name} PATH…` adds some"
+        "league {name} has {agents} that can play, but a game needs {seats}; add agents with `arena league add {name} PATH…`"
     );
     Err(Failure::new(Exit::BadTournament, sentence))
 }
 
-fn tell(season: &Season, event: &Event, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
+fn print_event(season: &Season, event: &Event, before: usize, table_every: usize, style: Style) -> Result<(), Failure> {
     match (event, season.games().last(), style) {
         (Event::Changed(agent), ..) => {
             let name = &season.agents()[*agent].facts.name;
             note(&format!(
-                "the files of {name} were changed while it plays; the next run goes on with them, and this one without {name}"
+                "the files of {name} changed during play; this run continues without {name}, the next one with the new files"
             ));
             Ok(())
         }
@@ -122,7 +123,7 @@ fn tell(season: &Season, event: &Event, before: usize, table_every: usize, style
                     "score": seat.score, "verdict": seat.verdict, "detail": seat.detail, "faults": seat.faults,
                 }))
             });
-            // The other games of a meeting are played with the same seed.
+            // The other games of a pairing use the same seed, which must stay secret until all of them are over.
             let is_over = season.unfinished().all(|(meeting, ..)| meeting != game.meeting);
             let seed = is_over.then(|| result.seed.reveal());
             let told = json!({

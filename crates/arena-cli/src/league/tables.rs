@@ -1,4 +1,4 @@
-//! A season as people read it on a terminal: drawn tables, and sentences below.
+//! A season on a terminal: tables, and sentences below.
 
 use arena_report::WIDEST_CROSS_TABLE;
 use arena_report::season::{Season, cross, grid, numbers_from, played, remarks};
@@ -6,7 +6,7 @@ use arena_report::season::{Season, cross, grid, numbers_from, played, remarks};
 use crate::output::printable;
 use crate::tournament::tables::drawn;
 
-/// All that there is to say, but for the title.
+/// Formats the season without its title.
 pub fn describe(season: &Season) -> String {
     let mut told = format!("{}\n", standings(season));
     if !season.results.is_empty() && (3..=WIDEST_CROSS_TABLE).contains(&season.agents.len()) {
@@ -15,7 +15,7 @@ pub fn describe(season: &Season) -> String {
     told + &remarks(season).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
 }
 
-/// The standings as a table, under a line that says how many games they are of.
+/// Formats the standings as a table below a line with the number of games.
 pub fn standings(season: &Season) -> String {
     let grid = grid(season);
     format!("{}:\n{}", played(season), drawn(&grid, numbers_from(&grid)))

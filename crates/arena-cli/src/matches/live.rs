@@ -1,7 +1,7 @@
 //! The live view of a match on a terminal.
 //!
-//! The match only leaves a copy of what there is to see; a thread of the view's own draws it, at most some twenty times a second. So a
-//! fast match isn't held up by a slow terminal, and clocks go on while an agent thinks.
+//! The match stores a copy of its state, and a separate thread draws this copy at most about 20 times a second. So a
+//! slow terminal doesn't delay a fast match, and the displayed clocks advance while an agent thinks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ use crate::terminal::{Screen, room};
 use arena_games::board::row::{Ink, Row};
 use arena_games::board::{Room, Stage};
 
-/// Between two pictures.
+/// The minimum time between two frames.
 const REST: Duration = Duration::from_millis(50);
 
-/// From here on it is told how long an answer has been waited for.
+/// The minimum waiting time that the view displays.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Shows a match while it is played.
@@ -30,28 +30,28 @@ pub struct Live {
     painter: Option<JoinHandle<()>>,
 }
 
-/// Between the match and the thread that draws.
+/// State shared by the match and the drawing thread.
 struct Shared {
     latest: Mutex<Latest>,
-    /// Rung when there is nothing more to come.
+    /// Notified at the end of the match.
     done: Condvar,
 }
 
-/// What there is to see.
+/// The state to draw.
 #[derive(Default)]
 struct Latest {
     epoch: u64,
-    /// The members of the states, by seat, as a glance has them.
+    /// The states by seat: each is the text of a JSON object without its braces, as in a snapshot.
     states: Vec<Vec<u8>>,
     agents: Vec<Agent>,
-    /// When the agents were asked; `None` when they aren't.
+    /// The time of the pending request to the agents; `None` if no answer is pending.
     asked: Option<Instant>,
     is_new: bool,
     is_over: bool,
     is_done: bool,
 }
 
-/// What is shown of an agent's seat.
+/// The displayed state of an agent's seat.
 struct Agent {
     name: String,
     bank_ms: u64,
@@ -61,12 +61,12 @@ struct Agent {
 }
 
 impl Live {
-    /// A view of a match that is about to be played. It goes on at this pace at most.
+    /// Creates the view of a match. `pace` is the minimum time for which each epoch is shown.
     pub fn new(stage: Stage, pace: Duration, called_off: Arc<AtomicBool>) -> Live {
         let shared = Arc::new(Shared { latest: Mutex::default(), done: Condvar::new() });
         let painter = {
             let (shared, called_off) = (shared.clone(), called_off.clone());
-            // Without it the match is played unseen.
+            // If no thread can be started, the match is played without a view.
             thread::Builder::new().name("view".to_owned()).spawn(move || paint(&stage, &shared, &called_off)).ok()
         };
         Live { shared, called_off, pace, painter }
@@ -98,7 +98,7 @@ impl Watch for Live {
             if left.is_zero() {
                 break;
             }
-            // In pieces, since a match that is called off shall end.
+            // The wait consists of short sleeps, so that an interruption ends it early.
             thread::sleep(left.min(REST));
         }
     }
@@ -113,7 +113,7 @@ impl Drop for Live {
         self.shared.lock().is_done = true;
         self.shared.done.notify_one();
         if let Some(painter) = self.painter.take() {
-            // What became of the view is no concern of the match.
+            // A panic of the view doesn't affect the match.
             let _ = painter.join();
         }
     }
@@ -121,7 +121,7 @@ impl Drop for Live {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Latest> {
-        // It is written whole or not at all.
+        // A panic of the other thread poisons the lock, but the view needs no consistent state.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -140,7 +140,7 @@ impl Agent {
     }
 }
 
-/// Draws until there is nothing more to come. Once the match is called off, other things are written to the terminal.
+/// Draws frames until the match ends. An interruption ends drawing, since other output to the terminal follows.
 fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
     let mut screen = Screen::new();
     let mut latest = shared.lock();
@@ -171,7 +171,7 @@ fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
     }
 }
 
-/// One picture's worth of what there is to see.
+/// The content of one frame.
 struct Scene {
     epoch: u64,
     states: Vec<Value>,
@@ -181,7 +181,8 @@ struct Scene {
 
 impl Scene {
     fn of(latest: &Latest) -> Scene {
-        // An agent that isn't asked sees nothing; what stands for all comes first where all see the same.
+        // The text is empty for an agent that isn't to move, and for an agent whose state equals that of an earlier
+        // seat.
         let parse =
             |members: &Vec<u8>| serde_json::from_slice(&[b"{", &members[..], b"}"].concat()).unwrap_or_default();
         Scene {
@@ -213,7 +214,7 @@ impl Agent {
     }
 }
 
-/// A time as people read it at a glance.
+/// Formats a duration in milliseconds, or in seconds with one decimal.
 fn time(time: Duration) -> String {
     match time.as_millis() {
         ms if ms < 1000 => format!("{ms} ms"),

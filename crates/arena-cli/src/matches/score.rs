@@ -1,8 +1,8 @@
-//! How games went, for people: one game in full, a line for each of several, and the score over all.
+//! Results for people: a single game in full, one line for each of several games, and the total score.
 
 use std::fmt::{self, Display};
 
-use arena_match::{Agent, Contest, SeatedAgent};
+use arena_match::{Agent, PlayedMatch, SeatedAgent};
 use arena_model::{GameType, MatchOutcome, MatchResult, Moves, Score as ChallengeScore, Verdict};
 use arena_report::{finished, number_of};
 use serde::Serialize;
@@ -10,18 +10,18 @@ use serde_json::Value;
 
 use crate::output::{Table, printable};
 
-/// How many lines of an agent's stderr are shown when it was disqualified.
+/// The number of stderr lines shown for a disqualified agent.
 const LINES: usize = 5;
 
-/// The score over several games.
+/// The total score of several games.
 pub struct Score {
     agents: Vec<Line>,
     games: usize,
-    /// The games that were played and count for no agent.
+    /// The number of void games.
     void: usize,
 }
 
-/// One agent's games.
+/// The results of one agent's games.
 struct Line {
     name: String,
     wins: u32,
@@ -32,7 +32,7 @@ struct Line {
 }
 
 impl Score {
-    /// Nothing played yet.
+    /// Creates an empty score for these agents.
     pub fn new(agents: &[Agent]) -> Score {
         let line = |agent: &Agent| Line {
             name: agent.name.clone(),
@@ -45,12 +45,13 @@ impl Score {
         Score { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
 
-    /// The number of games that have been played.
+    /// Returns the number of games played.
     pub fn games(&self) -> usize {
         self.games + self.void
     }
 
-    /// Counts a game, given which agent sat on the first seat; the others followed in order.
+    /// Counts a game. `first` is the index of the agent on the first seat; the agents after it, cyclically, have the
+    /// next seats.
     pub fn add(&mut self, first: usize, result: &MatchResult<SeatedAgent>) {
         if result.outcome.is_void() {
             self.void += 1;
@@ -106,7 +107,7 @@ impl Display for Score {
     }
 }
 
-/// A game in a line, as chess runners write it: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`.
+/// Formats a game as one line, in the style of chess runners: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`.
 pub fn line(number: usize, result: &MatchResult<SeatedAgent>) -> String {
     let names: Vec<&str> = result.seats.iter().map(|seat| seat.agent.name.as_str()).collect();
     let outcome = match &result.outcome.result {
@@ -117,7 +118,7 @@ pub fn line(number: usize, result: &MatchResult<SeatedAgent>) -> String {
     finished(number, &names, &outcome, &result.outcome)
 }
 
-/// The seats, the best first.
+/// Returns the seats, best first.
 fn by_rank(result: &MatchResult<SeatedAgent>) -> Vec<usize> {
     let mut seats: Vec<usize> = (0..result.seats.len()).collect();
     seats.sort_by_key(|seat| result.seats[*seat].rank);
@@ -161,11 +162,11 @@ struct PrintedSeat<'a> {
 }
 
 impl<'a> Printed<'a> {
-    /// The game of these agents, by seat. `number`: which of several games it is.
+    /// Creates the output for a game. `number` is the game's number if the run has several games.
     pub fn of(
         number: Option<usize>,
         game: &'static GameType,
-        contest: &'a Contest,
+        contest: &'a PlayedMatch,
         agents: impl Iterator<Item = &'a Agent>,
         replay_file: Option<String>,
     ) -> Printed<'a> {
@@ -206,10 +207,10 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// A game in full.
-pub fn describe(contest: &Contest, replay_file: Option<&str>) -> String {
+/// Formats a single game in full.
+pub fn describe(contest: &PlayedMatch, replay_file: Option<&str>) -> String {
     let result = &contest.result;
-    let mut table = Table::new(&["rank", "agent", "score", "seat", "ms waited", "longest step", "faults", ""]);
+    let mut table = Table::new(&["rank", "agent", "score", "seat", "total ms", "longest step ms", "faults", ""]);
     let by_rank = by_rank(result);
     for &number in &by_rank {
         let seat = &result.seats[number];
@@ -249,20 +250,20 @@ pub fn describe(contest: &Contest, replay_file: Option<&str>) -> String {
     told + &format!("seed: {}", result.seed.reveal())
 }
 
-/// The last lines that a disqualified agent wrote to stderr: most often it says there what went wrong.
+/// Formats the last stderr lines of a disqualified agent, which often state the cause.
 fn last_words(name: &str, stderr: &arena_match::Log) -> String {
     let last = stderr.last_lines(LINES);
     if last.is_empty() {
         return String::new();
     }
     let quoted: String = last.iter().map(|line| format!("  | {line}\n")).collect();
-    printable(&format!("{name} wrote to stderr at last:\n{quoted}")).into_owned()
+    printable(&format!("{name}'s last lines on stderr:\n{quoted}")).into_owned()
 }
 
-/// What was in force, in a line.
+/// Formats the sandbox in one line.
 fn sandbox(report: &Value) -> String {
     let Ok(in_force) = serde_json::from_value::<arena_match::InForce>(report.clone()) else {
-        return "none, the agents are servers of somebody's".to_owned();
+        return "none; the agents are remote servers".to_owned();
     };
     let mut parts = Vec::new();
     if !in_force.namespaces.is_empty() {
@@ -270,7 +271,7 @@ fn sandbox(report: &Value) -> String {
     }
     parts.extend(in_force.landlock_abi.map(|abi| format!("Landlock {abi}")));
     if in_force.seccomp {
-        parts.push("system calls filtered".to_owned());
+        parts.push("system call filter".to_owned());
     }
     if parts.is_empty() {
         parts.push("OFF: agents can read your files and use the network".to_owned());

@@ -1,4 +1,4 @@
-//! What a match is to be played with: the game, the agents, the sandbox. Each that can't be is told in one sentence.
+//! The settings of a match: game, agents and sandbox. Errors are one sentence each.
 
 use std::path::PathBuf;
 
@@ -13,49 +13,49 @@ use crate::exit::{Exit, Failure};
 use crate::output::note;
 use crate::scripts;
 
-/// The verb, hidden from people, by which this program becomes the launcher of an agent's process.
+/// The hidden command that makes this program the launcher of an agent's process.
 pub const LAUNCH: &str = "launch-agent";
 
-/// The game of this name, or in this folder.
+/// Finds the game of this name, or in this folder.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     if let Some(game) = scripts::find_game(name) {
         return game;
     }
     arena_games::game(name).ok_or_else(|| {
         let names: Vec<&str> = arena_games::games().map(|game| game.name).collect();
-        Failure::new(Exit::Usage, format_args!("there is no game `{name}`; there are {}", names.join(", ")))
+        Failure::new(Exit::Usage, format_args!("there is no game `{name}`; the games are {}", names.join(", ")))
     })
 }
 
-/// The game of this name, for what is gone on with later: that needs games that will be the same then.
+/// Finds the built-in game of this name, for leagues, whose rules must not change.
 pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
     if scripts::is_folder(name) {
         let sentence = format_args!(
-            "{name} is a challenge's folder, whose files may change; leagues are of built-in games. `arena tournament run` \
-             plays it"
+            "{name} is a challenge's folder, whose files may change; leagues need a built-in game. Use `arena tournament run` \
+             instead"
         );
         return Err(Failure::new(Exit::Usage, sentence));
     }
     find_game(name)
 }
 
-/// The agent that the user named by a path or an address.
+/// Finds the agent at a path or a URL.
 pub fn find_agent(text: &str) -> Result<Agent, Failure> {
     Agent::find(text, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
 }
 
-/// The agent that a command line starts.
+/// Creates the agent that runs a command line.
 pub fn find_command(words: &[String]) -> Result<Agent, Failure> {
     Agent::command(words, &search_path()).map_err(|error| Failure::caused(Exit::NoAgent, &error))
 }
 
-/// Where programs are looked for.
+/// Returns the search path for programs.
 pub fn search_path() -> String {
     std::env::var("PATH").unwrap_or_default()
 }
 
-/// Says what manifests ask for in vain.
-pub fn tell_notes(agents: &[Agent]) {
+/// Prints a note for each request in an agent's manifest that isn't granted.
+pub fn print_notes(agents: &[Agent]) {
     let mut notes: Vec<&String> = agents.iter().filter_map(|agent| agent.note.as_ref()).collect();
     notes.dedup();
     for text in notes {
@@ -63,8 +63,8 @@ pub fn tell_notes(agents: &[Agent]) {
     }
 }
 
-/// Gives agents of the same name different ones: `bot`, `bot #2`.
-pub fn tell_apart(agents: &mut [Agent]) {
+/// Makes names unique: `bot`, `bot #2`.
+pub fn make_names_unique(agents: &mut [Agent]) {
     for number in 1..agents.len() {
         let (before, rest) = agents.split_at_mut(number);
         let same = before.iter().filter(|agent| agent.path == rest[0].path || agent.name == rest[0].name).count();
@@ -74,12 +74,12 @@ pub fn tell_apart(agents: &mut [Agent]) {
     }
 }
 
-/// Refuses options and numbers of agents that the game can't be played with.
+/// Fails if the game doesn't accept the options or the number of agents.
 pub fn try_start(game: &'static GameType, options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
     start(game, options, agents, &Seed::from_number(0)).map(|_| ())
 }
 
-/// What a view of a match needs to know before it begins.
+/// Returns the data that the live view needs before the match begins.
 pub fn stage(
     game: &'static GameType,
     options: &Map<String, Value>,
@@ -89,7 +89,7 @@ pub fn stage(
     start(game, options, agents, seed).map(|game| stage_of_game(&*game, seed, agents))
 }
 
-/// What is told of a game: its name, seats and limits, and each option with its usual value.
+/// Describes a game: its name, seats and limits, and each option with its default.
 pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
     let options = start(game, &Map::new(), *game.seats.start(), &Seed::from_number(0))?.config();
     Ok(json!({
@@ -102,12 +102,13 @@ pub fn facts(game: &'static GameType) -> Result<Value, Failure> {
     }))
 }
 
-/// Refuses an option `players` that differs from the number of agents, which decides.
+/// Refuses an option `players` that differs from the number of agents.
 pub fn check_players(options: &Map<String, Value>, agents: usize) -> Result<(), Failure> {
     match options.get("players") {
         Some(players) if players.as_u64() != Some(agents as u64) => {
-            let sentence =
-                format!("players={players}: there are as many players as agents, and {agents} are given; leave it out");
+            let sentence = format!(
+                "players={players} contradicts the {agents} agents; omit the option, since the agents determine it"
+            );
             Err(Failure::new(Exit::Usage, sentence))
         }
         _ => Ok(()),
@@ -126,26 +127,27 @@ fn start(
     Ok(started)
 }
 
-/// A seed that nobody can know before.
+/// Generates an unpredictable seed.
 pub fn draw_seed() -> Result<Seed, Failure> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("the system gives no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::new(Exit::Internal, format_args!("can't get random bytes from the system: {error}"))
+    })?;
     Ok(Seed(bytes))
 }
 
-/// This program, as what starts agents.
+/// Returns this program as the launcher of agents.
 pub fn launcher() -> Result<Launcher, Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("this program can't be found: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't find this program's file: {error}")))?;
     Ok(Launcher { program, args: vec![LAUNCH.into()] })
 }
 
-/// What agents' processes are held in by.
+/// Returns the sandbox of agent processes.
 pub fn confinement(args: &SandboxArgs) -> Result<Confinement, Failure> {
     let missing = args.expose.iter().find(|path| !path.exists());
     if let Some(path) = missing {
-        return Err(Failure::new(Exit::Usage, format_args!("--expose: there is no {}", path.display())));
+        return Err(Failure::new(Exit::Usage, format_args!("--expose: {} doesn't exist", path.display())));
     }
     let expose: Vec<PathBuf> = args.expose.clone();
     Ok(Confinement {

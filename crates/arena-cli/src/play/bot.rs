@@ -1,5 +1,6 @@
-//! A bot of the Colosseum protocol in a seat: games are shown to it as in a match, other challenges as messages and methods. It is judged
-//! as in a match; what it gets wrong costs the seat, and is told to whoever sent it.
+//! A bot that speaks the Colosseum protocol, on a seat of a session. In a game, the bot receives states as in a match;
+//! in other challenges, it receives messages and calls methods. The rules for faults are those of a match: a
+//! disqualified bot loses the seat, and the program reports the reason to the user.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,22 +19,22 @@ use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::{cannot_write, explain, settings};
 
-/// How long an answer may take, in milliseconds, where nobody says otherwise.
+/// The default time limit of an answer, in milliseconds.
 const STEP_MS: u64 = 60_000;
 
-/// What an answer needs for its way to the arena.
+/// The time reserved for sending an answer to the server.
 const WAY: Duration = Duration::from_millis(100);
 
-/// How often in a row a bot is shown what was refused, without anything else being new.
+/// The maximum number of consecutive states that contain refused actions but no new messages.
 const LESSONS: u32 = 10;
 
-/// How the arena refuses an answer that isn't wrong, but is of no use any more.
+/// The error codes of answers that are valid but come too late.
 const PASSED: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
 
-/// How much of the end of its log is shown of a bot that failed, in lines.
+/// The number of log lines shown for a failed bot.
 const LOG_LINES: usize = 10;
 
-/// A bot that is about to play.
+/// A bot that hasn't started yet.
 pub struct Bot {
     agent: Agent,
     confinement: Confinement,
@@ -41,25 +42,25 @@ pub struct Bot {
     log: Option<(PathBuf, OutputFile)>,
 }
 
-/// How it went on with a bot.
+/// The outcome of a bot's play.
 enum Course {
     Over,
-    /// The arena has refused an answer, or thrown the bot out.
+    /// The server refused an answer or disqualified the bot.
     Lost(String),
 }
 
 impl Bot {
-    /// The bot that the command line names.
+    /// Creates the bot that the command line specifies.
     ///
     /// # Errors
-    /// When there is none, or its log can't be written.
+    /// If the agent isn't found, or its log can't be written.
     pub fn of(args: &BotArgs) -> Result<Bot, Failure> {
         let mut agent = match &args.agent {
             Some(path) => settings::find_agent(path)?,
             None => settings::find_command(&args.command)?,
         };
         agent.dialect = args.dialect.unwrap_or(agent.dialect);
-        settings::tell_notes(std::slice::from_ref(&agent));
+        settings::print_notes(std::slice::from_ref(&agent));
         let limits = TimeLimits { step_ms: args.step_ms.unwrap_or(STEP_MS), bank_ms: args.bank_ms.unwrap_or(0) };
         let mut confinement = settings::confinement(&args.sandbox())?;
         let log: Vec<Place<'_>> = args.log.iter().map(|path| Place::File(path)).collect();
@@ -74,8 +75,7 @@ impl Bot {
 
     /// Lets the bot play.
     ///
-    /// # Errors
-    /// When it fails, which is told with the end of its log; or when the arena does.
+    /// # Errors If the bot fails (the message contains the end of the bot's log), or the server fails.
     pub(super) fn play(
         &mut self,
         seat: &mut Seat,
@@ -83,7 +83,7 @@ impl Bot {
         called_off: &AtomicBool,
     ) -> Result<Played, Failure> {
         let id: AgentId = seat.you.parse().map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("{} can't be told to an agent: it isn't {error}", seat.you))
+            Failure::new(Exit::Internal, format_args!("{} can't be sent to an agent: it isn't {error}", seat.you))
         })?;
         let mut solo = Solo::start(&self.agent, id, &self.confinement, self.limits, called_off).map_err(explain)?;
         let course = self.follow(&mut solo, seat, inbox);
@@ -95,7 +95,8 @@ impl Bot {
             (None, Course::Lost(why)) => why,
             (None, Course::Over) => return Ok(Played::ToTheEnd),
         };
-        // The others shouldn't have to wait for somebody who won't come back. What the bot wrote is its owner's alone.
+        // A failed bot resigns, so that the other players needn't wait for it. The resignation doesn't quote the bot's
+        // log, which is for its owner only.
         let reason = log.verdict.as_ref().map_or("the arena refused its actions", |(verdict, _)| verdict.name());
         let resigned = match seat.resign(reason)? {
             true => ", and resigned",
@@ -107,14 +108,14 @@ impl Bot {
     }
 
     fn follow(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
-        // What takes `actions` is a game of the protocol.
+        // A challenge with the method `actions` is a game of the Colosseum protocol.
         match seat.has_method("actions") {
             true => follow_game(solo, seat, inbox),
             false => self.follow_challenge(solo, seat, inbox),
         }
     }
 
-    /// A challenge that isn't a game: the bot is shown what is new, whenever something is.
+    /// Plays a challenge that isn't a game of the protocol: the bot receives all messages.
     fn follow_challenge(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
         let mut config = Map::from_iter([
             ("challenge".to_owned(), json!(seat.challenge)),
@@ -126,10 +127,10 @@ impl Bot {
         let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
         let (mut epoch, mut lessons) = (0, 0);
         while solo.out().is_none() {
-            // What was refused is told at once, with what else is new.
+            // The bot learns of refused actions at once, together with the messages that have arrived.
             let teaches = !rejected.is_empty() && lessons < LESSONS;
             let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
-            // What a bot says itself is no reason to ask it again.
+            // The bot isn't asked for an answer to its own messages.
             let is_news = messages.iter().any(|message| message.from != seat.you);
             fresh.extend(messages.into_iter().map(SeenMessage::from));
             if !goes_on {
@@ -165,7 +166,7 @@ impl Bot {
         Ok(Course::Over)
     }
 
-    /// Writes the log where it was asked for.
+    /// Writes the log file, if the user requested one.
     fn keep(&mut self, log: &OwnerLog) -> Result<(), Failure> {
         let Some((path, mut file)) = self.log.take() else { return Ok(()) };
         let mut text = Vec::new();
@@ -176,26 +177,27 @@ impl Bot {
     }
 }
 
-/// A game: the bot sees what it would see in a match.
+/// Plays a game: the bot receives the same states as in a match.
 fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
     let mut answered = 0;
     loop {
         let (messages, goes_on) = inbox.gather(None)?;
         let came = Instant::now();
-        // Of states that came while nobody looked, all but the last are past.
+        // Of several pending states only the last is current.
         let mut last: Option<(State, &Message)> = None;
         for message in &messages {
             match Said::read(message) {
                 Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
                 Some(Said::State(state)) => last = Some((state, message)),
-                // Somebody else is asked by now.
+                // A later public state says that this bot isn't to move any more.
                 Some(Said::Public { public_state, asked }) if !asked.contains(&seat.you) => {
                     last = last.filter(|(state, _)| state.world_state.get("epoch") == public_state.get("epoch"));
                 }
-                // What this seat has said to the operator since was the answer, whoever gave it.
+                // A later action of this seat has answered the state. Another program with the same invite may have
+                // sent it.
                 None if message.channel == Kind::Operator && message.from == seat.you => last = None,
                 Some(Said::Disqualified { disqualified, reason, detail }) if disqualified == seat.you => {
-                    return Ok(Course::Lost(format!("the arena disqualified it, {reason}: {detail}")));
+                    return Ok(Course::Lost(format!("the server disqualified it, {reason}: {detail}")));
                 }
                 _ => {}
             }
@@ -205,22 +207,22 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
         }
         let Some((mut state, message)) = last.filter(|(state, _)| state.asks(&seat.you)) else { continue };
         let epoch = state.world_state["epoch"].as_u64().unwrap_or(0);
-        // A seat that was taken up again is shown the past.
+        // After a return to the seat, the channel begins with past states.
         if epoch <= answered {
             continue;
         }
         answered = epoch;
         let by = state.until(message, came).and_then(|by| by.checked_sub(WAY));
-        // The link tells it, by its own bank.
+        // `Solo` adds this member from the time bank that it counts itself.
         state.world_state.remove("remaining_overage_ms");
         let actions = match solo.show(&state.world_state, by).map_err(explain)? {
             Some(actions) => actions,
             None if solo.out().is_some() => return Ok(Course::Over),
-            // An answer that counts for nothing does nothing.
+            // An invalid answer counts as an answer without actions.
             None => "[]".to_owned(),
         };
         match seat.act("actions", &actions)? {
-            // Too late, or twice: the game goes on without this answer.
+            // The answer was late or repeated: the game continues without it.
             Some(Refusal { code: Some(code), .. }) if PASSED.contains(&code.as_str()) => {}
             Some(refusal) => return Ok(Course::Lost(format!("the arena refused its actions: {refusal}"))),
             None => {}
@@ -228,12 +230,12 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
     }
 }
 
-/// Does what a bot wants, in its order. What couldn't be done comes back.
+/// Performs a bot's actions in order. Returns those that failed.
 fn act(seat: &Seat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
     let list: Vec<Value> = match serde_json::from_str(actions) {
         Ok(Value::Array(list)) => list,
         Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),
-        // The link lets JSON through and nothing else; a number beyond all bounds is what is left.
+        // `Solo` accepts only JSON, so the only possible error is a number out of range.
         Err(error) => return Ok(vec![invalid(Value::Null, &error.to_string())]),
     };
     let mut refused = Vec::new();
@@ -260,7 +262,7 @@ fn act(seat: &Seat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
     Ok(refused)
 }
 
-/// Something that isn't an action at all, as it is told to whoever wanted it.
+/// Returns the report about an invalid action.
 fn invalid(wanted: Value, why: &str) -> RefusedAction {
     let name = wanted["action"].as_str().unwrap_or_default().to_owned();
     let action = ChallengeAction { action: name, content: wanted.to_string(), to: None };

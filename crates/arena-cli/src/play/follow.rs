@@ -1,5 +1,6 @@
-//! Following a channel: a thread that reads it as a stream, or by asking again and again where there is none, and comes back when the
-//! connection breaks or the arena is started anew. Each message is passed on once, in order, without gaps.
+//! The follower of a channel. A thread reads the channel as a stream, or polls if the server has no streams. It
+//! reconnects after a broken connection or a restart of the server. It sends each message to the inbox once, in order
+//! and without gaps.
 
 use std::io;
 use std::sync::mpsc::{SendError, Sender};
@@ -13,22 +14,23 @@ use super::news::{Ending, Kind, Message, News};
 use super::seat::OUTAGE;
 use crate::client::{Answer, Arena, CallError, Event, Read};
 
-/// Seconds that one request waits for news, where streams aren't offered.
+/// Waiting time of a polling request, in seconds.
 const WAIT_S: u8 = 20;
 
-/// Between two requests to an arena that doesn't wait.
+/// The minimum time between two polling requests without messages, for servers that answer at once instead of waiting.
 const REST: Duration = Duration::from_secs(1);
 
-/// The first pause after a broken connection; each that follows is twice as long, up to the second.
+/// The first and the longest pause after a broken connection; each is twice as long as the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Follows a channel of a session. The thread ends with the session, when nobody wants its news any more, or with the program.
+/// Starts a thread that follows a channel of a session. The thread ends when the session ends, the inbox is dropped, or
+/// the program exits.
 pub fn follow(arena: &Arena, session: &str, kind: Kind, news: Sender<News>) -> io::Result<()> {
     let channel = match kind {
         Kind::Operator => format!("challenge_{session}"),
         Kind::Chat => session.to_owned(),
     };
-    // It has its own way of holding out.
+    // The follower retries by itself, so its client doesn't.
     let arena = arena.clone().holding_out(Duration::ZERO);
     let follower = Follower { arena, channel, kind, next: 1, after: None, has_streamed: false, news };
     thread::Builder::new().name(format!("{kind:?} channel")).spawn(|| follower.run()).map(|_| ())
@@ -38,17 +40,17 @@ struct Follower {
     arena: Arena,
     channel: String,
     kind: Kind,
-    /// Index of the next message to pass on.
+    /// Index of the next message for the inbox.
     next: u64,
-    /// Id of the last event, where the stream gives ids.
+    /// Id of the stream's last event, if the server sends ids.
     after: Option<String>,
     has_streamed: bool,
     news: Sender<News>,
 }
 
-/// Why a reading of a channel ended.
+/// The reason why reading a channel stopped.
 enum Stop {
-    /// There is nothing more to come, or nobody to whom it could be told.
+    /// The channel has ended, or the inbox was dropped.
     Done,
     Call(CallError),
 }
@@ -77,7 +79,7 @@ impl Follower {
             match stopped {
                 Ok(()) => {}
                 Err(Stop::Done) => return,
-                // Whoever has no streams says so at the first try.
+                // A server without streams refuses the first request for one.
                 Err(Stop::Call(CallError::Refused { status: 404 | 405 | 501, .. } | CallError::NotAnArena { .. }))
                     if streams && !self.has_streamed =>
                 {
@@ -91,7 +93,7 @@ impl Follower {
                         _ => true,
                     };
                     if !is_away || heard.elapsed() > OUTAGE {
-                        // Nobody to be told is just as well.
+                        // The inbox may have been dropped too.
                         let _ = self.news.send(News::Lost(error));
                         return;
                     }
@@ -102,7 +104,7 @@ impl Follower {
         }
     }
 
-    /// Reads the stream to its end, which is no more than a broken connection, unless the session's was told.
+    /// Reads the stream to its end. Unless the session has ended, the end of the stream means a broken connection.
     fn read_stream(&mut self) -> Result<(), Stop> {
         let mut stream = self.arena.stream(&self.channel, self.after.as_deref())?;
         self.has_streamed = true;
@@ -111,7 +113,7 @@ impl Follower {
                 Some("initial") => self.pass_on_all(data["messages"].as_array().cloned().unwrap_or_default())?,
                 Some("new_message") => self.pass_on_all(vec![data["message"].clone()])?,
                 Some("game_ended") => return self.end(serde_json::from_value(data["data"].clone()).ok()),
-                // Arenas may say more than we know of.
+                // Servers may send unknown events.
                 _ => {}
             }
             self.after = id.or(self.after.take());
@@ -119,7 +121,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Asks once for what is new, and waits for it if the arena does.
+    /// Requests new messages once, with a waiting time if the server supports it.
     fn poll(&mut self) -> Result<(), Stop> {
         let asked = Instant::now();
         let Messages { messages, .. } = self.read(Some(WAIT_S))?.read()?;
@@ -145,7 +147,8 @@ impl Follower {
 
     fn pass_on_all(&mut self, messages: Vec<Value>) -> Result<(), Stop> {
         for message in messages {
-            // What isn't a message is left out here and found to be missing.
+            // Invalid messages are skipped. The next valid message then shows a gap, and the missing messages are
+            // requested.
             let Ok(message) = serde_json::from_value::<arena_wire::Message>(message) else { continue };
             if message.index > self.next {
                 let Messages { messages, .. } = self.read(None)?.read()?;
@@ -158,13 +161,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Passes on a message unless it was before. Tells whether it is the session's last.
+    /// Sends a message to the inbox unless it was sent before. Returns true if it is the session's last message.
     fn pass_on(&mut self, message: arena_wire::Message) -> Result<bool, Stop> {
         if message.index < self.next {
             return Ok(false);
         }
         self.next = message.index + 1;
-        // What isn't for us says nothing but that it is there.
+        // A redacted message has no content.
         if message.redacted {
             return Ok(false);
         }

@@ -1,4 +1,4 @@
-//! Challenges that are games of the Colosseum protocol: what their operator says, as JSON texts, read for those who play them. Pure.
+//! Parser for the operator's JSON messages in challenges that are games of the Colosseum protocol. Pure.
 
 use std::time::{Duration, Instant};
 
@@ -7,120 +7,120 @@ use serde_json::{Map, Value};
 
 use super::news::{Kind, Message};
 
-/// Something that the operator of a game says.
+/// A message of a game's operator.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Said {
-    /// At the start, to each seat: its id, and the constants.
+    /// The start message to each seat: the agent's id and the game's constants.
     Start {
-        /// The id.
+        /// The agent's id.
         set_agent_id: String,
-        /// The constants.
+        /// The game's constants.
         config: Map<String, Value>,
-        /// What the seat plays as, where the game names its sides.
+        /// The seat's side, if the game names its sides.
         #[serde(default)]
         side: Option<String>,
     },
-    /// A state.
+    /// A state of the game.
     State(State),
-    /// Somebody is out.
+    /// A disqualification.
     Disqualified {
-        /// Who.
+        /// The agent's id.
         disqualified: String,
-        /// By which verdict.
+        /// The reason, as a code of the protocol.
         reason: String,
-        /// What happened.
+        /// Further details of the disqualification.
         #[serde(default)]
         detail: String,
     },
-    /// It is over.
+    /// The end of the game.
     Result {
-        /// How.
+        /// The outcome.
         result: Outcome,
     },
-    /// Some of what somebody wanted couldn't be done.
+    /// The rejected parts of an answer.
     Rejected {
-        /// In which epoch.
+        /// The epoch.
         epoch: u64,
-        /// What, and why.
+        /// The rejected actions, with reasons.
         rejected: Vec<RejectedPart>,
     },
-    /// What all may see, where those who are asked see more.
+    /// The public state, in games in which the players to move see more than the public.
     Public {
-        /// What there is to see.
+        /// The state.
         public_state: Map<String, Value>,
-        /// Who sees more than this.
+        /// The ids of the agents to move, which see more.
         #[serde(default)]
         asked: Vec<String>,
     },
 }
 
-/// How a game ended.
+/// The outcome of a game.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Outcome {
-    /// The game's word for how, such as `CHECKMATE`; `TAINTED` if so many are out that nobody is left to play against.
+    /// The reason why the game ended, such as `CHECKMATE`; `TAINTED` if disqualifications left too few players.
     #[serde(default)]
     pub termination: String,
-    /// How many were played.
+    /// The number of epochs.
     #[serde(default)]
     pub epochs: u64,
-    /// The game's points by id.
+    /// The points of each agent, by id.
     #[serde(default)]
     pub scores: Map<String, Value>,
-    /// The ids of those who share the first place.
+    /// The ids of the winners.
     #[serde(default)]
     pub winners: Vec<String>,
 }
 
-/// An action that couldn't be done.
+/// A rejected action.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct RejectedPart {
-    /// Its place in the list, from 0; `None` when it is the list as a whole.
+    /// The index of the action in the answer's list; `None` if the whole list was rejected.
     #[serde(default)]
     pub index: Option<usize>,
-    /// Why.
+    /// The reason of the rejection.
     pub reason: String,
 }
 
-/// A state, and who is to answer it.
+/// A state, and the players to move.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct State {
-    /// What there is to see.
+    /// The state.
     pub world_state: Map<String, Value>,
-    /// The ids of those who are to move; nobody else may.
+    /// The ids of the players to move.
     #[serde(default)]
     pub asked: Vec<String>,
-    /// Until when, by the arena's clock, in epoch milliseconds.
+    /// The deadline by the server's clock, in epoch milliseconds.
     #[serde(default)]
     pub deadline: Option<i64>,
 }
 
 impl Said {
-    /// What a message says, if it is a game's.
+    /// Parses a message. Returns `None` if it isn't a message of a game's operator.
     pub fn read(message: &Message) -> Option<Said> {
         let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
         if is_of_the_game { Said::parse(&message.content) } else { None }
     }
 
-    /// What a text of the operator's says, if it is a game's.
+    /// Parses a text of the operator. Returns `None` if it isn't a message of a game.
     pub fn parse(content: &str) -> Option<Said> {
         if content.starts_with('{') { serde_json::from_str(content).ok() } else { None }
     }
 }
 
 impl Outcome {
-    /// The outcome in a sentence. `name_of` says what people call a player.
+    /// Formats the outcome as a sentence. `name_of` returns the name of the player with an id.
     pub fn sentence(&self, name_of: impl Fn(&str) -> String) -> String {
         let epochs = if self.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", self.epochs) };
         let how = match self.termination.as_str() {
-            "TAINTED" => ", since the others are out".to_owned(),
-            // That of games that have no other end.
+            "TAINTED" => " because the others are out".to_owned(),
+            // The usual end isn't mentioned, since some games have no other.
             "" | "GAME_ENDED" => String::new(),
             word => format!(", by {}", in_words(word)),
         };
         let winners: Vec<String> = self.winners.iter().map(|id| name_of(id)).collect();
         let who = match winners.as_slice() {
-            [] => "nobody has won".to_owned(),
+            [] => "no winner".to_owned(),
             [winner] if winner.contains("(you)") => format!("{winner} have won"),
             [winner] => format!("{winner} has won"),
             several => format!("a draw between {}", several.join(" and ")),
@@ -134,12 +134,12 @@ impl Outcome {
     }
 }
 
-/// A word of the wire as people write it: `SEVENTYFIVE_MOVES` is "seventyfive moves".
+/// Converts a code of the protocol to words: `SEVENTYFIVE_MOVES` becomes "seventyfive moves".
 fn in_words(word: &str) -> String {
     word.to_lowercase().replace('_', " ")
 }
 
-/// That somebody is out, in a sentence: who, by which verdict, and what happened.
+/// Formats a disqualification as a sentence with the player's name, the reason and the details.
 pub fn out_sentence(name: &str, reason: &str, detail: &str) -> String {
     let detail = detail.trim();
     match reason {
@@ -151,18 +151,18 @@ pub fn out_sentence(name: &str, reason: &str, detail: &str) -> String {
 }
 
 impl State {
-    /// Whether the agent of this id is to move.
+    /// Returns true if the agent with this id is to move.
     pub fn asks(&self, id: &str) -> bool {
         self.asked.iter().any(|asked| asked == id)
     }
 
-    /// How long there is to answer, from when the message was written. The arena's clock alone counts, whatever ours says.
+    /// Returns the time to answer: from the message's timestamp to the deadline, both by the server's clock.
     pub fn patience(&self, message: &Message) -> Option<Duration> {
         let left_ms = self.deadline?.saturating_sub(message.timestamp);
         Some(Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)))
     }
 
-    /// Until when, given when the message came.
+    /// Returns the deadline by the local clock for a message that arrived at `came`.
     pub fn until(&self, message: &Message, came: Instant) -> Option<Instant> {
         Some(came + self.patience(message)?)
     }
@@ -235,9 +235,9 @@ mod tests {
         .collect();
         expect![[r#"
             the game is over after 34 epochs, by checkmate: Player 1 (you) have won; points: Player 1 (you) 1, Player 2 0
-            the game is over after 1 epoch, since the others are out: Player 2 has won; points: Player 1 (you) 0, Player 2 0
+            the game is over after 1 epoch because the others are out: Player 2 has won; points: Player 1 (you) 0, Player 2 0
             the game is over after 9 epochs: a draw between Player 2 and Player 3; points: Player 2 7, Player 3 7
-            the game is over after 200 epochs, by seventyfive moves: nobody has won
+            the game is over after 200 epochs, by seventyfive moves: no winner
             Player 2 is out (timeout): no answer in time
             Player 2 gave up
             Player 2 gave up: it's late

@@ -1,4 +1,4 @@
-//! Several seats of one session at one keyboard, and bots at the others: for those who try a challenge out.
+//! Several seats of one session at one keyboard, with bots on the other seats. For authors who try out a challenge.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,27 +11,28 @@ use serde_json::json;
 
 use super::news::{Ending, Inbox, Kind, Message, Next};
 use super::person::{Game, Voice, greeting, obey};
-use super::{Bot, Played, Seat, tell};
+use super::{Bot, Played, Seat, print_session};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
 
-/// How long the end is waited for when there is no more input: without bots, and with bots that may still play.
+/// After the end of the input: the time to wait for the end of the session, without bots and with bots that may still
+/// play.
 const AFTER_INPUT: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(15)];
 
-/// How long to wait for the news of an end that the arena already lists.
+/// The time to wait for the channels to end after the server lists the session as ended.
 const NEWS: Duration = Duration::from_secs(20);
 
-/// Somebody at the table.
+/// The player of a seat.
 pub enum Sitter {
-    /// Whoever is at the keyboard.
+    /// The person at the keyboard.
     Person,
     /// A bot.
     Bot(Box<Bot>),
 }
 
-/// What comes to the keyboard.
+/// An event for the keyboard.
 enum Event {
-    /// Something for the player at a seat, by its place among those of the keyboard.
+    /// An event for a seat of the keyboard, with the seat's index in the keyboard's list.
     Next(usize, Result<Next, Failure>),
     /// The session has ended.
     Over(Ending),
@@ -42,17 +43,18 @@ enum Event {
 /// A seat of the keyboard.
 struct Own {
     seat: Seat,
-    /// From 1.
+    /// The seat's number, from 1.
     number: usize,
     game: Game,
-    /// What was said while another seat was looked at.
+    /// Messages that arrived while another seat was selected.
     unseen: Vec<Message>,
 }
 
-/// Lets everybody play who sits at the table, in the order of the seats, and prints how it ended. At least one is a person.
+/// Lets all players play, and prints the result. `table` contains the players in the order of the seats; at least one
+/// is a person.
 ///
 /// # Errors
-/// When the arena fails, or it was called off.
+/// If the server fails, or the play was interrupted.
 pub fn sit_down(table: Vec<(Seat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
     let (events, news) = channel();
     let mut own = Vec::new();
@@ -75,15 +77,16 @@ pub fn sit_down(table: Vec<(Seat, Sitter)>, style: Style, called_off: &Arc<Atomi
         pump(place, inbox, events.clone())?;
     }
     let ended = Keyboard { own, at: 0, seen: BTreeSet::new(), style }.play(&news, &mut voice, has_bots);
-    // Whoever is at the table still is told to go.
+    // Remaining bots are stopped.
     called_off.store(true, Ordering::Relaxed);
     for bot in bots {
-        // What a bot had to say was said; a panic of its thread is a fault of ours, and printed by itself.
+        // The result of the thread isn't needed: failures of bots have been printed, and a panic prints its own
+        // message.
         let _ = bot.join();
     }
     drop(voice);
     let (seat, ending) = ended?;
-    tell(&seat, ending, None, style)
+    print_session(&seat, ending, None, style)
 }
 
 fn start_bot(
@@ -98,14 +101,14 @@ fn start_bot(
         if let Err(failure) = bot.play(&mut seat, &mut inbox, &called_off)
             && failure.exit != Exit::Interrupted
         {
-            // Nobody is left to be told when the keyboard has gone.
+            // The receiver of the events may have been dropped.
             let _ = events.send(Event::BotFailed(number, failure));
         }
     };
     spawn(format!("bot {number}"), play)
 }
 
-/// Brings what comes to one inbox to the keyboard, until it is over or nobody is there any more.
+/// Forwards the events of one inbox to the keyboard, until the inbox or the keyboard ends.
 fn pump(place: usize, mut inbox: Inbox, events: Sender<Event>) -> Result<(), Failure> {
     let carry = move || {
         loop {
@@ -129,18 +132,19 @@ fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::Jo
         .map_err(|error| Failure::new(Exit::Internal, format_args!("the system gives no thread: {error}")))
 }
 
-/// The keyboard, and the seats that are played from it.
+/// The keyboard and its seats.
 struct Keyboard {
     own: Vec<Own>,
-    /// The seat that is looked at, by its place in the list.
+    /// The index of the selected seat in the list.
     at: usize,
-    /// Messages that have been shown at one seat, and needn't be at another.
+    /// Messages that were shown at one seat and needn't be shown again at another. Each is identified by its channel
+    /// and index.
     seen: BTreeSet<(bool, u64)>,
     style: Style,
 }
 
 impl Keyboard {
-    /// Plays to the end, or until whoever is at the keyboard leaves. The seat that was looked at last comes back.
+    /// Plays until the session ends or the person leaves. Returns the seat that was selected last.
     fn play(
         mut self,
         news: &Receiver<Event>,
@@ -169,7 +173,7 @@ impl Keyboard {
                 Ok(Event::Next(_, Ok(Next::Nothing | Next::Over))) => {}
                 Ok(Event::Next(_, Ok(Next::Leave))) => break None,
                 Ok(Event::Next(_, Err(failure))) => return Err(failure),
-                // One seat may have heard of the end before another has been shown what led to it.
+                // One seat may receive the end of the session before another seat has received the last messages.
                 Ok(Event::Over(ending)) => {
                     over += 1;
                     if over == self.own.len() {
@@ -177,7 +181,7 @@ impl Keyboard {
                     }
                 }
                 Ok(Event::BotFailed(number, failure)) => {
-                    voice.remark(&format!("the bot on seat {number} has failed: {}", failure.sentence()))?;
+                    voice.remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
                 }
                 Err(RecvTimeoutError::Timeout)
                     if patience != Some(NEWS) && self.own[0].seat.has_ended().unwrap_or(false) =>
@@ -186,7 +190,7 @@ impl Keyboard {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     voice.remark(match patience {
-                        Some(NEWS) => "the session has ended, but the arena doesn't say how",
+                        Some(NEWS) => "the session has ended, but the server sent no result",
                         _ => "no more input, and the session hasn't ended",
                     })?;
                     break None;
@@ -209,7 +213,7 @@ impl Keyboard {
         }
     }
 
-    /// Shows a message at the seat that is looked at, unless it was seen at another.
+    /// Shows a message at the selected seat, unless the message was already shown at another seat.
     fn show(&mut self, message: Message, voice: &mut Voice) -> Result<(), Failure> {
         let is_new = self.seen.insert((message.channel == Kind::Chat, message.index));
         let Own { seat, number, game, .. } = &mut self.own[self.at];
@@ -220,7 +224,7 @@ impl Keyboard {
                 line["seat"] = json!(number);
                 print(&line.to_string())
             }
-            (true, Style::Pretty | Style::Compact) => voice.tell(seat, &message, game),
+            (true, Style::Pretty | Style::Compact) => voice.print_message(seat, &message, game),
         }
     }
 

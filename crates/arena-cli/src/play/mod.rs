@@ -1,5 +1,6 @@
-//! `arena play`: a person, a bot or a language model takes a seat in a session, and plays it to its end. What all three have in common,
-//! the seat and the news of the session, is in `seat` and `news`; each has a file of its own for how it decides.
+//! `arena play`: a person, a bot or a language model takes a seat in a session and plays it to its end. All three share
+//! the code for the seat (`seat`) and for the events of the session (`news`). The decisions of each are in `person`,
+//! `bot` and `model`.
 
 mod bot;
 mod follow;
@@ -27,25 +28,25 @@ pub use game::Said;
 pub use keyboard::{Sitter, sit_down};
 pub use seat::Seat;
 
-/// Who plays.
+/// The player of a seat.
 enum Mind {
     Person,
     Bot(Box<Bot>),
     Model(Box<Model>),
 }
 
-/// How playing ended, where nothing went wrong.
+/// The end of a play without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Played {
-    /// With the session.
+    /// The player stayed to the end of the session.
     ToTheEnd,
-    /// Before it.
+    /// The player left before the end of the session.
     Left,
 }
 
 /// Takes a seat and plays.
 pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> {
-    // Before a seat is taken, since that can't be undone.
+    // Bots and models are checked before the seat is taken, since a seat can't be given back.
     let mut mind = if args.model.model.is_some() {
         Mind::Model(Box::new(Model::of(&args.model)?))
     } else if args.bot.agent.is_some() || !args.bot.command.is_empty() {
@@ -58,16 +59,16 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
     let mut seat = match (&args.invite, &global.from) {
         (Some(invite), None) => Seat::take(&arena, invite, &args.join)?,
         (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
-            let sentence = "--user-id and --sign are for an invite; a seat that was taken before has its player";
+            let sentence = "--user-id and --sign need an invite; your seat has its identity already";
             return Err(Failure::new(Exit::Usage, sentence));
         }
         (None, Some(from)) => Seat::take_up(&arena, from)?,
         (Some(_), Some(_)) => {
-            let sentence = "an invite takes its seat and --from takes up one that was taken before; give one of them";
+            let sentence = "an invite takes a new seat and --from returns to yours; give only one of them";
             return Err(Failure::new(Exit::Usage, sentence));
         }
         (None, None) => {
-            let sentence = "whose seat? give an invite, or --from INVITE to take up a seat again";
+            let sentence = "no seat given; give an invite, or --from INVITE to return to a seat";
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
@@ -82,15 +83,15 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         Mind::Model(model) => Some(model.summary()),
         Mind::Person | Mind::Bot(_) => None,
     };
-    tell(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)?;
+    print_session(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)?;
     match &mind {
         Mind::Model(model) => model.verdict(&seat, played),
         Mind::Person | Mind::Bot(_) => Ok(()),
     }
 }
 
-/// Prints how the session ended, if it did.
-fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
+/// Prints the result of the session, if it has ended.
+fn print_session(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
     if style == Style::Json {
         let mut result = match &ending {
             Some(ending) => seat.result(ending),
@@ -105,7 +106,7 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
     }
     let Some(ending) = ending else { return Ok(()) };
     if ending.abandoned {
-        return print("the session was broken off, since nobody did anything any more; it doesn't count");
+        return print("the session was closed because no player acted; it doesn't count");
     }
     let mut table = Table::new(&["", "security", "utility"]);
     for (number, score) in ending.scores.iter().enumerate() {
@@ -113,15 +114,15 @@ fn tell(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style)
         table.row([format!("Player {}{you}", number + 1), score["security"].to_string(), score["utility"].to_string()]);
     }
     print(&table.right([1, 2]).to_string())?;
-    tell_costs(seat, &ending)
+    print_usage(seat, &ending)
 }
 
-/// Prints what the players say that their play has cost, if anybody does.
-fn tell_costs(seat: &Seat, ending: &Ending) -> Result<(), Failure> {
-    let mut table = Table::new(&["as reported", "model", "requests", "tokens in", "tokens out", "USD"]);
+/// Prints the usage that players reported, if any.
+fn print_usage(seat: &Seat, ending: &Ending) -> Result<(), Failure> {
+    let mut table = Table::new(&["reported usage", "model", "requests", "tokens in", "tokens out", "USD"]);
     let mut is_empty = true;
     for (player, total) in seat.players_at(ending).iter().zip(&ending.reported_usage) {
-        // What another arena tells may be anything, and what isn't there is left open.
+        // Servers of other implementations may omit values; their cells stay empty.
         if total["reports"].as_u64().unwrap_or(0) == 0 {
             continue;
         }

@@ -1,5 +1,6 @@
-//! A language model in a seat: it is told the rules and what happens, acts by tools, and may cost no more than was allowed. How it is
-//! asked over the network is in `model/endpoint`, in which words in `model/openai` and `model/anthropic`.
+//! A language model on a seat. The model receives the rules and the messages, and acts through tool calls, until a
+//! limit is reached. `model/endpoint` sends the requests; `model/openai` and `model/anthropic` contain the formats of
+//! the APIs.
 
 mod anthropic;
 mod endpoint;
@@ -30,57 +31,59 @@ use spent::{Limits, Spent};
 use transcript::Transcript;
 use turn::{CallResult, Question, Reply, Turn, Usage};
 
-/// For how long the first messages are waited for before the model is asked all the same.
+/// The time to wait for the first messages before the model is asked.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// What a token is taken for where the endpoint doesn't count them: about what English text and JSON have.
+/// The estimated size of a token, in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
 const BYTES_A_TOKEN: usize = 4;
 
-/// Tokens of a question at most, where nobody says otherwise: what most models take, with room for the answer.
+/// The default maximum number of input tokens. It fits into the context window of most models, with room for the
+/// answer.
 const CONTEXT_TOKENS: u64 = 100_000;
 
-/// Seconds for which a failing endpoint is asked again by default.
+/// The default time to retry a failing endpoint, in seconds.
 const PATIENCE_S: u64 = 600;
 
-/// Answers in a row without a tool call, after which a model counts as refusing to play.
+/// The number of consecutive answers without a tool call after which a model counts as refusing to play.
 const IDLE_ANSWERS: u32 = 5;
 
-/// Said to the other players when a model stops in a challenge without a method to resign. It doesn't tell that a model plays.
+/// The message to the other players if a model stops and the challenge has no method to resign. The message doesn't
+/// reveal that the player is a model.
 const FAREWELL: &str = "This seat has stopped playing: it will not act or answer any more.";
 
-/// A language model that is about to play.
+/// A language model as a player.
 pub struct Model {
     name: String,
     endpoint: Endpoint,
     limits: Limits,
     spent: Spent,
-    /// Tokens of a question at most; the oldest turns are left out beyond that.
+    /// Maximum number of input tokens; the oldest turns are dropped first.
     context_tokens: u64,
     temperature: Option<f64>,
     seed: Option<i64>,
     transcript: Transcript,
-    /// Whether the arena is told what each request has cost.
+    /// True if the program reports the model's usage to the server.
     reports: bool,
-    /// Time for which a failing endpoint is asked again.
+    /// The time to retry a failing endpoint.
     patience: Duration,
-    /// The words and actions of this run that haven't come back as messages yet.
+    /// The messages and actions of this run that haven't appeared in the channels yet.
     own: Vec<(Kind, String)>,
-    /// The cause that ended its play before the session's end: an option's name, or `refused`.
+    /// The reason why the model stopped before the end of the session: the option of a reached limit, or `refused`.
     stopped: Option<&'static str>,
-    /// The endpoint's fault that ended its play.
+    /// The fault of the endpoint that ended the play.
     fault: Option<String>,
 }
 
 impl Model {
-    /// The model that the command line names.
+    /// Creates the model that the command line specifies.
     ///
     /// # Errors
-    /// When a key is missing, an option doesn't go with the API, or the transcript can't be written.
+    /// If a key is missing, an option doesn't fit the API, or the transcript can't be written.
     pub fn of(args: &ModelArgs) -> Result<Model, Failure> {
         let name = args.model.clone().unwrap_or_default();
         let api = args.api.unwrap_or(if name.starts_with("claude") { Api::Anthropic } else { Api::Openai });
         if api == Api::Anthropic && args.seed.is_some() {
-            return Err(Failure::new(Exit::Usage, "--seed: endpoints that speak anthropic take no seed"));
+            return Err(Failure::new(Exit::Usage, "--seed isn't supported by --api anthropic; remove it"));
         }
         Ok(Model {
             endpoint: Endpoint::of(api, args.api_base.as_deref())?,
@@ -99,11 +102,11 @@ impl Model {
         })
     }
 
-    /// Lets the model play, and says at the end what it has cost, however it ends. A failing endpoint parks the seat: nothing is
-    /// resigned, since the model has done nothing wrong.
+    /// Lets the model play, and prints its cost at the end, even after a failure. If the endpoint fails, the seat is
+    /// parked: the program doesn't resign, since the model made no mistake, and the user may return to the seat.
     ///
     /// # Errors
-    /// When the arena fails, the transcript can't be written, or the play was called off.
+    /// If the server fails, the transcript can't be written, or the play was interrupted.
     pub fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
         self.transcript.open(seat)?;
         let played = self.hold(seat, inbox);
@@ -115,7 +118,7 @@ impl Model {
         played
     }
 
-    /// Returns the failure of a play that the model didn't bring to its end, for the program's exit.
+    /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
     pub fn verdict(&self, seat: &Seat, played: Played) -> Result<(), Failure> {
         let base = self.endpoint.base();
         match (&self.fault, self.stopped, played) {
@@ -134,13 +137,13 @@ impl Model {
             )),
             (None, Some(cause), _) => Err(Failure::new(
                 Exit::ModelStopped,
-                format_args!("the model stopped before the session's end ({cause})"),
+                format_args!("the model stopped before the end of the session ({cause})"),
             )),
             (None, None, _) => Ok(()),
         }
     }
 
-    /// What it has cost, for programs.
+    /// Returns the model's cost and end as JSON.
     pub fn summary(&self) -> Value {
         let mut summary = self.spent.to_json();
         summary["name"] = json!(self.name);
@@ -196,11 +199,12 @@ impl Model {
                 }
             };
             let results = self.carry_out(seat, &tools, &reply)?;
-            // Now, and not when something is heard: that may be the end, and the limit would never be told.
+            // The limit is checked now: if the session ended during the next wait, a reached limit would never be
+            // reported.
             if let Some(limit) = self.limits.reached(&self.spent) {
                 return self.stop(seat, inbox, limit, deadline);
             }
-            // A model that only talks is told so, and asked again.
+            // After an answer without a tool call, the next request contains a reminder.
             idle_answers = if reply.calls.is_empty() { idle_answers + 1 } else { 0 };
             if idle_answers == IDLE_ANSWERS {
                 return self.stop(seat, inbox, REFUSED, deadline);
@@ -234,7 +238,7 @@ impl Model {
         let turns = history.turns();
         let question =
             Question { model: &self.name, system, tools, turns, temperature: self.temperature, seed: self.seed };
-        // What was said before stands in the lines before.
+        // The transcript contains the earlier turns in earlier lines.
         let fresh = turns.iter().rposition(|turn| turn.reply().is_some()).map_or(0, |last| last + 1);
         self.transcript.note("request", json!({"turn": turn, "new": &turns[fresh..]}))?;
         let asked = Instant::now();
@@ -243,7 +247,7 @@ impl Model {
         let retried = |why: &str, pause: Duration| {
             if !std::mem::replace(&mut is_told, true) {
                 let seconds = patience.as_secs();
-                note(&format!("the language model's endpoint fails: {why}; it is asked again for up to {seconds} s"));
+                note(&format!("the language model's endpoint fails: {why}; retrying for up to {seconds} s"));
             }
             transcript.note("retry", json!({"turn": turn, "why": why, "pause_ms": pause.as_millis() as u64}))
         };
@@ -254,7 +258,7 @@ impl Model {
         history.learn(answer.asked_bytes, answer.reply.usage.input);
         if answer.reply.usage == Usage::default() {
             if !self.spent.is_estimated {
-                note("the endpoint doesn't say how many tokens it takes: they are estimated, at 4 bytes each");
+                note("the endpoint doesn't report tokens; they are estimated at 4 bytes each");
             }
             self.spent.is_estimated = true;
             let of = |bytes: usize| bytes.div_ceil(BYTES_A_TOKEN) as u64;
@@ -274,7 +278,8 @@ impl Model {
         Ok(Asked::Answer(answer))
     }
 
-    /// Tells the arena what a request has cost. One that doesn't want to know is asked once.
+    /// Reports the usage of a request to the server. If the server doesn't support usage reports, the program doesn't
+    /// send another one.
     fn report(&mut self, seat: &Seat, usage: Usage, ms: u64, cost: Option<f64>) -> Result<(), Failure> {
         if !self.reports {
             return Ok(());
@@ -287,13 +292,13 @@ impl Model {
         let Value::Object(mut report) = report else { unreachable!("it is an object") };
         report.extend(cost.map(|cost| ("costUsd".to_owned(), json!(cost))));
         let Some(error) = seat.report_usage(&report) else { return Ok(()) };
-        // An arena that fails now may take the next one.
+        // After other errors, the server may accept the next report.
         let is_final = matches!(error, CallError::Refused { .. } | CallError::NotAnArena { .. });
         self.reports = !is_final;
         self.transcript.note("usage", json!({"turn": self.spent.turns, "refused": error.to_string()}))
     }
 
-    /// Does what the model wants, in its order.
+    /// Performs the model's calls in order.
     fn carry_out(&mut self, seat: &Seat, tools: &[Tool], reply: &Reply) -> Result<Vec<CallResult>, Failure> {
         let mut results = Vec::new();
         for call in &reply.calls {
@@ -323,8 +328,8 @@ impl Model {
         Ok(results)
     }
 
-    /// Ends the model's play. It resigns where the challenge has a method for that; elsewhere the others are told that the seat has
-    /// stopped. Then it follows the session to its end, or until `deadline`.
+    /// Ends the model's play. Resigns if the challenge has a method for it; otherwise notifies the other players. Then
+    /// follows the session to its end, at most until `deadline`.
     fn stop(
         &mut self,
         seat: &Seat,
@@ -340,9 +345,9 @@ impl Model {
         let what = if seat.resign(&why)? {
             "it resigned"
         } else if seat.say(FAREWELL, None)?.is_none() {
-            "the others are told, and the seat keeps silent from here on"
+            "the other players are notified and the seat stays silent"
         } else {
-            "the seat keeps silent from here on"
+            "the seat stays silent"
         };
         self.transcript.note("stop", json!({"cause": cause, "why": why, "what": what}))?;
         note(&format!("{why}; {what}"));
@@ -356,7 +361,8 @@ impl Model {
         }
     }
 
-    /// Returns what others have said, once something is there that the model waits for, and false if the session is over.
+    /// Waits for messages that are new to the model, and returns them. The second value is false if the session is
+    /// over.
     fn hear(
         &mut self,
         seat: &mut Seat,
@@ -371,7 +377,8 @@ impl Model {
                 Wait::ForNews => deadline,
             };
             let (mut messages, goes_on) = inbox.gather(until)?;
-            // Of a game's states only the last is true; a seat that was taken up again is shown all of the past.
+            // Of several states of a game, only the last is current. After a return to the seat, the channel begins
+            // with all past states.
             let is_state = |message: &Message| matches!(Said::read(message), Some(Said::State(_)));
             let last_state = messages.iter().rposition(is_state);
             let mut place = 0..;
@@ -387,8 +394,9 @@ impl Model {
         }
     }
 
-    /// Returns true if a message tells the model something. It remembers its own words of this run, but not those of a run before
-    /// this one; and what onlookers see of a game, it sees when it is asked.
+    /// Returns true if a message is new to the model. The model knows the messages that it sent in this run, but not
+    /// those of earlier runs. A game's public states aren't new either, since the model receives its own view of the
+    /// game.
     fn is_news(&mut self, seat: &Seat, message: &Message) -> bool {
         if message.from == seat.you {
             let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;
@@ -400,10 +408,10 @@ impl Model {
     }
 }
 
-/// The cause of a stop: the model called no tool, again and again.
+/// The reason for stopping a model that repeatedly answers without a tool call.
 const REFUSED: &str = "refused";
 
-/// For what the model waits.
+/// The event that the model waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Not,

@@ -1,4 +1,4 @@
-//! News: what happens in a session, in order, for whoever plays there. The one loop behind all of them.
+//! The inbox of a seat: the events of a session in order, and the one receiving loop that all kinds of player use.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,42 +15,43 @@ use super::seat::Seat;
 use crate::client::CallError;
 use crate::exit::{Exit, Failure};
 
-/// How often a wait looks whether it has been called off.
+/// The interval at which a wait checks for an interruption.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long the other channel's last messages, and an arena's word that it is over, are waited for behind the operator's last message.
+/// After the operator's last message: the time to wait for the last messages of the other channel and for the server's
+/// result.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// One of a session's two channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// What the operator says, and what is said to it.
+    /// The operator channel.
     Operator,
-    /// What players say to each other.
+    /// The chat.
     Chat,
 }
 
-/// A message that we may read.
+/// A message visible to the player.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Where it stands.
+    /// The message's channel.
     pub channel: Kind,
-    /// Its place in the channel, from 1.
+    /// The message's index in the channel, from 1.
     pub index: u64,
-    /// Who wrote it.
+    /// The sender.
     pub from: String,
-    /// Whom it is for; everybody, if `None`.
+    /// The recipient; all players if `None`.
     pub to: Option<String>,
-    /// What it says.
+    /// The content.
     pub content: String,
-    /// When it was written by the arena's clock, in epoch milliseconds.
+    /// The time of writing by the server's clock, in epoch milliseconds.
     #[serde(skip)]
     pub timestamp: i64,
 }
 
 impl Message {
-    /// Whether the operator announces the end with it.
+    /// Returns true if the operator announces the end of the session with this message.
     pub fn is_the_last(&self) -> bool {
         self.channel == Kind::Operator
             && self.from == "operator"
@@ -70,23 +71,23 @@ impl From<Message> for SeenMessage {
     }
 }
 
-/// How a session ended.
+/// The end of a session.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Ending {
     /// The players' public names, by seat.
     pub players: Vec<String>,
-    /// Their scores, by seat.
+    /// The players' scores, by seat.
     pub scores: Vec<Value>,
-    /// What players say that their play has cost, by seat, where the arena tells.
+    /// The resource usage that players reported, by seat, if the server provides it.
     #[serde(rename = "reportedUsage")]
     pub reported_usage: Vec<Value>,
-    /// It was broken off, since nobody did anything any more.
+    /// True if the server closed the session because no player acted.
     pub abandoned: bool,
 }
 
 impl Ending {
-    /// What the operator's last message says of it.
+    /// Parses the operator's last message.
     pub fn read(content: &str) -> Ending {
         let line = |line: &str| serde_json::from_str(line.strip_prefix("- Player ")?.split_once(": ")?.1).ok();
         Ending {
@@ -98,59 +99,59 @@ impl Ending {
     }
 }
 
-/// What comes to an inbox.
+/// An event of an inbox.
 #[derive(Debug)]
 pub enum News {
     /// A message.
     Message(Message),
-    /// A channel that says no more, with what it told of the end.
+    /// The end of a channel, with the session's result if the channel contained it.
     Ended(Kind, Option<Ending>),
-    /// A channel that can't be followed any longer.
+    /// The follower of a channel failed.
     Lost(CallError),
-    /// A line from the keyboard, or whatever stands for one; `None` at its end.
+    /// A line of input; `None` at the end of input.
     Typed(Option<String>),
-    /// Somebody at the keyboard wants to leave.
+    /// The person leaves.
     Leave,
 }
 
-/// What there is next.
+/// The next event for a player.
 #[derive(Debug, PartialEq)]
 pub enum Next {
     /// A message.
     Message(Message),
-    /// A line that was typed; `None` at the end of input.
+    /// A line of input; `None` at the end of input.
     Typed(Option<String>),
-    /// The one at the keyboard leaves.
+    /// The person leaves.
     Leave,
-    /// The session has ended, and all was said.
+    /// The session has ended, and all messages were read.
     Over,
-    /// Nothing within the time.
+    /// No event arrived within the time limit.
     Nothing,
 }
 
-/// Where the news of a seat arrive.
+/// The inbox for a seat's news.
 pub struct Inbox {
     news: Receiver<News>,
-    /// Messages that came while nobody read them.
+    /// Unread messages.
     kept: VecDeque<Message>,
     sender: Sender<News>,
     called_off: Arc<AtomicBool>,
     ending: Option<Ending>,
-    /// Since when only last words are waited for.
+    /// The time at which the operator's last message arrived. After that, the inbox waits only for the remaining
+    /// messages.
     ending_since: Option<Instant>,
     ended: [bool; 2],
 }
 
 impl Inbox {
-    /// Follows the session of a seat. `called_off`: the one who started all this wants to stop.
+    /// Follows the session of a seat. An interruption sets `called_off`.
     ///
-    /// # Errors
-    /// When the system gives no threads.
+    /// # Errors If no thread can be started.
     pub fn open(seat: &Seat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
         let (sender, news) = channel();
         for kind in [Kind::Operator, Kind::Chat] {
             follow(&seat.arena, &seat.session, kind, sender.clone()).map_err(|error| {
-                Failure::new(Exit::Internal, format_args!("the system gives no thread to follow a channel: {error}"))
+                Failure::new(Exit::Internal, format_args!("can't start a thread to follow a channel: {error}"))
             })?;
         }
         Ok(Inbox {
@@ -164,25 +165,25 @@ impl Inbox {
         })
     }
 
-    /// Where other news may be put.
+    /// Returns a sender for events of other sources, such as typed lines.
     pub fn sender(&self) -> Sender<News> {
         self.sender.clone()
     }
 
-    /// Raised when whoever started all this wants to stop.
+    /// Returns the flag that an interruption sets.
     pub fn called_off(&self) -> &AtomicBool {
         &self.called_off
     }
 
-    /// How the session ended, as far as is known.
+    /// Returns the result of the session, as far as it is known.
     pub fn ending(&self) -> Ending {
         self.ending.clone().unwrap_or_default()
     }
 
-    /// What there is next, waiting no longer than until `until`.
+    /// Waits for the next event, at most until `until`.
     ///
     /// # Errors
-    /// When the arena is lost, or it was called off.
+    /// If the server is unreachable, or the play was interrupted.
     pub fn next(&mut self, until: Option<Instant>) -> Result<Next, Failure> {
         match self.kept.pop_front() {
             Some(message) => Ok(Next::Message(message)),
@@ -190,7 +191,7 @@ impl Inbox {
         }
     }
 
-    /// Waits until `until`, and keeps messages for later. Returns true if the session is over.
+    /// Waits until `until`, and stores arriving messages for later. Returns true if the session is over.
     ///
     /// # Errors
     /// As [`Inbox::next`].
@@ -228,7 +229,7 @@ impl Inbox {
                 Ok(News::Ended(kind, ending)) => {
                     self.ended[kind as usize] = true;
                     self.ending_since.get_or_insert(now);
-                    // What the arena says itself is worth more than what was read from a text.
+                    // The result in the server's event takes precedence over the one in the operator's message.
                     self.ending = ending.or(self.ending.take());
                 }
                 Ok(News::Lost(error)) => match self.ending_since {
@@ -246,7 +247,8 @@ impl Inbox {
         }
     }
 
-    /// All messages that are there, once there is one: those that came while nobody looked are taken together. `false`: it is over.
+    /// Waits for a message, and returns all messages that have arrived. The second value is false if the session is
+    /// over.
     ///
     /// # Errors
     /// As [`Inbox::next`].
@@ -264,9 +266,9 @@ impl Inbox {
     }
 }
 
-/// Whoever started all this wants to stop.
+/// Returns the failure of a play that was interrupted.
 pub fn called_off() -> Failure {
-    Failure::new(Exit::Interrupted, "called off; the seat stays yours, and the session goes on without you")
+    Failure::new(Exit::Interrupted, "interrupted; the seat stays yours and the session continues without you")
 }
 
 #[cfg(test)]

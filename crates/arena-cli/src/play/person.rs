@@ -1,4 +1,4 @@
-//! A person at the terminal, or whoever writes and reads lines in a pipe.
+//! A person at the terminal, or a program that reads and writes lines through a pipe.
 
 use std::io::{BufRead, IsTerminal};
 use std::sync::mpsc::Sender;
@@ -17,23 +17,23 @@ use super::typed::Typed;
 use crate::boards::{Entry, picture};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, guarded, print, printable, utc};
-use crate::terminal::{can_draw, has_colours, room};
+use crate::terminal::{can_draw, has_colors, room};
 use arena_games::board::Stage;
 use arena_games::board::row::{Ink, Row};
 
-/// What stands in front of what one types.
+/// The prompt.
 const PROMPT: &str = "> ";
 
-/// What can be typed beside a challenge's methods.
+/// The help text about chat and commands. The output shows the challenge's methods before this text.
 const HELP: &str = concat!(
-    "  TEXT               say it to all\n",
-    "  @2 TEXT            say it to Player 2 alone; /to 2 TEXT does the same\n",
-    "  //TEXT             say what begins with a slash\n",
-    "  /help              this list\n",
-    "  /quit              leave: the seat stays yours, and the session goes on without you",
+    "  TEXT               send TEXT to all players\n",
+    "  @2 TEXT            send TEXT to Player 2 only; the same as /to 2 TEXT\n",
+    "  //TEXT             send /TEXT, which begins with a slash\n",
+    "  /help              print this list\n",
+    "  /quit              leave; the seat stays yours and the session continues without you",
 );
 
-/// Lets a person play.
+/// Lets a person, or a program on a pipe, play the seat.
 pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, Failure> {
     let mut voice = Voice::open(inbox.sender(), style)?;
     voice.say(&greeting(seat))?;
@@ -42,7 +42,7 @@ pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, 
         match inbox.next(None)? {
             Next::Message(message) => {
                 seat.meet(&message.from)?;
-                voice.tell(seat, &message, &mut game)?;
+                voice.print_message(seat, &message, &mut game)?;
             }
             Next::Typed(Some(line)) => {
                 if obey(seat, &line, &mut voice)? == Played::Left {
@@ -56,20 +56,20 @@ pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, 
         }
     }
     voice.remark(&format!(
-        "you left; the seat stays yours, and the session goes on without you: arena play --from {} comes back",
+        "you left; the seat stays yours and the session continues without you. To return: arena play --from {}",
         seat.you
     ))?;
     Ok(Played::Left)
 }
 
-/// Does what a line says.
+/// Executes a line of input.
 pub(super) fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
         Typed::Say(None, text) => seat.say(&text, None)?,
         Typed::Say(Some(name), text) => {
-            // Somebody may have joined whom we haven't heard of.
+            // A new player may have joined.
             if seat.find_player(&name).is_none() {
                 seat.meet(&name)?;
             }
@@ -93,7 +93,7 @@ pub(super) fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Pla
 
 pub(super) fn greeting(seat: &Seat) -> String {
     format!(
-        "{}: {}\n\n{}\n\n{}\n\nYou are {}, of {} players.",
+        "{}: {}\n\n{}\n\n{}\n\nYou are {} of {} players.",
         seat.challenge,
         seat.metadata.name,
         seat.metadata.prompt.trim(),
@@ -112,7 +112,7 @@ fn help(seat: &Seat) -> String {
     text + HELP
 }
 
-/// What is known of the game that is played, where it is one.
+/// The state of a Colosseum game as far as the player knows it.
 #[derive(Default)]
 pub(super) struct Game {
     config: Map<String, Value>,
@@ -120,7 +120,7 @@ pub(super) struct Game {
 }
 
 impl Game {
-    /// What a message of its operator says to people.
+    /// Formats a message of the game's operator for people.
     fn describe(&mut self, seat: &Seat, said: Said) -> String {
         match said {
             Said::Start { config, side, .. } => {
@@ -130,13 +130,13 @@ impl Game {
             }
             Said::State(state) => {
                 let until = state.deadline.map(|ms| format!(", until {}", utc(ms))).unwrap_or_default();
-                let turn = if state.asks(&seat.you) { format!(", it's your move{until}") } else { String::new() };
+                let turn = if state.asks(&seat.you) { format!(", your move{until}") } else { String::new() };
                 self.draw(seat, state.world_state, &turn)
             }
             Said::Public { public_state, .. } => self.draw(seat, public_state, ""),
             Said::Rejected { epoch, rejected } => {
                 let list: Vec<String> = rejected.into_iter().map(|part| part.reason).collect();
-                format!("in epoch {epoch} not all could be done: {}", list.join("; "))
+                format!("epoch {epoch}: rejected: {}", list.join("; "))
             }
             Said::Disqualified { disqualified, reason, detail } => {
                 printable(&out_sentence(&seat.name_of(&disqualified), &reason, &detail)).into_owned()
@@ -162,52 +162,52 @@ impl Game {
         let rows = picture(&stage, title, &[state.into()], &entries, room);
         let mut text = String::new();
         for row in rows {
-            row.write(room.columns, has_colours() && std::io::stdout().is_terminal(), &mut text);
+            row.write(room.columns, has_colors() && std::io::stdout().is_terminal(), &mut text);
             text.truncate(text.trim_end_matches(' ').len());
             text.push('\n');
         }
         text.trim_end().to_owned()
     }
 
-    /// What a player plays as. Only one's own side is told, and in chess there is one other.
+    /// Returns a player's side. The operator announces only the side of this seat; in chess, the opponent's side
+    /// follows from it.
     fn side_of(&self, seat: &Seat, id: &str) -> Option<&'static str> {
         let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
         Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })
     }
 }
 
-/// How things are said to whoever plays.
+/// The output to a person.
 pub(super) enum Voice {
-    /// Above the line that is being typed.
+    /// Text in a terminal, above the line that the person is typing.
     Terminal { printer: Box<dyn ExternalPrinter + Send>, _restored: Restored },
-    /// Line by line.
+    /// Plain lines of text, for input or output without a terminal.
     Plain,
-    /// For a program.
+    /// Lines of JSON, for a program.
     Json,
 }
 
 impl Voice {
-    /// Begins to read what is typed, and to speak in the way that fits.
+    /// Starts a thread that reads input, and chooses the output: a terminal, plain lines or JSON.
     pub(super) fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
-        let no_thread =
-            |error| Failure::new(Exit::Internal, format_args!("the system gives no thread to read: {error}"));
+        let no_thread = |error| Failure::new(Exit::Internal, format_args!("can't start a thread for input: {error}"));
         let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
         if !is_terminal {
             let read = move || {
-                // What isn't text can't be said, and ends the input as its end does.
+                // A line that isn't UTF-8 counts as the end of the input.
                 for line in std::io::stdin().lock().lines().map_while(Result::ok) {
                     if typed.send(News::Typed(Some(line))).is_err() {
                         return;
                     }
                 }
-                // Nobody hears it when the session has ended.
+                // The inbox is dropped when the session has ended.
                 let _ = typed.send(News::Typed(None));
             };
-            // It ends with the input, or with the program.
+            // The thread ends with the input, or with the program.
             thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
             return Ok(if style == Style::Json { Voice::Json } else { Voice::Plain });
         }
-        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("the terminal can't be used: {error}"));
+        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("can't use the terminal: {error}"));
         let restored = Restored::keep()?;
         let mut editor = DefaultEditor::new().map_err(no_terminal)?;
         let printer = Box::new(editor.create_external_printer().map_err(no_terminal)?);
@@ -215,7 +215,7 @@ impl Voice {
             loop {
                 let news = match editor.readline(PROMPT) {
                     Ok(line) => {
-                        // A line that isn't remembered can be typed again.
+                        // The history is a convenience, so a failure to store a line in it is ignored.
                         let _ = editor.add_history_entry(&line);
                         News::Typed(Some(line))
                     }
@@ -232,7 +232,7 @@ impl Voice {
         Ok(Voice::Terminal { printer, _restored: restored })
     }
 
-    pub(super) fn tell(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
+    pub(super) fn print_message(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
         if let Voice::Json = self {
             return print(&json!(message).to_string());
         }
@@ -240,7 +240,7 @@ impl Voice {
         if let Some(Said::Public { asked, .. }) = &said
             && asked.contains(&seat.you)
         {
-            // What all see is part of what we were shown.
+            // The public state isn't shown, since the player's own view includes it.
             return Ok(());
         }
         let to = match &message.to {
@@ -250,11 +250,11 @@ impl Voice {
         let from = seat.name_of(&message.from);
         let text = match said {
             Some(said) => game.describe(seat, said),
-            // A table of the scores follows.
+            // The details of the operator's last message aren't shown, since a table of the scores follows.
             None if message.is_the_last() => "Game ended.".to_owned(),
             None => printable(&message.content).into_owned(),
         };
-        // What others write can't pass for a line of somebody else's.
+        // Continuation lines are indented, so that no message can imitate the beginning of another one.
         let mut lines = text.trim_end().lines();
         let mut told = format!("{}{}:", printable(&from), printable(&to));
         match (lines.next(), text.trim_end().contains('\n')) {
@@ -276,7 +276,7 @@ impl Voice {
         }
     }
 
-    /// Something of our own that isn't part of the session.
+    /// Prints a remark that isn't part of the session.
     pub(super) fn remark(&mut self, text: &str) -> Result<(), Failure> {
         match self {
             Voice::Json => crate::output::note(text),
@@ -288,32 +288,32 @@ impl Voice {
     pub(super) fn say(&mut self, text: &str) -> Result<(), Failure> {
         let text = &*guarded(text);
         match self {
-            Voice::Terminal { printer, .. } => printer.print(format!("{text}\n")).map_err(|error| {
-                Failure::new(Exit::Internal, format_args!("the terminal can't be written to: {error}"))
-            }),
+            Voice::Terminal { printer, .. } => printer
+                .print(format!("{text}\n"))
+                .map_err(|error| Failure::new(Exit::Internal, format_args!("can't write to the terminal: {error}"))),
             Voice::Plain => print(text),
-            // Programs know the challenge, and are told messages alone.
+            // Programs receive only messages, no remarks.
             Voice::Json => Ok(()),
         }
     }
 }
 
-/// Gives the terminal back as it was, also while a line is being typed.
+/// Restores the terminal, also while a line is being edited.
 pub(super) struct Restored(Termios);
 
 impl Restored {
     fn keep() -> Result<Restored, Failure> {
         tcgetattr(rustix::stdio::stdin())
             .map(Restored)
-            .map_err(|error| Failure::new(Exit::Internal, format_args!("the terminal can't be asked: {error}")))
+            .map_err(|error| Failure::new(Exit::Internal, format_args!("can't read the terminal's settings: {error}")))
     }
 }
 
 impl Drop for Restored {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing.
+        // A failure is ignored: a closed terminal needn't be restored.
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.0);
-        // Behind the line that was begun.
+        // Ends the line that was being edited.
         let _ = print("");
     }
 }

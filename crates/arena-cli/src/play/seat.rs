@@ -1,4 +1,5 @@
-//! A seat in a session: taken with an invite or taken up again, and what one does from it. Whoever plays there speaks through it.
+//! A seat in a session and its player's actions. A player takes the seat with an invite, or returns to a seat taken
+//! before. All kinds of player act through [`Seat`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,43 +16,44 @@ use crate::exit::{Exit, Failure};
 use crate::keys::Keys;
 use crate::output::note;
 
-/// For how long an arena may be away before a seat is given up.
+/// The time for which a server may be unreachable before the program gives up the seat.
 pub const OUTAGE: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// The lists that are looked through for a session, and how many pages of each: the newest of all first.
+/// The lists that are searched for a session: the status filter and the number of pages of each. Lists begin with the
+/// newest session.
 const LISTS: [(Option<&str>, u64); 3] = [(None, 3), (Some("active"), 20), (Some("open"), 20)];
 
-/// Sessions on a page: the most that arenas give.
+/// Number of sessions on a page, which is the maximum that servers allow.
 const PAGE: u32 = 100;
 
-/// A seat that is ours.
+/// The player's seat.
 pub struct Seat {
-    /// The arena in the eyes of this seat. Requests hold out while the arena is away.
+    /// The client of this seat. It retries requests while the server is unreachable.
     pub arena: Arena,
     /// The session.
     pub session: String,
     /// The challenge type, such as `psi`.
     pub challenge: String,
-    /// Its rules.
+    /// The rules and methods of the challenge.
     pub metadata: ChallengeMetadata,
-    /// Our public name: the invite.
+    /// The player's public name: the invite.
     pub you: String,
-    /// The public names of those who have joined, in the order of their seats.
+    /// The public names of the joined players, by seat.
     players: Vec<String>,
-    /// Names that were seen and don't belong to anybody who plays, as far as the arena tells.
+    /// Names that belonged to no known player when they first appeared. They are looked up only once.
     strangers: BTreeSet<String>,
-    /// Whether the arena's lists show the session.
+    /// False once a search of the server's lists hasn't found the session.
     is_listed: bool,
-    /// The command that comes back to the seat.
+    /// The command to return to the seat.
     back: String,
 }
 
-/// The arena's no to something that a player did. Nothing has happened then.
+/// The server's refusal of an action, which had no effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// Stable, for programs.
+    /// The stable code for programs.
     pub code: Option<String>,
-    /// A sentence.
+    /// The message.
     pub error: String,
 }
 
@@ -74,7 +76,7 @@ struct Joined {
     key: Option<String>,
 }
 
-/// A session as lists show it.
+/// A session in a list.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
@@ -97,18 +99,19 @@ struct Page {
 }
 
 impl Seat {
-    /// Takes the seat of an invite, and says how one comes back to it.
+    /// Takes the seat of an invite, and prints the command to return to it.
     ///
     /// # Errors
-    /// When there is no such invite, or somebody has it.
+    /// If the invite doesn't exist or is used.
     pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Seat, Failure> {
         let (known, joined) = join(arena, invite, args)?;
-        // At once, since whatever goes wrong from here on can be made good by whoever knows this.
-        note(&format!("the seat is yours; to come back to it: {}", way_back(invite, joined.key.as_deref())));
+        // The command to return is printed at once, so that the user can recover from any later failure.
+        note(&format!("the seat is yours; to return to it: {}", way_back(invite, joined.key.as_deref())));
         Seat::of(arena, invite, known, joined)
     }
 
-    /// Takes the seat of an invite in an arena that doesn't outlast this program, so that there is nothing to come back to.
+    /// Takes the seat of an invite on a temporary server. No command to return is printed, since the server doesn't
+    /// outlive the program.
     ///
     /// # Errors
     /// As [`Seat::take`].
@@ -125,7 +128,7 @@ impl Seat {
             Some(known) => Some(known),
             None => find(&arena, None, |listed| listed.id == session)?,
         };
-        // A list that doesn't show the session is no reason not to play in it.
+        // A session can be played even if no list contains it.
         let challenge = known.map_or_else(|| metadata.name.clone(), |known| known.challenge_type);
         let mut seat = Seat {
             arena,
@@ -142,21 +145,20 @@ impl Seat {
         Ok(seat)
     }
 
-    /// Takes up a seat that we have taken before: that of the player whom `arena` speaks for.
+    /// Returns to the seat that was taken with `invite`. `arena` is the client of that player.
     ///
     /// # Errors
-    /// When no session shows such a player.
+    /// If no session has this player.
     pub fn take_up(arena: &Arena, invite: &str) -> Result<Seat, Failure> {
         let found = find(arena, None, |listed| listed.state.players.iter().any(|player| player == invite))?;
         let Some(listed) = found else {
             let sentence = format!(
-                "no session shows {invite} among its players; without --from, \"arena play {invite}\" takes the seat of an invite"
+                "no session has the player {invite}; to take a new seat, use \"arena play {invite}\" without --from"
             );
             return Err(Failure::new(Exit::Refused, sentence));
         };
         if arena.lacks_key() {
-            let sentence =
-                "this arena asks for keys: take the seat up with --auth KEY, the key that the join was answered with";
+            let sentence = "this server requires keys: give --auth KEY with the session key from your join";
             return Err(Failure::new(Exit::Usage, sentence));
         }
         let metadata = arena.metadata(Some(&listed.challenge_type))?.read()?;
@@ -169,20 +171,20 @@ impl Seat {
             players: listed.state.players,
             strangers: BTreeSet::new(),
             is_listed: true,
-            // Its key is known to the caller, and need not stand in a log.
+            // The command contains a placeholder for the key: the user knows the key, and the output may be logged.
             back: way_back(invite, arena.has_key().then_some("KEY")),
         })
     }
 
-    /// Does something by one of the challenge's methods. `Some`: the arena said no.
+    /// Calls a method of the challenge. Returns the refusal if the server refused the call.
     ///
     /// # Errors
-    /// When the arena can't be reached for a long time, or fails.
+    /// If the server is unreachable for a long time, or fails.
     pub fn act(&self, method: &str, content: &str) -> Result<Option<Refusal>, Failure> {
         refusal(self.arena.act(&self.session, method, content))
     }
 
-    /// Says something to all, or to the player of this public name.
+    /// Sends a message to all players, or to the player with this public name.
     ///
     /// # Errors
     /// As [`Seat::act`].
@@ -190,40 +192,40 @@ impl Seat {
         refusal(self.arena.say(&self.session, text, to))
     }
 
-    /// Tells the arena what a step of our play has cost, where it wants to know. `report` has the fields of the wire. Why it isn't
-    /// taken, if it isn't: that is no reason to stop playing, and other arenas know of no such reports.
+    /// Reports the resource usage of a step. `report` has the fields of the API. Returns the error if the report fails;
+    /// the play goes on nevertheless.
     pub fn report_usage(&self, report: &Map<String, Value>) -> Option<CallError> {
         self.arena.report_usage(&self.session, report).err()
     }
 
-    /// Whether the challenge has a method of this name.
+    /// Returns true if the challenge has a method of this name.
     pub fn has_method(&self, name: &str) -> bool {
         self.metadata.methods.iter().any(|method| method.name == name)
     }
 
-    /// Gives up, where the challenge lets one. Tells whether it does.
+    /// Resigns if the challenge has a method for it. Returns true if the server accepted the resignation.
     pub fn resign(&self, reason: &str) -> Result<bool, Failure> {
-        // Refused is whoever is out of the game already.
+        // The server refuses the resignation of a player who is already out of the game.
         Ok(self.has_method("resign") && self.act("resign", reason)?.is_none())
     }
 
-    /// The command that comes back to the seat.
+    /// Returns the command to return to the seat.
     pub fn back(&self) -> &str {
         &self.back
     }
 
-    /// Our seat, from 0, once it is known.
+    /// Returns the seat's number, from 0; `None` while it is unknown.
     pub fn number(&self) -> Option<usize> {
         self.players.iter().position(|player| *player == self.you)
     }
 
-    /// The public names of the players, in the order of their seats; `None` for those who haven't joined yet.
+    /// Returns the players' public names by seat; `None` for seats without a player.
     pub fn players(&self) -> Vec<Option<String>> {
         let seats = self.metadata.players.max(self.players.len());
         (0..seats).map(|seat| self.players.get(seat).cloned()).collect()
     }
 
-    /// Takes notice of a public name that was seen, and asks who plays if it is new.
+    /// Records a public name. If the name is new, requests the list of players.
     pub fn meet(&mut self, id: &str) -> Result<(), Failure> {
         let is_known = id == "operator" || self.players.iter().any(|player| player == id);
         match is_known || !self.strangers.insert(id.to_owned()) {
@@ -232,7 +234,7 @@ impl Seat {
         }
     }
 
-    /// Asks who has joined, as long as somebody is missing.
+    /// Requests the list of players unless all of them are known.
     pub fn look_for_others(&mut self) -> Result<(), Failure> {
         match self.players.len() < self.metadata.players {
             true => self.look_who_plays(),
@@ -246,19 +248,19 @@ impl Seat {
         }
         match find(&self.arena, Some(&self.challenge), |listed| listed.id == self.session)? {
             Some(listed) => self.players = listed.state.players,
-            // Looking through all lists again and again would be a burden.
+            // The program doesn't search again, since repeated searches of all lists would burden the server.
             None => self.is_listed = false,
         }
         Ok(())
     }
 
-    /// Whether the arena lists the session as one that has ended.
+    /// Returns true if the server lists the session as ended.
     pub fn has_ended(&self) -> Result<bool, Failure> {
         let listed = find(&self.arena, Some(&self.challenge), |listed| listed.id == self.session)?;
         Ok(listed.is_some_and(|listed| listed.state.status == "ended"))
     }
 
-    /// What people call a player: `Player 2`, `Player 1 (you)`.
+    /// Returns a player's name for people: `Player 2`, `Player 1 (you)`.
     pub fn name_of(&self, id: &str) -> String {
         let mark = if id == self.you { " (you)" } else { "" };
         match self.players.iter().position(|player| player == id) {
@@ -268,19 +270,19 @@ impl Seat {
         }
     }
 
-    /// The public name of whoever is called so: a number, `Player 2`, or the name itself.
+    /// Finds the public name of a player. `name` is the player's number, `Player 2`, or the public name itself.
     pub fn find_player(&self, name: &str) -> Option<&str> {
         let number = name.trim().strip_prefix("Player").unwrap_or(name).trim();
         let by_number = number.parse::<usize>().ok().and_then(|number| self.players.get(number.checked_sub(1)?));
         by_number.or_else(|| self.players.iter().find(|player| *player == name)).map(String::as_str)
     }
 
-    /// The public names of the players at the end, by seat: as the arena has told them with it, or as they are known.
+    /// Returns the players' public names by seat: those in the result, or else the names known before the end.
     pub fn players_at<'e>(&'e self, ending: &'e Ending) -> &'e [String] {
         if ending.players.is_empty() { &self.players } else { &ending.players }
     }
 
-    /// How the session ended, for programs.
+    /// Returns the result of the session as JSON.
     pub fn result(&self, ending: &Ending) -> Value {
         let players = self.players_at(ending);
         let mut result = serde_json::json!({
@@ -299,11 +301,12 @@ impl Seat {
     }
 }
 
-/// Joins with an invite. What was known of its session before comes with it.
+/// Joins with an invite. Returns the session's list entry from before the join, if there was one, and the response to
+/// the join.
 fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, Joined), Failure> {
     let known = match arena.find_invite(invite) {
         Ok(answer) => Some(answer.read::<Listed>()?),
-        // Whether it is used or only claimed, and whether there is one at all, the join will tell.
+        // The server refuses an unknown or used invite. The join below reports the error.
         Err(CallError::Refused { .. }) => None,
         Err(error) => return Err(error.into()),
     };
@@ -324,7 +327,7 @@ fn way_back(invite: &str, key: Option<&str>) -> String {
     format!("arena play --from {invite}{key}")
 }
 
-/// A call's refusal, apart from what else may go wrong with it.
+/// Converts a refusal into a value, and other errors into failures.
 fn refusal(called: Result<crate::client::Answer, CallError>) -> Result<Option<Refusal>, Failure> {
     match called {
         Ok(_) => Ok(None),
@@ -333,7 +336,7 @@ fn refusal(called: Result<crate::client::Answer, CallError>) -> Result<Option<Re
     }
 }
 
-/// The newest session that `is_it`, of all those that are looked through.
+/// Finds the newest session that satisfies `is_it` in the searched lists.
 fn find(arena: &Arena, challenge: Option<&str>, is_it: impl Fn(&Listed) -> bool) -> Result<Option<Listed>, Failure> {
     for (status, pages) in LISTS {
         for page in 0..pages {
@@ -351,13 +354,13 @@ fn find(arena: &Arena, challenge: Option<&str>, is_it: impl Fn(&Listed) -> bool)
     Ok(None)
 }
 
-/// What may help against a join that failed.
+/// Adds advice to the error of a failed join.
 fn advise(error: CallError, invite: &str) -> Failure {
     let is_used = matches!(&error, CallError::Refused { code: Some(code), .. } if code == "INVITE_ALREADY_USED");
     match is_used {
         true => Failure::new(
             Exit::Refused,
-            format_args!("{error}; if it was you who used it, take the seat up again: arena play --from {invite}"),
+            format_args!("{error}; if you used it, return to your seat with: arena play --from {invite}"),
         ),
         false => error.into(),
     }

@@ -1,24 +1,24 @@
-//! What a person types: actions, chat and commands, told apart. Pure.
+//! Parser of a person's input: actions, chat and commands. Pure.
 
-/// What a line means.
+/// The meaning of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Typed {
-    /// Nothing.
+    /// An empty line.
     Nothing,
     /// An action: a method of the challenge, and its content.
     Act(String, String),
-    /// Something to say, to all or to the player who is called so.
+    /// A chat message, to all or to the named player.
     Say(Option<String>, String),
-    /// What can be typed is to be listed.
+    /// A request for help.
     Help,
-    /// The seat is to be left.
+    /// A request to leave the seat.
     Quit,
-    /// A mistake, in a sentence.
+    /// An invalid line; contains the error message.
     Wrong(String),
 }
 
 impl Typed {
-    /// Reads a line. `methods` are the challenge's.
+    /// Parses a line. `methods` are the names of the challenge's methods.
     pub fn read<'m>(line: &str, mut methods: impl Iterator<Item = &'m str>) -> Typed {
         let line = line.trim();
         if line.is_empty() {
@@ -28,7 +28,7 @@ impl Typed {
             return say_to(rest);
         }
         let Some(rest) = line.strip_prefix('/') else { return Typed::Say(None, line.to_owned()) };
-        // For those who want to say something that begins with a slash.
+        // Two slashes begin a chat message whose text starts with a slash.
         if rest.starts_with('/') {
             return Typed::Say(None, rest.to_owned());
         }
@@ -39,7 +39,7 @@ impl Typed {
             "help" => Typed::Help,
             "quit" => Typed::Quit,
             "to" => say_to(content),
-            _ => Typed::Wrong(format!("there is no /{name}; /help lists what there is")),
+            _ => Typed::Wrong(format!("there is no /{name}; /help lists the commands")),
         }
     }
 }
@@ -49,7 +49,7 @@ fn say_to(rest: &str) -> Typed {
         Some((player, text)) if !player.is_empty() && !text.trim().is_empty() => {
             Typed::Say(Some(player.to_owned()), text.trim().to_owned())
         }
-        _ => Typed::Wrong("say to whom, and what: @2 hello".to_owned()),
+        _ => Typed::Wrong("expected a player and a text, such as @2 hello".to_owned()),
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
             "  hello, all ": Say(None, "hello, all")
             "/guess  1, 2, 3 ": Act("guess", "1, 2, 3")
             "/guess": Act("guess", "")
-            "/guesses 1": Wrong("there is no /guesses; /help lists what there is")
+            "/guesses 1": Wrong("there is no /guesses; /help lists the commands")
             "@2 psst": Say(Some("2"), "psst")
             "@inv_1  psst ": Say(Some("inv_1"), "psst")
             "/to 2 psst": Say(Some("2"), "psst")
-            "/to 2": Wrong("say to whom, and what: @2 hello")
-            "@ psst": Wrong("say to whom, and what: @2 hello")
+            "/to 2": Wrong("expected a player and a text, such as @2 hello")
+            "@ psst": Wrong("expected a player and a text, such as @2 hello")
             "//guess is what I'd do": Say(None, "/guess is what I'd do")
             "/help": Help
             "/quit": Quit

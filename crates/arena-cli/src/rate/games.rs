@@ -1,8 +1,8 @@
-//! The games that are rated, gathered from any number of files: who played whom, what came of it, and which of them share a seed.
+//! The rated games, collected from any number of files: their agents, results, and shared seeds.
 //!
-//! A game that stands in several files counts once: a journal beside its replays, a copy of results, PGN that was made of either.
-//! Games are told apart by seed, agents by seat, and result. One file may hold such a game several times, since agents that always
-//! play alike can be asked to; so a game counts as often as the file says that holds it most often. Games without a seed all count.
+//! A game in several files counts once, as with a journal beside its replays, a copy of results, or PGN made from either. Games
+//! are identified by seed, agents by seat, and result. One file may contain such a game several times, since deterministic agents
+//! repeat games; so a game counts as often as in the file that contains it most often. Games without a seed all count.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -10,77 +10,78 @@ use std::hash::BuildHasher;
 
 use arena_ratings::{AgentIndex, Results};
 
-/// What a game has for a pair when it shares its seed with none.
+/// The pair number of a game without a seed.
 const ALONE: u32 = u32::MAX;
 
-/// One game, as a file tells it.
+/// A game from a file.
 #[derive(Debug)]
 pub struct Played<'a> {
-    /// The names of the agents. Of two, the one with the white pieces comes first, where there are such; else by seat.
+    /// The agents' names. Of two agents, White comes first where the game has sides; otherwise they are in the order of seats.
     pub names: &'a [&'a str],
-    /// Their ranks, from 1 for the best; equal ones are a draw.
+    /// The agents' ranks, from 1 for the best; equal ranks are a draw.
     pub ranks: &'a [u32],
-    /// What all that was random came of, where that is known.
+    /// The game's seed, if known.
     pub seed: Option<&'a str>,
-    /// The fingerprint of its moves, where that is known: see [`Games::alike`].
+    /// The fingerprint of the moves, if known: see [`Games::alike`].
     pub alike: Option<u64>,
 }
 
-/// Games of many files, in the order in which they were read.
+/// Games of many files, in reading order.
 #[derive(Debug, Default)]
 pub struct Games {
     names: Vec<String>,
     by_name: HashMap<String, u32>,
-    /// Agents and ranks, game after game.
+    /// The agent's number and rank for each seat, game after game.
     seats: Vec<(u32, u32)>,
-    /// For each game: the end of its seats in the list, its pair, and true if it repeats an earlier one.
+    /// For each game: the end of its range in `seats`, its pair number, and true if it has the same agents and moves as
+    /// an earlier game.
     games: Vec<(usize, u32, bool)>,
-    /// The number of each seed with its set of agents, and how many games it has.
+    /// The pair number and the number of games for each hash of a seed and a set of agents.
     pairs: HashMap<u64, (u32, u32)>,
     seen: HashMap<u64, Seen>,
-    /// The games of which it is known how they were played.
+    /// The move fingerprints of the games so far: see [`Games::alike`].
     played: HashSet<u64>,
     hasher: RandomState,
     source: u32,
-    /// Games that were left out, as they stood in an earlier file.
+    /// The number of games omitted because an earlier file contains them.
     pub repeated: u64,
-    /// Games that were left out, as an agent played against itself.
+    /// The number of games omitted because an agent played itself.
     pub against_itself: u64,
-    /// Games that were left out, as they were void.
+    /// The number of void games, which are omitted.
     pub void: u64,
 }
 
-/// How often a game was met.
+/// The occurrences of a game.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How often it counts.
+    /// The number of times that the game counts.
     counted: u32,
-    /// The file that was read last of those that hold it.
+    /// The last file that contains the game.
     source: u32,
-    /// How often it was met in that one.
+    /// The number of occurrences in that file.
     here: u32,
 }
 
 impl Games {
-    /// What is added from here on comes from another file than all before.
+    /// Begins the next file.
     pub fn begin_source(&mut self) {
         self.source += 1;
     }
 
-    /// The names of all agents that played, in the order in which they were met.
+    /// Returns the names of all agents in the order of their first games.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Adds a game, unless it stood in an earlier file. Says in a sentence what is wrong with one that can't be.
+    /// Adds a game unless an earlier file contains it. Returns an error message if the game is invalid.
     pub fn add(&mut self, played: &Played<'_>) -> Result<(), String> {
         let Played { names, ranks, seed, alike } = *played;
         let seats = names.len();
         if seats < 2 {
-            return Err("a game needs two agents or more".to_owned());
+            return Err("a game needs at least two agents".to_owned());
         }
         if ranks.len() != seats || !ranks.contains(&1) || !ranks.iter().all(|rank| (1..=seats as u32).contains(rank)) {
-            return Err(format!("the ranks of {seats} agents are {ranks:?}"));
+            return Err(format!("invalid ranks of {seats} agents: {ranks:?}"));
         }
         if (1..seats).any(|seat| names[..seat].contains(&names[seat])) {
             self.against_itself += 1;
@@ -108,7 +109,8 @@ impl Games {
         Ok(())
     }
 
-    /// The same number for games that these agents, from the first side on, have played with the same moves.
+    /// Returns the fingerprint of a game's agents and moves: equal for games in which the same agents, in order of
+    /// sides, play the same moves.
     pub fn alike(&self, names: &[&str], moves: impl std::hash::Hash) -> u64 {
         self.hasher.hash_one((names, moves))
     }
@@ -123,7 +125,7 @@ impl Games {
         agent
     }
 
-    /// The number of the games that the agents of the last seats play with this seed.
+    /// Returns the pair number for this seed and the agents on the last `seats` added seats.
     fn pair(&mut self, seed: &str, seats: usize) -> u32 {
         let mut agents: Vec<u32> = self.seats[self.seats.len() - seats..].iter().map(|(agent, _)| *agent).collect();
         agents.sort_unstable();
@@ -133,7 +135,7 @@ impl Games {
         *pair
     }
 
-    /// The games as what is rated. Those with one seed and the same agents belong together, if there are any such.
+    /// Returns the games for rating. Games with the same seed and the same agents form a pair, if there are such games.
     pub fn results(&self) -> Results {
         let has_pairs = self.pairs.values().any(|(_, games)| *games > 1);
         let mut results = Results::new(self.names.len());
@@ -143,14 +145,14 @@ impl Games {
             seats.extend(self.seats[begin..*end].iter().map(|(agent, rank)| (AgentIndex(*agent as usize), *rank)));
             let pair = (has_pairs && *pair != ALONE).then_some(u64::from(*pair));
             let pushed = if *is_repeat { results.push_repeat(&seats, pair) } else { results.push(&seats, pair) };
-            pushed.expect("what can't be a game wasn't added");
+            pushed.expect("invalid games aren't added");
             begin = *end;
         }
         results
     }
 }
 
-/// Whether a text is a seed as we write it. What others call a seed may be anything, so it tells no game from another.
+/// Returns true if a text is one of this program's seeds. Seeds of other programs don't identify a game.
 pub fn is_seed(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -159,7 +161,8 @@ pub fn is_seed(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// How many games count of files that hold these: seed, first agent, second agent, whether the first one won.
+    /// Counts the games in these files; returns the number of games and the number of omitted repetitions. Each game is
+    /// given as seed, first agent, second agent, and true if the first agent won.
     fn count(files: &[&[(&str, &str, &str, bool)]]) -> (usize, u64) {
         let mut games = Games::default();
         for file in files {
@@ -177,9 +180,9 @@ mod tests {
     fn a_game_that_stands_in_several_files_counts_once() {
         let (one, two) = (("7", "a", "b", true), ("7", "b", "a", true));
         assert_eq!(count(&[&[one, two], &[one, two]]), (2, 2));
-        // One file may say it more often, and then it counts so often.
+        // All repetitions within one file count.
         assert_eq!(count(&[&[one, one], &[one, two], &[one, one, one]]), (4, 3));
-        // Another result is another game, and so is one without a seed.
+        // A game with another result is another game.
         assert_eq!(count(&[&[one], &[("7", "a", "b", false)]]), (2, 0));
         assert_eq!(count(&[&[("", "a", "b", true)], &[("", "a", "b", true)]]), (2, 0));
     }
@@ -201,9 +204,9 @@ mod tests {
     fn what_can_be_no_game_is_told() {
         let mut games = Games::default();
         let mut add = |names: &[&str], ranks: &[u32]| games.add(&Played { names, ranks, seed: None, alike: None });
-        assert_eq!(add(&["a"], &[1]), Err("a game needs two agents or more".to_owned()));
-        assert_eq!(add(&["a", "b"], &[2, 2]), Err("the ranks of 2 agents are [2, 2]".to_owned()));
-        assert_eq!(add(&["a", "b"], &[1, 3]), Err("the ranks of 2 agents are [1, 3]".to_owned()));
+        assert_eq!(add(&["a"], &[1]), Err("a game needs at least two agents".to_owned()));
+        assert_eq!(add(&["a", "b"], &[2, 2]), Err("invalid ranks of 2 agents: [2, 2]".to_owned()));
+        assert_eq!(add(&["a", "b"], &[1, 3]), Err("invalid ranks of 2 agents: [1, 3]".to_owned()));
         assert_eq!(add(&["a", "a"], &[1, 2]), Ok(()));
         assert_eq!((games.results().len(), games.against_itself), (0, 1));
     }

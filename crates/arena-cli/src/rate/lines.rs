@@ -1,4 +1,4 @@
-//! Results out of JSON lines: as matches and tournaments print them with `--json`, as journals have them, and as replays end.
+//! Results in JSON lines: output of matches and tournaments with `--json`, journals, and ends of replays.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,52 +12,52 @@ use serde_json::{Map, Value};
 
 use super::games::{Games, Played};
 
-/// No line of results is longer; one that is comes from a file that has no lines.
+/// The maximum length of a line, in bytes. A file with a longer line contains no JSON lines.
 const LONGEST: u64 = 64 << 20;
 
-/// What a line of JSON is.
+/// The kind of a JSON line.
 #[derive(Debug)]
 pub enum Kind {
-    /// The plan of a tournament: the file is its journal.
+    /// The plan of a tournament, which is the first line of its journal.
     Journal,
     /// The header of a replay.
     Replay,
-    /// The result of a match, which was added.
+    /// The result of a match, which has been added to the games.
     Game(About),
-    /// The result of a match by another version of its rules than the one that was asked for.
+    /// The result of a match under another version of the rules than the requested one.
     OtherRules,
-    /// The standings that a tournament prints behind its games.
+    /// The standings that a tournament prints after its games.
     Standings,
     /// Something else.
     Other,
 }
 
-/// What else a result says.
+/// Further facts of a result.
 #[derive(Debug, Default)]
 pub struct About {
-    /// The game, where it is named.
+    /// The name of the game, if given.
     pub game: Option<String>,
-    /// The version of its rules, where it is told.
+    /// The version of its rules, if given.
     pub rules_version: Option<u32>,
-    /// Whether anybody was disqualified.
+    /// True if an agent was disqualified.
     pub is_tainted: bool,
 }
 
-/// Why a line counts for nothing.
+/// The error of a line.
 #[derive(Debug)]
 pub enum Wrong {
-    /// It isn't JSON, as a line isn't that was cut off.
+    /// The line isn't valid JSON; for example, an incomplete line.
     NoJson,
-    /// It is a result that can't be, in a sentence.
+    /// The result is invalid; contains the reason.
     Result(String),
 }
 
-/// A text that is borrowed where it has no escapes.
+/// A text, borrowed if it has no escapes.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The parts of any line by which it is known.
+/// The fields that identify the kind of a line.
 #[derive(Deserialize)]
 struct Head {
     arena_tournament: Option<IgnoredAny>,
@@ -66,7 +66,8 @@ struct Head {
     cross_table: Option<IgnoredAny>,
 }
 
-/// The parts that matter of a result in a journal, or as a tournament prints it, with its game.
+/// The fields of a game's result that are used here. A journal omits the game's name; the output of a tournament
+/// includes it.
 #[derive(Deserialize)]
 struct GameText<'a> {
     #[serde(borrow, default)]
@@ -83,12 +84,13 @@ struct GameText<'a> {
     moves: Option<Moves>,
 }
 
-/// The parts that matter of the result of a match.
+/// The fields of a match result that are used here.
 #[derive(Deserialize)]
 struct MatchText<'a> {
     #[serde(borrow)]
     game: Text<'a>,
-    /// Absent in results from before there were versions, which are by the first.
+    /// The version of the rules. Results written before rules had versions lack this field and count as the first
+    /// version.
     rules_version: Option<u32>,
     #[serde(borrow)]
     scores: Vec<ScoreText<'a>>,
@@ -117,10 +119,10 @@ struct OutcomeText<'a> {
     tainted_reason: Option<IgnoredAny>,
 }
 
-/// Which of two agents comes first: the one with the white pieces, in games that have such.
+/// Determines the order of two agents: in games with sides, White comes first.
 #[derive(Debug, Default)]
 pub struct Sides {
-    /// Whether a game has them, so that others needn't be set up for each draw.
+    /// For each game by name: true if it has sides. Avoids setting up a game without sides again for each draw.
     known: BTreeMap<String, bool>,
 }
 
@@ -134,10 +136,10 @@ impl OutcomeText<'_> {
     }
 }
 
-/// Reads a line, and adds the game if it is the result of one by the version `only` of its rules, or by one that isn't told.
+/// Parses a line. Adds its game if the line is a result under version `only` of the rules, or under an unknown version.
 pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<Kind, Wrong> {
     let is_other = |version: Option<u32>| only.zip(version).is_some_and(|(only, version)| only != version);
-    // Most lines are of journals, so these are tried first.
+    // Most lines come from journals, so the format of journals is tried first.
     if let Ok(text) = serde_json::from_slice::<GameText<'_>>(line) {
         if is_other(text.rules_version) {
             return Ok(Kind::OtherRules);
@@ -146,7 +148,7 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         let result = text.outcome.result();
         let first = match &text.game {
             Some(game) => sides.first(&game.0, &Map::new(), &text.seed.0, &text.ranks, result),
-            // The side of each agent in a draw isn't known without the game.
+            // The agents' sides in a draw can't be determined without the game.
             None => first_by_result(&text.ranks, result).unwrap_or(0),
         };
         match text.outcome.is_void() {
@@ -186,7 +188,8 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
     }
 }
 
-/// Adds the game of a replay from its first line and its last, as [`take`]. `None` for one by another version of its rules.
+/// Adds the game of a replay from the replay's first and last lines, like [`take`]. Returns `None` if the replay has
+/// another version of the rules than `only`.
 pub fn take_replay(
     header: &[u8],
     result: &[u8],
@@ -211,7 +214,8 @@ pub fn take_replay(
     Ok(Some(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
 }
 
-/// Adds a game whose lists are by seat. `first`: the one of two that comes first.
+/// Adds a game; `names` and `ranks` are in the order of seats. `first` is the seat of the agent listed first, in games
+/// of two.
 pub fn add(
     names: &mut [&str],
     mut ranks: Vec<u32>,
@@ -233,7 +237,8 @@ pub fn add(
 }
 
 impl Sides {
-    /// The seat that comes first. It follows from the result, which is written from its view, and for draws from the seed.
+    /// Returns the seat of the agent listed first. A win determines it, since `1-0` means that this agent won; for a
+    /// draw, the seed determines it.
     pub fn first(
         &mut self,
         game: &str,
@@ -263,7 +268,7 @@ fn first_by_result(ranks: &[u32], result: Option<&str>) -> Option<usize> {
     }
 }
 
-/// The seat with the white pieces, which follows from the seed.
+/// Returns White's seat by setting up the game with its seed.
 fn white(game: &str, options: &Map<String, Value>, seed: &str) -> Option<usize> {
     let seed = Seed::from_revealed(seed)?;
     let setup = Setup { agents: agent_ids(&seed, 2), seed };
@@ -271,7 +276,8 @@ fn white(game: &str, options: &Map<String, Value>, seed: &str) -> Option<usize> 
     (0..2).find(|seat| game.side(Seat(*seat)) == Some("WHITE"))
 }
 
-/// Reads the next line into `line`, without its end; tells whether it had one. `None` after the last.
+/// Reads the next line into `line`, without its line end. Returns true if there was a line end, and `None` after the
+/// last line.
 pub fn next_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let length = from.by_ref().take(LONGEST).read_until(b'\n', line)?;
@@ -286,7 +292,8 @@ mod tests {
 
     use super::*;
 
-    /// Who comes first of two agents `first` and `second`, by seat, in a match with this seed that was drawn.
+    /// Returns the name of the agent listed first after a drawn match with this seed. The agents are `first` and
+    /// `second`, in order of seats.
     fn first_of_draw(game: &str, seed: u64) -> String {
         let score = |name: &str, seat: usize| json!({"name": name, "seat": seat, "rank": 1});
         let line = json!({

@@ -1,58 +1,60 @@
-//! Results out of Portable Game Notation. The tags say who played and how it ended; of the moves it matters only whether two games have
-//! the same, and comments are skipped.
+//! Results in Portable Game Notation. The tags name the players and the result. The parser uses moves only to compare
+//! games, and skips comments.
 //!
-//! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 3 to 8. What the import
-//! format allows is read: any line ends, several tags on a line, tags without moves, text that isn't UTF-8.
+//! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 3 to 8. The
+//! parser accepts the specification's import format: any line ends, several tags on a line, tags without moves, and
+//! text that isn't UTF-8.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-/// More of a line than this isn't looked at in one go. Tags are far shorter, and moves may be cut anywhere.
+/// The maximum number of bytes per read; longer lines are read in pieces. Tags are far shorter, and moves may be split
+/// anywhere.
 const PIECE: u64 = 64 << 10;
 
-/// The tags of a game that matter, as bytes; empty where there was none.
+/// The tags that a rating uses, as bytes; a missing tag is empty.
 #[derive(Debug, Default)]
 pub struct Tags {
     white: Vec<u8>,
     black: Vec<u8>,
     result: Vec<u8>,
     seed: Vec<u8>,
-    /// The position where it began, if it wasn't the usual one.
+    /// The starting position, if it isn't the usual one.
     fen: Vec<u8>,
-    /// Which of these there were.
+    /// For each tag, by its number in `place`: true if the game has the tag.
     has: [bool; 5],
-    /// All that stands between the tags, without spaces and comments.
+    /// The text after the tags, without spaces and comments.
     moves: Vec<u8>,
 }
 
 impl Tags {
-    /// Who had the white pieces, or else sat first.
+    /// Returns the name of White, or of the first player in games without White.
     pub fn white(&self) -> Cow<'_, str> {
         text(&self.white)
     }
 
-    /// The other one.
+    /// Returns the name of Black, or of the second player in games without Black.
     pub fn black(&self) -> Cow<'_, str> {
         text(&self.black)
     }
 
-    /// `1-0`, `0-1`, `1/2-1/2`, or `*` for a game without an end.
+    /// Returns the result: `1-0`, `0-1`, `1/2-1/2`, or `*` for an unfinished game.
     pub fn result(&self) -> Cow<'_, str> {
         text(&self.result)
     }
 
-    /// The seed, where the game came of one.
+    /// Returns the game's seed; empty if the game has none.
     pub fn seed(&self) -> Cow<'_, str> {
         text(&self.seed)
     }
 
-    /// The starting position and the moves, for comparison with other games; `None` without moves.
+    /// Returns the starting position and the moves, for comparison with other games; `None` if the game has no moves.
     pub fn moves(&self) -> Option<(&[u8], &[u8])> {
         let ends: [&[u8]; 5] = [b"", b"1-0", b"0-1", b"1/2-1/2", b"*"];
         (!ends.contains(&&self.moves[..])).then_some((&self.fen, &self.moves))
     }
 
-    /// The place for the value of a tag, if it matters, and its number.
+    /// Returns the number and the value of the tag `name`; `None` if ratings don't use the tag.
     fn place(&mut self, name: &[u8]) -> Option<(usize, &mut Vec<u8>)> {
         match name {
             b"White" => Some((0, &mut self.white)),
@@ -73,21 +75,21 @@ impl Tags {
     }
 }
 
-/// How a file ended.
+/// The parser's state at the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// As it should.
+    /// The file ends outside of tags and comments.
     Whole,
-    /// In the middle of a tag.
+    /// The file ends in the middle of a tag.
     InTag,
-    /// In a comment, which began in this line, from 1: all behind that is part of it.
+    /// The file ends in a comment. Contains the number, from 1, of the line on which the comment begins.
     InComment(usize),
 }
 
-/// Hands the tags of each game to `game`, and tells how the file ended.
+/// Passes the tags of each game to `game`, and returns the state at the end of the file.
 ///
 /// # Errors
-/// When it can't be read, or `game` refuses.
+/// If the file can't be read, or `game` fails.
 pub fn read<E: From<io::Error>>(
     mut from: impl BufRead,
     mut game: impl FnMut(&Tags) -> Result<(), E>,
@@ -101,7 +103,7 @@ pub fn read<E: From<io::Error>>(
         line += usize::from(begins);
         piece.drain(..piece.len() - left);
     }
-    // The beginning of a tag, and no more.
+    // The remaining text is an incomplete tag.
     let is_cut = !piece.is_empty();
     if !is_cut || scan.tags.has[..3] == [true; 3] {
         scan.end_game(&mut game)?;
@@ -113,7 +115,8 @@ pub fn read<E: From<io::Error>>(
     })
 }
 
-/// Whether a file that begins so is PGN: behind what may stand before it, there is a tag.
+/// Returns true if a file that starts with `start` is PGN: a tag follows the byte order mark, comments and blank lines,
+/// if any.
 pub fn is_pgn(start: &[u8]) -> bool {
     let mut rest = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     while let [b'%' | b';', ..] = rest {
@@ -123,15 +126,15 @@ pub fn is_pgn(start: &[u8]) -> bool {
     parse_tag(rest).is_some()
 }
 
-/// What is being read.
+/// The state of the parser.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Tags and moves.
+    /// Outside of comments: tags or moves.
     #[default]
     Text,
-    /// A comment in braces, from this line on.
+    /// A comment in braces that begins on this line.
     Comment(usize),
-    /// What goes to the end of the line.
+    /// A comment to the end of the line.
     Rest,
 }
 
@@ -140,12 +143,13 @@ struct Scan {
     within: Within,
     tags: Tags,
     has_tags: bool,
-    /// Whether there was something else than tags, so that the next tag is another game's.
+    /// True if text other than tags has followed the game's tags, so the next tag belongs to another game.
     has_moves: bool,
 }
 
 impl Scan {
-    /// Reads a line or a part of one. Tells how many bytes at its end are the beginning of a tag, and have to come again with more.
+    /// Parses a line or a piece of one. If the piece ends with an incomplete tag, returns the length of that tag: the
+    /// caller passes these bytes again, together with more of the line.
     fn piece<E>(
         &mut self,
         piece: &[u8],
@@ -190,7 +194,7 @@ impl Scan {
                                 continue;
                             }
                             None if !rest.ends_with(b"\n") && (rest.len() as u64) < PIECE => return Ok(rest.len()),
-                            // Whatever it is, it isn't a tag.
+                            // The bracket doesn't begin a tag.
                             None => self.has_moves |= self.has_tags,
                         },
                     }
@@ -203,7 +207,7 @@ impl Scan {
 
     fn tag<E>(&mut self, name: &[u8], value: &[u8], game: &mut impl FnMut(&Tags) -> Result<(), E>) -> Result<(), E> {
         let is_there = self.tags.place(name).map(|(number, _)| number).is_some_and(|number| self.tags.has[number]);
-        // Games of which nothing but tags was kept have no moves between them.
+        // A repeated tag begins another game too, since games without moves have no text between their tags.
         if self.has_moves || is_there {
             self.end_game(game)?;
         }
@@ -225,7 +229,7 @@ impl Scan {
     }
 }
 
-/// The name and the value of the tag that a text begins with, and what is behind it. Escapes in the value are as they are.
+/// Parses the tag at the beginning of a text. Returns its name, its raw value and the rest of the text.
 fn parse_tag(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let text = text.strip_prefix(b"[")?.trim_ascii_start();
     let end = text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || b"_+#=:-".contains(byte)))?;
@@ -239,7 +243,7 @@ fn parse_tag(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     (!name.is_empty()).then_some((name, &text[..end], behind.strip_prefix(b"]")?))
 }
 
-/// A value without its escapes, of which there are two: `\"` and `\\`.
+/// Replaces the two escape sequences of a value, `\"` and `\\`.
 fn unescape(value: &[u8], to: &mut Vec<u8>) {
     to.clear();
     let mut bytes = value.iter().copied().peekable();
@@ -249,7 +253,7 @@ fn unescape(value: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// Bytes as text: UTF-8, or else Latin-1, which the specification asks for.
+/// Decodes bytes as UTF-8, or else as Latin-1, which the specification requires.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -263,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads it as a whole and byte by byte, which has to come to the same.
+    /// Parses a text at once and byte by byte, and asserts that both results are equal.
     #[track_caller]
     fn check(pgn: &[u8], expected: Expect) {
         let told = |from: &mut dyn BufRead| {

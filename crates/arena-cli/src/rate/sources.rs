@@ -1,4 +1,5 @@
-//! Where results come from: folders are searched, files are told apart by what stands in them, and nothing is left out in silence.
+//! The sources of results. This module searches folders, detects file types from their content, and reports every
+//! omission.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, File, Metadata};
@@ -16,50 +17,50 @@ use super::pgn::{self, End, is_pgn};
 use crate::exit::{Exit, Failure};
 use crate::last_line::last_line;
 
-/// How much is read at once. More than is needed to tell what a file is.
+/// The size of the read buffer, in bytes; enough to detect a file's type.
 const BUFFER: usize = 64 << 10;
 
 /// Results of any number of files.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The games in them.
+    /// The games in these files.
     pub games: Games,
-    /// How many files of which kind held them.
+    /// The number of files of each kind.
     pub files: Files,
-    /// Games without an end, or whose end isn't told.
+    /// Unfinished games, or games without a result.
     pub unfinished: u64,
-    /// Games that don't say who played.
+    /// Games without names of players.
     pub nameless: u64,
-    /// Games in which somebody was disqualified.
+    /// Games with a disqualified agent.
     pub tainted: u64,
-    /// Games by other versions of their rules than the one that was asked for.
+    /// Games played by other versions of the rules than the requested one.
     pub other_rules: u64,
-    /// Replays that break off before their result.
+    /// Replays without a result, because the file ends early.
     pub broken_replays: u64,
-    /// Files that are the same as others.
+    /// Files that are copies of other files.
     pub copies: Vec<PathBuf>,
-    /// Files in folders that hold no results.
+    /// Files without results that were found in folders.
     pub passed_over: Vec<PathBuf>,
-    /// The games that were played, by name, where files say it.
+    /// The names of the games (chess, snake, …) that the results mention.
     pub played: BTreeSet<String>,
-    /// Of each game: the versions of its rules, each with the first file that names it.
+    /// For each game: the versions of its rules, each with the first file that names it.
     rules: BTreeMap<String, BTreeMap<u32, PathBuf>>,
-    /// The version of rules that was asked for.
+    /// The requested version of the rules; `None` for any version.
     only: Option<u32>,
-    /// What else there is to say of the files, a sentence each.
+    /// Further remarks on the files, a sentence each.
     pub remarks: Vec<String>,
     sides: Sides,
-    /// The files that were read, by device and number.
+    /// The device and inode numbers of the files that were read.
     read: HashSet<(u64, u64)>,
-    /// PGN that was read, by length.
+    /// The PGN files that were read, by length in bytes.
     pgn: HashMap<u64, Vec<PathBuf>>,
-    /// What the files of each agent have for a fingerprint, and in which journal.
+    /// The fingerprint of each agent's files, and the journal that names it.
     fingerprints: BTreeMap<String, (String, PathBuf)>,
-    /// The agents of which that was said already that they differ.
+    /// The agents whose differing fingerprints have been reported.
     differing: BTreeSet<String>,
 }
 
-/// How many files of which kind held results.
+/// The number of files of each kind with results.
 #[derive(Debug, Default, Clone, Copy, serde::Serialize)]
 pub struct Files {
     /// Journals of tournaments.
@@ -72,25 +73,24 @@ pub struct Files {
     pub pgn: u64,
 }
 
-/// What a file was found to be.
+/// The type of a file.
 enum Found {
-    /// It held results, which were added.
+    /// A file with results, which have been added.
     Results,
-    /// It is a replay, which wasn't read yet.
+    /// A replay, which hasn't been read yet.
     Replay,
-    /// It was read before, or is the same as one that was.
+    /// A file that was read before, or a copy of one.
     Known,
-    /// It holds no results.
+    /// A file without results.
     Nothing,
 }
 
 impl Sources {
-    /// All results in these files and folders, in this order; those of a folder by name. `only`: results by other versions of their rules
-    /// are left out.
+    /// Reads all results in these files and folders, in this order. Files in a folder are read in the order of their
+    /// names. `only` is the requested version of the rules.
     ///
-    /// # Errors
-    /// When a path can't be read, a file that is named holds no results, or results are damaged; or when a game was played by several
-    /// versions of its rules, since such results don't compare.
+    /// # Errors If a path can't be read, a given file contains no results, or results are damaged. Also if the results
+    /// of a game come from several versions of its rules, since they can't be compared.
     pub fn of(paths: &[PathBuf], only: Option<u32>) -> Result<Sources, Failure> {
         let mut sources = Sources { only, ..Sources::default() };
         for path in paths {
@@ -107,7 +107,7 @@ impl Sources {
                 found => found,
             };
             if let Found::Nothing = found {
-                return Err(wrong(path, "there are no results in it"));
+                return Err(wrong(path, "no results found; `arena rate --help` lists the accepted files"));
             }
         }
         sources.check_rules()?;
@@ -119,7 +119,7 @@ impl Sources {
         let told: Vec<String> =
             versions.iter().map(|(version, path)| format!("version {version} in {}", path.display())).collect();
         let sentence = format!(
-            "the results of {game} are by different versions of its rules, which don't compare: {}; --rules-version N rates those of one version",
+            "the results of {game} belong to different versions of its rules, which can't be compared: {}; choose one with --rules-version N",
             told.join(", ")
         );
         Err(Failure::new(Exit::BadTournament, sentence))
@@ -130,25 +130,26 @@ impl Sources {
         let entries = entries.map_err(|error| unreadable(folder, &error))?;
         let mut entries: Vec<(PathBuf, fs::FileType)> = entries
             .into_iter()
-            // Hidden files are drafts, and the affairs of other programs.
+            // Hidden files are drafts, or belong to other programs.
             .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
             .map(|entry| Ok((entry.path(), entry.file_type()?)))
             .collect::<io::Result<_>>()
             .map_err(|error| unreadable(folder, &error))?;
-        // Matches are numbered as they were played, and some ratings depend on that order.
+        // File names are match numbers. They are sorted as numbers, since some ratings depend on the order of the
+        // matches.
         let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
         entries.sort_by_cached_key(|(path, _)| (number(path), path.clone()));
         let has_journal = folder.join(JOURNAL).is_file();
         let (mut folders, mut replays) = (Vec::new(), Vec::new());
         for (path, kind) in entries {
             if kind.is_dir() {
-                // What is in them is in the journal.
+                // The replays of a tournament are skipped, since its journal contains their results.
                 if !(has_journal && path.ends_with(REPLAYS)) {
                     folders.push(path);
                 }
                 continue;
             }
-            // Through links, but never to folders: they may lead back here.
+            // Links to folders aren't followed, since a link may lead back to this folder.
             let data = fs::metadata(&path).ok().filter(Metadata::is_file);
             match data.map(|data| self.file(&path, &data)).transpose()? {
                 Some(Found::Replay) => replays.push(path),
@@ -156,7 +157,7 @@ impl Sources {
                 Some(Found::Nothing) | None => self.passed_over.push(path),
             }
         }
-        // The replays of a folder are what one run of matches wrote: together they are one source of games.
+        // The replays in a folder come from one run of matches, so they count as one source.
         self.games.begin_source();
         for path in replays {
             self.replay(&path)?;
@@ -175,7 +176,7 @@ impl Sources {
         let mut from = BufReader::with_capacity(BUFFER, file);
         let start = from.fill_buf().map_err(|error| unreadable(path, &error))?;
         let is_json = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start().starts_with(b"{");
-        // A comment may stand first, which begins as JSON does; then the name decides.
+        // A PGN file may begin with a comment in braces, which looks like JSON. In that case, the file name decides.
         let is_named_pgn = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pgn"));
         if is_pgn(start) || is_named_pgn {
             if data.is_file() && self.is_copy(path, data)? {
@@ -189,7 +190,8 @@ impl Sources {
         }
     }
 
-    /// Whether a file of PGN is the same as one before. Its games need have nothing by which they are told from others.
+    /// Returns true if a PGN file is a copy of an earlier one. Whole files are compared, since PGN games may contain
+    /// nothing that identifies them.
     fn is_copy(&mut self, path: &Path, data: &Metadata) -> Result<bool, Failure> {
         let before = self.pgn.entry(data.len()).or_default();
         for other in before.iter() {
@@ -232,9 +234,9 @@ impl Sources {
         });
         match end.map_err(|error| unreadable(path, &error))? {
             End::Whole => {}
-            End::InTag => self.remark(path, "breaks off in the middle of a tag; what is whole counts"),
+            End::InTag => self.remark(path, "ends in the middle of a tag; the games before it count"),
             End::InComment(line) => {
-                let what = format!("has a comment without an end; what follows it, from line {line} on, doesn't count");
+                let what = format!("has an unclosed comment; the text from line {line} on doesn't count");
                 self.remark(path, &what);
             }
         }
@@ -263,34 +265,34 @@ impl Sources {
                     found = true;
                     self.other_rules += 1;
                 }
-                // They come of the games before them.
+                // Standings are skipped, since they follow from the games before them.
                 Ok(Kind::Standings) => {}
                 Ok(_) => others += 1,
                 Err(Wrong::NoJson) if found && !is_whole => {
-                    self.remark(path, "breaks off in the middle of a line; the lines before it count");
+                    self.remark(path, "ends in the middle of a line; the lines before it count");
                 }
-                // A file of something else.
+                // The file contains something else than results.
                 Err(Wrong::NoJson) if !found => return Ok(Found::Nothing),
                 Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number}: this isn't JSON"))),
                 Err(Wrong::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
             }
         }
         if found && others > 0 {
-            let lines = if others == 1 { "a line that isn't a result" } else { "lines that aren't results" };
-            self.remark(path, &format!("has {lines}, {others} in all"));
+            let lines = if others == 1 { "line that isn't a result" } else { "lines that aren't results" };
+            self.remark(path, &format!("has {others} {lines}"));
         }
         self.files.json_lines += u64::from(found);
         Ok(if found { Found::Results } else { Found::Nothing })
     }
 
-    /// Reads the journal of a tournament as the tournament itself does, so that both count the same games.
+    /// Reads the journal of a tournament with the tournament's own parser, so that both count the same games.
     fn journal(&mut self, path: &Path) -> Result<Found, Failure> {
         let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
         let record =
             Record::read(&text).map_err(|error| wrong(path, &format!("line {}: {}", error.line, error.what)))?;
         drop(text);
         if record.cut_off > 0 {
-            self.remark(path, "breaks off in the middle of a line; the lines before it count");
+            self.remark(path, "ends in the middle of a line; the lines before it count");
         }
         let plan = &record.plan;
         if self.only.is_some_and(|only| only != plan.rules_version) {
@@ -299,7 +301,7 @@ impl Sources {
             return Ok(Found::Results);
         }
         for changed in &record.changes {
-            self.remark(path, &format!("says that the files of {} were changed on the way", changed.agent));
+            self.remark(path, &format!("records that the files of {} changed during the tournament", changed.agent));
         }
         for agent in &plan.agents {
             self.fingerprint(&agent.name, agent.sha256.as_deref(), path);
@@ -321,7 +323,7 @@ impl Sources {
             self.tainted += u64::from(is_tainted);
         }
         if names.is_empty() {
-            self.remark(path, "is of a tournament in which nothing was played yet");
+            self.remark(path, "belongs to a tournament without games");
         } else {
             self.played.insert(plan.game.clone());
             self.note_rules(&plan.game, plan.rules_version, path);
@@ -331,7 +333,7 @@ impl Sources {
         Ok(Found::Results)
     }
 
-    /// Remembers what makes an agent what it is, and says it if that differs from what another journal says.
+    /// Records an agent's fingerprint, and reports a difference from another journal.
     fn fingerprint(&mut self, name: &str, sha256: Option<&str>, path: &Path) {
         let Some(sha256) = sha256 else { return };
         match self.fingerprints.get(name) {
@@ -348,7 +350,7 @@ impl Sources {
         }
     }
 
-    /// Reads the first line of a replay and the last, and nothing of the match between them.
+    /// Reads the first and the last line of a replay.
     fn replay(&mut self, path: &Path) -> Result<Found, Failure> {
         let ends = File::open(path).and_then(|file| {
             let mut from = BufReader::with_capacity(BUFFER, file);
@@ -396,7 +398,7 @@ impl Sources {
     }
 }
 
-/// Whether two files hold the same.
+/// Returns true if two files have the same content.
 fn is_same(one: &Path, two: &Path) -> io::Result<bool> {
     let open = |path: &Path| Ok::<_, io::Error>(BufReader::with_capacity(BUFFER, File::open(path)?));
     let (mut one, mut two) = (open(one)?, open(two)?);
@@ -415,7 +417,7 @@ fn is_same(one: &Path, two: &Path) -> io::Result<bool> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
-    wrong(path, &format!("it can't be read: {error}"))
+    Failure::new(Exit::BadTournament, format_args!("cannot read {}: {error}", path.display()))
 }
 
 fn wrong(path: &Path, what: &str) -> Failure {

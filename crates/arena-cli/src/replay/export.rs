@@ -1,4 +1,4 @@
-//! `arena replay export`: to a file or to stdout. Folders for web hosts are `html`'s.
+//! `arena replay export`: to a file or to stdout. `html` exports folders for web hosts.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
@@ -14,19 +14,19 @@ pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failur
         (Format::Reference, _) => |from, to: &mut dyn Write| export_reference(from, to).map(|_| ()),
         (Format::Pgn, _) => |from, to: &mut dyn Write| export_pgn(from, to),
         (Format::Html, Some(folder)) => return html::run(file, folder),
-        (Format::Html, None) => return Err(Failure::new(Exit::Usage, "--format html needs a folder: --out DIR")),
+        (Format::Html, None) => return Err(Failure::new(Exit::Usage, "--format html needs a folder; give --out DIR")),
     };
     let from = open_file(file)?;
     let export = |to: &mut dyn Write| write(from, to);
     let Some(path) = out else {
         return match export(&mut BufWriter::new(io::stdout().lock())) {
-            // A reader that has gone is not a failure.
+            // A closed pipe isn't a failure.
             Err(ReplayError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             exported => exported.map_err(|error| bad(file, &error)),
         };
     };
     if is_same(file, path) {
-        return Err(Failure::new(Exit::Usage, "--out is the replay itself"));
+        return Err(Failure::new(Exit::Usage, "--out names the replay itself; give another file"));
     }
     let cannot = |error: io::Error| {
         Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))

@@ -15,16 +15,19 @@ use crate::output::{note, printable};
 /// The folder of assets in the export.
 const ASSETS_FOLDER: &str = "assets";
 
-/// The files of a replay beside its page; the server calls them the same.
+/// The names of a replay's files in the folder of its page. The server uses the same names.
 pub const REPLAY: &str = "replay.jsonl";
 pub const INDEX: &str = "replay.index";
 pub const SUMMARY: &str = "replay.json";
 
 pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
     if is_same(file, &folder.join(REPLAY)) {
-        return Err(Failure::new(Exit::Usage, format_args!("the replay itself is {REPLAY} in --out")));
+        return Err(Failure::new(
+            Exit::Usage,
+            format_args!("--out contains the replay itself as {REPLAY}; give another folder"),
+        ));
     }
-    // Of a replay that can't be read nothing is written.
+    // The replay is opened first, so that nothing is written if it is unreadable.
     let title = title(&open(file)?.header);
     let mut entries = Vec::new();
     let summary = index(open_file(file)?, &mut entries).map_err(|error| bad(file, &error))?;
@@ -33,12 +36,13 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
     }
     let make = |path: &Path| {
         fs::create_dir_all(path).map_err(|error| {
-            Failure::new(Exit::CannotWrite, format_args!("the folder {} can't be made: {error}", path.display()))
+            Failure::new(Exit::CannotWrite, format_args!("can't create the folder {}: {error}", path.display()))
         })
     };
     make(folder)?;
     write(&folder.join(REPLAY), |to| {
-        // The contents only: replays may be readable by their owner alone, and web hosts are somebody else.
+        // The copy has default permissions: the replay may be readable by its owner only, but web hosts must be able to
+        // read the copy.
         io::copy(&mut File::open(file)?, to).map(|_| ())
     })?;
     write(&folder.join(INDEX), |to| to.write_all(&entries))?;
@@ -48,23 +52,23 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
         make(path.parent().expect("it was joined to a folder"))?;
         write(&path, |to| to.write_all(asset.text.as_bytes()))?;
     }
-    // The page comes last: where it is, everything is.
+    // The page is written last: if it exists, the export is complete.
     let places = Places { assets: "assets/", replay: REPLAY, index: INDEX, summary: SUMMARY, list: None };
     write(&folder.join("index.html"), |to| to.write_all(replay_page(&title, &places).as_bytes()))
 }
 
-/// What a replay is called on its page: the game, and who plays it.
+/// Returns the title of a replay's page: the game and its players.
 pub fn title(header: &HeaderLine) -> String {
     let names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
     let title = format!("{}: {}", header.game, names.join(" – "));
     printable(&title).replace('\n', " ")
 }
 
-/// What has to be told of a replay that is shown all the same.
+/// Returns a note about an incomplete replay, which is shown nevertheless.
 pub fn remark(file: &Path, summary: &Summary) -> Option<String> {
     let last = summary.first_epoch + summary.frames.saturating_sub(1);
     let broken =
-        || format!("{} breaks off after epoch {last}, without a result; what is there is shown", file.display());
+        || format!("{} ends after epoch {last}, without a result; the epochs before it are shown", file.display());
     summary.result.is_none().then(broken)
 }
 

@@ -1,7 +1,8 @@
 //! `arena replay serve`: replays in the browser, from a small server on the loopback.
 //!
-//! Anybody's page may send requests to a server on this machine, so it answers only those that call it by a name of the loopback (another
-//! name that leads here is a stranger's), lets nobody else's page read answers, and shows no file but the replays that it found.
+//! Any web page can send requests to a server on this machine. So the server answers only requests whose `Host` is the
+//! loopback, since an attacker may own another name that resolves to the loopback. Response headers keep other pages
+//! from reading answers. The server serves no files except replays and their indexes.
 
 mod library;
 mod list;
@@ -30,12 +31,12 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Style, note, print};
 use crate::serve::{runtime, stop_signal};
 
-/// Where the assets are, for the pages below `/replays/N/` and for the list.
+/// The relative URLs of the assets, from the pages below `/replays/N/` and from the list.
 const FROM_REPLAY: &str = "../../assets/";
 
 pub fn run(args: &ReplayServeArgs, style: Style) -> Result<(), Failure> {
     let library = Arc::new(Library::open(&args.path)?);
-    // A single replay that can't be read is told here, rather than in a browser.
+    // If a single replay is unreadable, the command fails here, before a browser opens it.
     if library.single {
         let indexed = library.indexed(0)?;
         if let Some(remark) = remark(&args.path, &indexed.summary) {
@@ -43,7 +44,10 @@ pub fn run(args: &ReplayServeArgs, style: Style) -> Result<(), Failure> {
         }
     }
     let cannot = |error: std::io::Error| {
-        Failure::new(Exit::CannotListen, format_args!("can't listen on 127.0.0.1:{}: {error}", args.port))
+        Failure::new(
+            Exit::CannotListen,
+            format_args!("cannot listen on 127.0.0.1:{}: {error}; choose another port, or 0 for a free one", args.port),
+        )
     };
     runtime()?.block_on(async {
         let stop = stop_signal()?;
@@ -66,19 +70,20 @@ fn routes(library: Arc<Library>) -> Router {
         .route(&format!("/replays/{{number}}/{INDEX}"), get(index))
         .route(&format!("/replays/{{number}}/{SUMMARY}"), get(summary))
         .route("/assets/{*path}", get(asset))
-        .fallback(|| async { (StatusCode::NOT_FOUND, "there is nothing here\n") })
+        .fallback(|| async { (StatusCode::NOT_FOUND, "not found\n") })
         .with_state(library)
         .layer(middleware::from_fn(guard))
 }
 
-/// Lets in who asks for this machine by its own name, and says in every answer what browsers may do with it.
+/// Refuses requests whose `Host` isn't the loopback, and adds security headers to all answers.
 async fn guard(request: Request, next: Next) -> Response {
     let mut answer = match is_local(request.headers()) {
         true => next.run(request).await,
-        false => {
-            (StatusCode::MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost: this server is for its own machine\n")
-                .into_response()
-        }
+        false => (
+            StatusCode::MISDIRECTED_REQUEST,
+            "use 127.0.0.1 or localhost: this server accepts requests of its own machine only\n",
+        )
+            .into_response(),
     };
     let headers = answer.headers_mut();
     let policy = format!("{POLICY}; frame-ancestors 'none'");
@@ -88,7 +93,7 @@ async fn guard(request: Request, next: Next) -> Response {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // A replay may be played anew under the same name.
+        // Answers aren't cached, since a later run of this command may serve another replay at the same URL.
         (header::CACHE_CONTROL, "no-store"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -96,7 +101,8 @@ async fn guard(request: Request, next: Next) -> Response {
     answer
 }
 
-/// Whether the `Host` of a request is the loopback, at whatever port: it may have been forwarded from another one.
+/// Returns true if the `Host` of a request is the loopback. Any port is allowed, since the server's port may be
+/// forwarded from another port.
 fn is_local(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(header::HOST).and_then(|host| host.to_str().ok()) else { return false };
     let is_port =
@@ -154,11 +160,11 @@ async fn index(State(library): State<Arc<Library>>, Path(number): Path<usize>, r
 async fn asset(Path(path): Path<String>) -> Response {
     match ASSETS.iter().find(|asset| asset.path == path) {
         Some(asset) => ([(header::CONTENT_TYPE, asset.media_type)], asset.text).into_response(),
-        None => (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+        None => (StatusCode::NOT_FOUND, "not found\n").into_response(),
     }
 }
 
-/// A file, or the range of it that is asked for.
+/// Answers with a file, or with the requested range of the file.
 async fn file(path: &std::path::Path, request: Request) -> Response {
     match ServeFile::new(path).try_call(request).await {
         Ok(answer) => answer.map(Body::new),
@@ -169,13 +175,13 @@ async fn file(path: &std::path::Path, request: Request) -> Response {
     }
 }
 
-/// Does what reads files on a thread for such things.
+/// Runs a task that reads files on a blocking thread.
 async fn blocking(work: impl FnOnce() -> Result<Response, Failure> + Send + 'static) -> Response {
     let done = tokio::task::spawn_blocking(work).await;
     done.expect("reading replays doesn't panic").unwrap_or_else(|failure| refuse(&failure))
 }
 
-/// The sentence that the program would end with.
+/// Converts a failure into an answer with its message.
 fn refuse(failure: &Failure) -> Response {
     let status = match failure.exit {
         Exit::Usage => StatusCode::NOT_FOUND,

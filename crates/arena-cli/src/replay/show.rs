@@ -1,4 +1,4 @@
-//! `arena replay show`: a replay for people, as a whole, one epoch of it, or as a film.
+//! `arena replay show`: a whole replay, one of its epochs, or its playback.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, IsTerminal};
@@ -20,13 +20,13 @@ use crate::terminal::{self, Screen, can_draw};
 use arena_games::board::row::{Ink, Row, number};
 use arena_games::board::{Room, Stage};
 
-/// More sentences than these about what went wrong are only counted.
+/// The maximum number of faults that are described; further faults are only counted.
 const SENTENCES: usize = 12;
 
-/// Pictures follow each other at least so slowly, whatever the pace.
+/// The minimum time between two frames.
 const REST: Duration = Duration::from_millis(40);
 
-/// For a board that isn't drawn on a terminal.
+/// The size of a board if the output isn't a terminal.
 const PAGE: Room = Room { columns: 100, rows: 60 };
 
 pub fn run(args: &ShowArgs, style: Style) -> Result<(), Failure> {
@@ -38,16 +38,16 @@ pub fn run(args: &ShowArgs, style: Style) -> Result<(), Failure> {
     }
 }
 
-/// What went on in a match, gathered line by line.
+/// A summary of a match's events, built line by line.
 #[derive(Default)]
 struct Story {
     epochs: u64,
     out: Vec<Disqualified>,
-    /// By seat.
+    /// The number of faults, by seat.
     faults: Vec<u64>,
     rejections: Vec<u64>,
     banks_ms: Vec<u64>,
-    /// What went wrong, in order; the rest is only counted.
+    /// The descriptions of the first faults, in order; `more` counts further faults.
     sentences: Vec<String>,
     more: u64,
     states: Vec<Value>,
@@ -134,7 +134,7 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
                 story.end(line);
             }
             Ok(None) => break,
-            // What is there is shown before it is told what isn't.
+            // The error about an incomplete replay is reported after the output.
             Err(error) => {
                 broken = Some(bad(path, &error));
                 break;
@@ -156,8 +156,8 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     }
     let mut table = Table::new(&["seat", "agent", "rank", "score", "faults", "rejections", "disqualified"]);
     for (seat, agent) in header.agents.iter().enumerate() {
-        let of_result = |tell: &dyn Fn(&ResultPart) -> Option<String>| {
-            result.as_ref().and_then(tell).unwrap_or_else(|| "-".to_owned())
+        let of_result = |value: &dyn Fn(&ResultPart) -> Option<String>| {
+            result.as_ref().and_then(value).unwrap_or_else(|| "-".to_owned())
         };
         table.row([
             seat.to_string(),
@@ -166,13 +166,13 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
             of_result(&|result| result.scores.get(seat).copied().map(number)),
             story.faults[seat].to_string(),
             story.rejections[seat].to_string(),
-            // What happened is told below, where there is room for it.
+            // The table contains only the verdict; the details are printed below it.
             story.out_of(seat).map_or_else(String::new, |out| out.verdict.to_string()),
         ]);
     }
     told += &format!("{}\n", table.right([0, 2, 3, 4, 5]));
     if let Some(result) = &result {
-        told += &format!("{}\n", tell_outcome(&header, &stage, &result.outcome));
+        told += &format!("{}\n", format_outcome(&header, &stage, &result.outcome));
     }
     for sentence in &story.sentences {
         told += &format!("{sentence}\n");
@@ -185,12 +185,12 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     ended
 }
 
-/// Says of a replay by other rules than this program's that it is one.
+/// Returns a remark if the replay's version of the rules isn't this program's; otherwise an empty text.
 fn other_rules(header: &HeaderLine) -> String {
     match arena_games::game(&header.game) {
         Some(game) if header.script.is_none() && game.rules_version != header.rules_version => {
             let (version, found) = (header.rules_version, game.rules_version);
-            format!("played by version {version} of the rules; this program plays by version {found}\n")
+            format!("played by version {version} of the rules; this program has version {found}\n")
         }
         _ => String::new(),
     }
@@ -204,7 +204,7 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
             Some(Line::Epoch(line)) => line,
             Some(Line::Result(_)) | None => {
                 let last = story.epochs;
-                let sentence = format!("{} has no epoch {epoch}; it has {last}", path.display());
+                let sentence = format!("{} has no epoch {epoch}; its last is {last}", path.display());
                 return Err(Failure::new(Exit::Usage, sentence));
             }
         };
@@ -228,11 +228,11 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
             actions.as_deref().and_then(|actions| serde_json::from_str(actions).ok()).unwrap_or_default();
         for (agent, list) in header.agents.iter().zip(&lists) {
             if let Some(list) = list {
-                told += &format!("{}: {}\n", agent.name, tell_actions(list));
+                told += &format!("{}: {}\n", agent.name, format_actions(list));
             }
         }
         if actions.is_none() {
-            told += "nothing was played\n";
+            told += "no epochs\n";
         }
         for sentence in &story.sentences {
             told += &format!("{sentence}\n");
@@ -242,8 +242,8 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
     }
 }
 
-/// How it ended. Who won is told by the side or the id, and read by the name.
-fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &MatchOutcome) -> String {
+/// Formats the result. A replay records the winner by side or id; the output contains the winner's name.
+fn format_outcome(header: &HeaderLine, stage: &Stage, outcome: &MatchOutcome) -> String {
     let winner = header
         .agents
         .iter()
@@ -253,15 +253,15 @@ fn tell_outcome(header: &HeaderLine, stage: &Stage, outcome: &MatchOutcome) -> S
     let winner = match winner {
         Some((seat, (agent, _))) => format!("{} wins (seat {seat})", agent.name),
         None if outcome.winner == "DRAW" => "a draw".to_owned(),
-        None if outcome.is_void() => "void, counts for no agent".to_owned(),
+        None if outcome.is_void() => "void, not counted".to_owned(),
         None => format!("{} wins", outcome.winner),
     };
     format!("{}: {winner}", outcome.termination)
 }
 
-/// Actions as people read them: what, and with what.
-fn tell_actions(list: &[Value]) -> String {
-    let tell = |action: &Value| {
+/// Formats actions for people: the action and its arguments.
+fn format_actions(list: &[Value]) -> String {
+    let format_action = |action: &Value| {
         let Some(members) = action.as_object() else { return action.to_string() };
         let text = |value: &Value| match value {
             Value::String(text) => text.clone(),
@@ -274,7 +274,7 @@ fn tell_actions(list: &[Value]) -> String {
         let name = members.get("action").map(text).unwrap_or_default();
         let rest = members.iter().filter(|(key, _)| *key != "action");
         let rest: Vec<String> = rest.map(|(key, value)| format!("{key} {}", text(value))).collect();
-        // A move that moves is told by where it goes.
+        // For an action with the member `move`, the output is only the move.
         match members.get("move").and_then(Value::as_str).filter(|_| rest.len() == 1) {
             Some(to) => to.to_owned(),
             None if rest.is_empty() => name,
@@ -283,7 +283,7 @@ fn tell_actions(list: &[Value]) -> String {
     };
     match list.is_empty() {
         true => "nothing".to_owned(),
-        false => list.iter().map(tell).collect::<Vec<_>>().join("; "),
+        false => list.iter().map(format_action).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -324,14 +324,14 @@ fn play(
                 }
             }
             Ok(Some(Line::Result(_))) if story.epochs < from => {
-                let sentence = format!("{} has no epoch {from}; it has {}", path.display(), story.epochs);
+                let sentence = format!("{} has no epoch {from}; its last is {}", path.display(), story.epochs);
                 return Err(Failure::new(Exit::Usage, sentence));
             }
             Ok(Some(Line::Result(line))) => {
                 let outcome = line.result.outcome.clone();
                 story.end(line);
                 draw(&mut story)?;
-                return print(&printable(&tell_outcome(&header, &stage, &outcome)));
+                return print(&printable(&format_outcome(&header, &stage, &outcome)));
             }
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -348,7 +348,7 @@ fn picture_of(stage: &Stage, header: &HeaderLine, story: &Story, room: Room) -> 
     picture(stage, title, &story.states, &story.entries(header), room)
 }
 
-/// The room for what is printed once: a terminal scrolls, so its height is no limit.
+/// Returns the size for output that is printed once. The terminal's height is no limit, since the terminal scrolls.
 fn page() -> Room {
     match std::io::stdout().is_terminal() {
         true => Room { columns: terminal::room().columns, rows: PAGE.rows },
@@ -356,16 +356,16 @@ fn page() -> Room {
     }
 }
 
-/// Rows as text, cut to the page. Colours are for terminals.
+/// Formats rows as text, cropped to the width of the output. Only output to a terminal has colors.
 fn render(rows: &[Row]) -> String {
-    let has_colours = std::io::stdout().is_terminal() && terminal::has_colours();
+    let has_colors = std::io::stdout().is_terminal() && terminal::has_colors();
     let columns = match std::io::stdout().is_terminal() {
         true => terminal::room().columns,
         false => usize::MAX,
     };
     let mut text = String::new();
     for row in rows {
-        row.write(columns, has_colours, &mut text);
+        row.write(columns, has_colors, &mut text);
         text.truncate(text.trim_end_matches(' ').len());
         text.push('\n');
     }

@@ -1,4 +1,4 @@
-//! `arena replay verify`: a line for each replay, and a failure at the end if any doesn't hold.
+//! `arena replay verify`: a line for each replay, and a failure at the end if one doesn't match.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,10 +20,14 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
         let verified = verify(file, &scripts);
         if style == Style::Json {
             print(&match &verified {
-                Ok(Verified { game, epochs, states }) => {
-                    json!({"file": file, "ok": true, "game": game, "epochs": epochs, "states": states}).to_string()
+                Ok(Verified { game, epochs, states, has_same_texts }) => {
+                    let mut line = json!({"file": file, "ok": true, "game": game, "epochs": epochs, "states": states});
+                    if !has_same_texts {
+                        line["other_texts"] = json!(true);
+                    }
+                    line.to_string()
                 }
-                // Nothing says that it holds, and nothing that it doesn't.
+                // The replay belongs to other rules, so it is neither verified nor refuted.
                 Err(failure) if failure.exit == Exit::OtherRules => {
                     json!({"file": file, "ok": null, "error": failure.sentence()}).to_string()
                 }
@@ -31,9 +35,9 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
             })?;
         }
         match verified {
-            Ok(verified) if style != Style::Json => print(&printable(&tell(file, &verified)))?,
+            Ok(verified) if style != Style::Json => print(&printable(&describe(file, &verified)))?,
             Ok(_) => {}
-            // What is wrong with one of several is told in its place.
+            // With several replays, each fault is printed in the order of the files.
             Err(failure) => {
                 if files.len() > 1 && style != Style::Json {
                     print(&printable(failure.sentence()))?;
@@ -46,35 +50,42 @@ pub fn run(files: &[PathBuf], challenges: &[PathBuf], style: Style) -> Result<()
         (0, _) => Ok(()),
         (1, 1) => Err(wrong.remove(0)),
         (count, all) if wrong.iter().all(|failure| failure.exit == Exit::OtherRules) => {
-            let sentence = format!("{count} of {all} replays were played by other rules than this program's");
+            let sentence = format!("{count} of {all} replays belong to other rules than this program's");
             Err(Failure::new(Exit::OtherRules, sentence))
         }
-        (wrong, all) => Err(Failure::new(Exit::BadReplay, format_args!("{wrong} of {all} replays don't hold"))),
+        (wrong, all) => {
+            Err(Failure::new(Exit::BadReplay, format_args!("{wrong} of {all} replays failed verification")))
+        }
     }
 }
 
 fn verify(file: &Path, scripts: &[&'static GameType]) -> Result<Verified, Failure> {
     let find = |header: &HeaderLine| {
-        // Of several versions of one challenge, the one that it was played by.
+        // Of several versions of a challenge, the version that the replay names comes first.
         let is_same = |game: &&&GameType| game.script().is_some_and(|found| Some(found.to_string()) == header.script);
         let mut named = scripts.iter().filter(|game| game.name == header.game);
         named.clone().find(is_same).or_else(|| named.next()).copied().or_else(|| arena_games::game(&header.game))
     };
     arena_match::verify_by(open_file(file)?, find).map_err(|error| match error {
         ReplayError::NoScript { .. } => {
-            Failure::new(Exit::Usage, format_args!("{}: {error}; give its folder by --challenge DIR", file.display()))
+            Failure::new(Exit::Usage, format_args!("{}: {error}; give its folder with --challenge DIR", file.display()))
         }
         error => bad(file, &error),
     })
 }
 
-fn tell(file: &Path, verified: &Verified) -> String {
-    let Verified { game, epochs, states } = verified;
+fn describe(file: &Path, verified: &Verified) -> String {
+    let Verified { game, epochs, states, has_same_texts } = verified;
     let counted = |count: &u64, one: &str| format!("{count} {one}{}", if *count == 1 { "" } else { "s" });
     format!(
-        "{}: {game}, {} and {} played again: all is as recorded, and so is the result",
+        "{}: {game}, {} and {} verified; the result matches{}",
         file.display(),
         counted(epochs, "epoch"),
-        counted(states, "state")
+        counted(states, "state"),
+        if *has_same_texts {
+            ""
+        } else {
+            "; prompt and methods have other texts in this program, and weren't compared"
+        }
     )
 }

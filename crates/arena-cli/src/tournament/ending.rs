@@ -1,4 +1,4 @@
-//! How long a tournament goes on, as the user asked for it.
+//! The length of a tournament: its rounds, games and stopping rule.
 
 use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{Format, Stop};
@@ -7,19 +7,19 @@ use crate::args::{SprtPart, TournamentArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// What ends it before its last game, if anything does.
+/// Returns the stopping rule in the arguments, if there is one.
 pub fn stop(args: &TournamentArgs) -> Result<Option<Stop>, Failure> {
     match (&args.sprt[..], args.until_margin) {
         ([], None) => Ok(None),
         ([], Some(margin)) => Ok(Some(Stop::Margin(margin))),
         (parts, None) => sprt(parts).map(|sprt| Some(Stop::Sprt(sprt))),
         (_, Some(_)) => Err(usage(
-            "--sprt is for a round robin of two agents and --until-margin for --format adaptive; give one of them",
+            "--sprt and --until-margin exclude each other: --sprt needs two agents, --until-margin needs --format adaptive",
         )),
     }
 }
 
-/// How many rounds it has, as its shape counts them, where a meeting is so many games.
+/// Returns the number of rounds, in the format's unit, where a pairing has `games_a_meeting` games.
 pub fn rounds(
     args: &TournamentArgs,
     format: Format,
@@ -29,16 +29,16 @@ pub fn rounds(
 ) -> Result<usize, Failure> {
     let rounds = match (format.info().is_adaptive, args.rounds, args.games) {
         (true, Some(_), _) => {
-            return Err(usage("an adaptive tournament has no rounds; --games N says how many games it has"));
+            return Err(usage("an adaptive tournament has no rounds; use --games N"));
         }
         (true, None, Some(games)) if (games as usize) < games_a_meeting => {
             return Err(usage(format_args!(
-                "a meeting is {games_a_meeting} games, and --games {games} is less; --no-pairs makes it a single game"
+                "a pairing is {games_a_meeting} games, but --games is {games}; use --no-pairs for single games"
             )));
         }
         (true, None, games) => games.map(|games| games as usize / games_a_meeting),
         (false, _, Some(_)) => {
-            return Err(usage(format_args!("--games is for --format adaptive; a {format} has --rounds")));
+            return Err(usage(format_args!("--games needs --format adaptive; for {format} use --rounds")));
         }
         (false, rounds, None) => rounds.map(|rounds| rounds as usize),
     };
@@ -46,13 +46,13 @@ pub fn rounds(
     Ok(rounds.unwrap_or_else(usual))
 }
 
-/// Says so where less is played than was asked for, as it isn't a whole number of meetings.
-pub fn tell_rounded(args: &TournamentArgs, games_a_meeting: usize) {
+/// Prints a note if the number of games isn't a whole number of pairings.
+pub fn note_rounded(args: &TournamentArgs, games_a_meeting: usize) {
     let Some(asked) = args.games.map(|games| games as usize) else { return };
     let games = asked - asked % games_a_meeting;
     if games < asked {
         output::note(&format!(
-            "a meeting is {games_a_meeting} games, so {games} are played at most, and not {asked}; --no-pairs makes it a single game"
+            "a pairing is {games_a_meeting} games, so at most {games} of {asked} games are played; use --no-pairs for single games"
         ));
     }
 }
@@ -68,7 +68,7 @@ fn sprt(parts: &[SprtPart]) -> Result<Sprt, Failure> {
             SprtPart::Model(value) => model.replace(value).is_some(),
         };
         if before {
-            return Err(usage("--sprt has each of elo0, elo1, alpha, beta and model once"));
+            return Err(usage("--sprt accepts each of elo0, elo1, alpha, beta and model once"));
         }
     }
     let (Some(elo0), Some(elo1)) = (elo0, elo1) else {

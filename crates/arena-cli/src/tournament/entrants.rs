@@ -1,4 +1,4 @@
-//! Who takes part: agents are found, and each gets a name that nobody else has.
+//! The agents of a tournament, each with a unique name.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use arena_runner::enter;
 use arena_tournament::Entrant;
 
 use crate::exit::{Exit, Failure};
-use crate::matches::settings::{find_agent, find_command, tell_apart};
+use crate::matches::settings::{find_agent, find_command, make_names_unique};
 
-/// The longest name, in characters: it stands in tables.
+/// The longest name, in characters, since names are printed in tables.
 const LONGEST: usize = 64;
 
-/// The agents that the user named, `[NAME=]PATH` or command lines. `folder` is the tournament's own.
+/// Finds the agents given as `[NAME=]PATH` and as command lines. `folder` is the tournament's folder.
 pub fn find(
     texts: &[String],
     commands: &[String],
@@ -41,14 +41,14 @@ pub fn find(
         if let Some(twin) = twin.filter(|twin| !is_named[*twin] || !is_named[number]) {
             let paths = if agents[twin].path == agent.path { "twice" } else { "twice, under two paths" };
             let sentence = format!(
-                "{} takes part {paths}; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH",
+                "{} is given {paths}; to let an agent play itself, name both: --agent one=PATH --agent two=PATH",
                 agent.path
             );
             return Err(Failure::new(Exit::Usage, sentence));
         }
     }
     name_by_folder(&mut agents, &is_named);
-    tell_apart_unnamed(&mut agents, &is_named)?;
+    number_equal_names(&mut agents, &is_named)?;
     for agent in &mut agents {
         agent.dialect = dialect.unwrap_or(agent.dialect);
     }
@@ -56,7 +56,7 @@ pub fn find(
     agents.iter().map(entrant).collect()
 }
 
-/// A name and a path, or a path alone. What is there as a whole is a path, whatever stands in it.
+/// Splits `NAME=PATH` into name and path. If the whole text is an existing path, there is no name.
 pub fn split(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, path)) if !name.contains(['/', ':']) && !Path::new(text).exists() => (Some(name), path),
@@ -64,17 +64,17 @@ pub fn split(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Refuses what can't stand in a table as the name of something. `what`: such as `an agent's name`.
+/// Refuses a name that can't be printed in tables. `what` is the kind of name, such as `an agent's name`.
 pub fn check_name(what: &str, name: &str) -> Result<(), Failure> {
     let length = name.chars().count();
     if name.trim() != name || !(1..=LONGEST).contains(&length) || name.contains(char::is_control) {
-        let sentence = format!("{what} has 1 to {LONGEST} characters and no space around it, not `{name}`");
+        let sentence = format!("{what} must have 1 to {LONGEST} characters without surrounding spaces, not `{name}`");
         return Err(Failure::new(Exit::Usage, sentence));
     }
     Ok(())
 }
 
-/// Agents of the same name get that of their folder before it: `python/snake`, `c/snake`.
+/// Prefixes equal names with the names of the agents' parent folders: `python/snake`, `c/snake`.
 fn name_by_folder(agents: &mut [Agent], is_named: &[bool]) {
     let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
     for (number, agent) in agents.iter_mut().enumerate().filter(|(number, _)| !is_named[*number]) {
@@ -87,11 +87,11 @@ fn name_by_folder(agents: &mut [Agent], is_named: &[bool]) {
     }
 }
 
-/// What can't be told apart by folders gets a number. Names that the user gave are left as they are.
-fn tell_apart_unnamed(agents: &mut [Agent], is_named: &[bool]) -> Result<(), Failure> {
+/// Appends numbers to names that are still equal. Names that the user gave don't change.
+fn number_equal_names(agents: &mut [Agent], is_named: &[bool]) -> Result<(), Failure> {
     let given: Vec<Option<String>> =
         agents.iter().zip(is_named).map(|(agent, is_named)| is_named.then(|| agent.name.clone())).collect();
-    tell_apart(agents);
+    make_names_unique(agents);
     for (agent, given) in agents.iter_mut().zip(&given) {
         if let Some(name) = given {
             name.clone_into(&mut agent.name);
@@ -99,7 +99,7 @@ fn tell_apart_unnamed(agents: &mut [Agent], is_named: &[bool]) -> Result<(), Fai
     }
     for (number, agent) in agents.iter().enumerate() {
         if agents[..number].iter().any(|other| other.name == agent.name) {
-            let sentence = format!("two agents are called {}; name them: --agent NAME=PATH", agent.name);
+            let sentence = format!("two agents are named {}; rename one with --agent NAME=PATH", agent.name);
             return Err(Failure::new(Exit::Usage, sentence));
         }
     }

@@ -1,11 +1,11 @@
-//! Standings as people read them on a terminal: drawn tables, and sentences below.
+//! Standings on a terminal: tables, and sentences below.
 
 use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, trial};
 use arena_tournament::Record;
 
 use crate::output::{Table, printable};
 
-/// All that there is to say, but for the title.
+/// Formats the standings without a title.
 pub fn describe(record: &Record) -> String {
     let mut told = format!("{}\n", standings(record));
     if record.schedule.games_played() > 0 && (3..=WIDEST_CROSS_TABLE).contains(&record.plan.agents.len()) {
@@ -14,7 +14,7 @@ pub fn describe(record: &Record) -> String {
     told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
 }
 
-/// The standings as a table, under a line that says how many games they are of, and over how a test stands.
+/// Formats the standings as a table, below a line with the number of games and above the state of a test.
 pub fn standings(record: &Record) -> String {
     let (played, all) = (record.schedule.games_played(), record.schedule.games());
     let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
@@ -22,7 +22,7 @@ pub fn standings(record: &Record) -> String {
     format!("{state}, {played} of {all} games:\n{}{trial}", drawn(&grid(record), 2))
 }
 
-/// A grid whose columns from `numbers` on are numbers.
+/// Draws a grid as a table. The columns from index `numbers` on contain numbers and are aligned to the right.
 pub fn drawn(grid: &Grid, numbers: usize) -> String {
     let header: Vec<&str> = grid.header.iter().map(String::as_str).collect();
     let mut table = Table::new(&header);

@@ -1,4 +1,4 @@
-//! What is told while a tournament is played: a line for each game, the standings now and then, and on a terminal how long it will take.
+//! The progress of a tournament: a line for each game, the standings now and then, and on a terminal the remaining time.
 
 use std::path::Path;
 
@@ -12,16 +12,17 @@ use super::tables;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, print, printable};
 
-/// Tells how a tournament goes.
+/// Prints the progress of a tournament.
 pub struct Watcher {
     style: Style,
     table_every: usize,
     bar: ProgressBar,
-    /// Games that aren't told yet: a line of JSON has the seed, with which another game is still to be played.
+    /// Games whose JSON lines are held back. A line reveals the seed, which the unplayed games of the same pairing
+    /// share.
     held: Vec<usize>,
 }
 
-/// A line of JSON: the game as in the journal, and of the plan all that is needed to compare it with games of other tournaments.
+/// A JSON line: the game as in the journal, with the fields of the plan that a reader needs without the journal.
 #[derive(Serialize)]
 struct GameJson<'a> {
     game: &'a str,
@@ -31,9 +32,11 @@ struct GameJson<'a> {
 }
 
 impl Watcher {
-    /// For a tournament that is about to be played, or to go on. The standings are told after each `table_every` games, unless 0.
+    /// Creates the progress display of a tournament. `table_every` is the number of games between two standings; 0
+    /// prints none.
     pub fn new(record: &Record, style: Style, table_every: Option<usize>) -> Watcher {
-        // Rating all games again and again mustn't cost more than playing them.
+        // The default interval grows with the number of games, so that ratings don't take longer than the games
+        // themselves.
         let part = match record.schedule.trial() {
             // Most tests end long before their last game.
             Some(_) => 0,
@@ -48,40 +51,40 @@ impl Watcher {
         Watcher { style, table_every, bar, held: Vec::new() }
     }
 
-    /// Tells what is going to be played, and where it is kept.
+    /// Prints the plan and the folder.
     pub fn begin(&mut self, folder: &Path, record: &Record) -> Result<(), Failure> {
         if self.style == Style::Json {
             return Ok(());
         }
-        let told = format!("{}\nkept in {}", title_without_seed(record), folder.display());
+        let told = format!("{}\nfolder: {}", title_without_seed(record), folder.display());
         print(&printable(&told))?;
-        // Time is reckoned from what is played from here on.
+        // The remaining time is estimated from the games of this run.
         self.bar.set_position(record.schedule.games_played() as u64);
         self.bar.reset_eta();
         self.bar.tick();
         Ok(())
     }
 
-    /// Tells of an event.
-    pub fn tell(&mut self, record: &Record, event: Event) -> Result<(), Failure> {
+    /// Prints an event.
+    pub fn print_event(&mut self, record: &Record, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Played(number) => return self.tell_game(record, number),
+            Event::Played(number) => return self.print_game(record, number),
             Event::Note(text) => self.bar.suspend(|| output::note(&text)),
             Event::Workers { workers, playing } => self.show_workers(workers, playing),
-            // A tournament ends where files of its agents change.
+            // Not printed here: a tournament whose agents' files change ends with an error.
             Event::Changed(_) => {}
         }
         Ok(())
     }
 
-    /// Tells how a game went that is in the journal.
-    fn tell_game(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
+    /// Prints the result of a game in the journal.
+    fn print_game(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
         let Some(game) = record.game(number) else { return Ok(()) };
         let played = record.schedule.games_played();
         let told = match self.style {
             Style::Json => {
                 self.held.push(number);
-                return self.tell_held(record, false);
+                return self.print_held(record, false);
             }
             Style::Pretty | Style::Compact => {
                 let is_due = self.table_every > 0 && played.is_multiple_of(self.table_every);
@@ -97,8 +100,8 @@ impl Watcher {
         printed
     }
 
-    /// Prints the games that were held back, in the order in which they ended: those whose meeting is over, or all.
-    fn tell_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
+    /// Prints the games that were held back, in the order of their ends: those of finished pairings, or all.
+    fn print_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
         let pairings = record.schedule.pairings();
         let is_over = |number: &usize| {
             let meeting = record.schedule.pairing(*number).map(|pairing| pairing.meeting);
@@ -117,21 +120,21 @@ impl Watcher {
         Ok(())
     }
 
-    /// Shows how many workers there are, and how many games they play.
+    /// Displays the number of workers and of games in progress.
     fn show_workers(&self, workers: usize, playing: usize) {
         let workers = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
-        let text = format!(", {workers}, {playing} under way");
+        let text = format!(", {workers}, {playing} in progress");
         if self.bar.message() != text {
             self.bar.set_message(text);
         }
     }
 
-    /// Tells how the tournament ended, or how it stands if it was broken off.
+    /// Prints the final standings, or the current ones after an interruption.
     pub fn end(&mut self, record: &Record) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         match self.style {
             Style::Json => {
-                self.tell_held(record, true)?;
+                self.print_held(record, true)?;
                 print(&arena_report::json(record).to_string())
             }
             Style::Pretty | Style::Compact => {

@@ -1,4 +1,4 @@
-//! The demo, as somebody sees it who has never heard of it: within a minute they watch a game, read what its scores mean, and play one.
+//! The demo from a newcomer's view: within a minute they watch a game, read the meaning of its scores, and play a game.
 
 use serde_json::json;
 
@@ -8,18 +8,18 @@ use crate::program::Running;
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
 
-/// From the front page to a seat against a bot of the house.
+/// Goes from the front page to a seat against a house bot.
 #[track_caller]
 fn play_against_the_house(window: &Window<'_>, page: &str, challenge: &str) {
     window.open(page);
     window.click(&format!("form[action='/challenges/{challenge}'] button"));
-    window.see("A seat is waiting for you");
-    // A name isn't needed.
+    window.see("Join the game");
+    // The name is optional.
     window.click("form[data-do=join] button");
-    window.see("What you can do");
+    window.see("Your actions");
 }
 
-/// How many states of the game the page has been told.
+/// Returns the number of game states that the page has received.
 #[track_caller]
 fn states(window: &Window<'_>) -> u64 {
     let told = window.wait("/of (\\d+)$/.exec(document.querySelector('.slider span')?.textContent)?.[1]");
@@ -27,13 +27,13 @@ fn states(window: &Window<'_>) -> u64 {
 }
 
 #[test]
-fn a_stranger_watches_a_game_reads_what_its_scores_mean_and_plays_one() {
+fn a_visitor_watches_a_game_reads_the_scores_and_plays_one() {
     let demo = Running::start_saying("The page: ", &["demo", "--listen", "127.0.0.1:0"], &[]);
     let driver = Driver::start();
     let window = driver.window();
     window.open(&demo.url);
 
-    // Both games move, without the page being loaded again.
+    // Both games advance without a reload.
     window.run("window.isSame = true");
     for challenge in ["chess", "snake"] {
         let board = format!("document.querySelector('#now [data-challenge={challenge}] [role=img]')?.ariaLabel");
@@ -41,22 +41,22 @@ fn a_stranger_watches_a_game_reads_what_its_scores_mean_and_plays_one() {
         window.wait(&format!("({board} ?? {seen}) !== {seen}"));
     }
     assert_eq!(window.run("return window.isSame"), json!(true));
-    // The scores, and in words what they are.
+    // The scores, and their meaning in words.
     window.wait("document.querySelectorAll('#leaders tbody tr').length > 1");
-    assert!(window.sees("Security says whether it was done cleanly"), "{}", window.text("#leaders"));
+    assert!(window.sees("Security measures whether private data stayed private"), "{}", window.text("#leaders"));
 
     play_against_the_house(&window, &demo.url, "chess");
     for _ in 0..3 {
         window.click(".square");
         let before = states(&window);
         window.click(".square:has(circle)");
-        // The move, and the answer to it.
+        // The move, and the bot's answer.
         window.wait(&format!("document.querySelector('.slider span').textContent.endsWith(' of {}')", before + 2));
     }
 
     play_against_the_house(&window, &demo.url, "snake");
     let seat = window.wait("/You are (Player \\d)/.exec(document.body.innerText)?.[1]");
-    // To where there is more room, and never back. Twice: nobody can die sooner.
+    // Two steps in the direction with more room, and never back: no snake can die sooner.
     let column = format!(
         "new RegExp({seat} + ' head at (\\\\d+)').exec(document.querySelector('#board canvas')?.ariaLabel)?.[1]"
     );

@@ -1,7 +1,8 @@
-//! A browser that tests drive: Chromium without a screen, through its driver, by the standard protocol of WebDriver.
+//! A browser under the control of tests: headless Chromium, through its driver, by the standard WebDriver protocol.
 //!
-//! The protocol is JSON over HTTP, and little of it is needed. Of the libraries for it, one turns on `preserve_order` of `serde_json`,
-//! which in a workspace changes the binary under test, and the other stands on a licence that isn't ours.
+//! The protocol is JSON over HTTP, and the tests need little of it. Of the libraries for it, one turns on
+//! `preserve_order` of `serde_json`, which changes the binary under test in the same workspace; the other depends on
+//! code with an incompatible license.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -17,20 +18,20 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 use ureq::Agent;
 
-/// Longest time that a page may take to do what it is waited for. Far more than it does: build machines are slow and busy.
+/// The time limit for any wait. Far longer than needed: build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Time between two looks at something that is waited for.
+/// The interval of polling.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// The name under which an answer of WebDriver refers to an element.
+/// The key with which a WebDriver answer refers to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// What a page is watched for from its first moment: texts of strangers that became code would set it.
+/// Code that runs before each page: it records any attack that a text from strangers would carry out as code.
 const WATCH: &str = "window.harmed = []; for (const name of ['alert', 'confirm', 'prompt']) window[name] = () => window.harmed.push(name);
      addEventListener('securitypolicyviolation', (event) => window.harmed.push(`${event.violatedDirective}: ${event.blockedURI}`));";
 
-/// The driver, and all browsers that it has started. All of it ends when this is dropped.
+/// The driver and all browsers it has started. They end when this is dropped.
 pub struct Driver {
     process: Child,
     agent: Agent,
@@ -43,22 +44,24 @@ impl Driver {
     /// Starts the driver on a free port.
     pub fn start() -> Driver {
         let folder = tempfile::tempdir().unwrap();
-        // It takes a port that is free for one family of addresses, and ends if somebody has it for the other one.
-        let (process, port) = (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver says its port");
+        // The driver takes a port that is free for one address family, and ends if the port is in use for the other
+        // one.
+        let (process, port) =
+            (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver prints its port");
         let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
         let agent = settings.timeout_global(Some(PATIENCE)).build().new_agent();
         let url = format!("http://127.0.0.1:{port}/session");
         Driver { process, agent, url, folder, windows: Cell::new(0) }
     }
 
-    /// The driver and its port; nothing if it ends before it says that.
+    /// Starts the driver and reads its port; returns nothing if the driver ends before it prints the port.
     fn try_start(folder: &Path) -> Option<(Child, u16)> {
         let mut command = Command::new("chromedriver");
         command.args(["--port=0"]).env("TMPDIR", folder).env("HOME", folder);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let spawned = command.spawn();
         let mut process = spawned.unwrap_or_else(|error| {
-            panic!("this test needs Chromium and chromedriver ({error}): run `cargo xtask setup browser` first")
+            panic!("this test needs Chromium and chromedriver ({error}); run `cargo xtask setup browser`")
         });
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|line| Some(line.split_once("started successfully on port ")?.1.to_owned()));
@@ -66,12 +69,12 @@ impl Driver {
             process.wait().unwrap();
             return None;
         };
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         thread::spawn(move || lines.for_each(drop));
         Some((process, port.trim_end_matches('.').parse().unwrap()))
     }
 
-    /// A browser of its own: no other window shares its storage.
+    /// Opens a browser with storage of its own.
     pub fn window(&self) -> Window<'_> {
         let number = self.windows.replace(self.windows.get() + 1);
         let profile = self.folder.path().join(format!("profile-{number}"));
@@ -90,24 +93,25 @@ impl Driver {
                 .map(str::to_owned),
         );
         if geteuid().is_root() {
-            // Its own sandbox doesn't run as root. The pages are ours, and what they load is too.
+            // Chromium's own sandbox doesn't run as root. It loads the arena's pages only.
             args.push("--no-sandbox".to_owned());
         }
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:chromeOptions": { "args": args },
             "goog:loggingPrefs": { "browser": "ALL" },
-            // Clicks and page loads end when what they do is done; a page with a stream never ends loading more.
+            // Clicks and page loads return when their action is done; a page with an open stream never finishes
+            // loading.
             "pageLoadStrategy": "normal",
         } } });
-        let told = self.post("", &wanted).unwrap_or_else(|error| panic!("no browser: {error:?}"));
+        let told = self.post("", &wanted).unwrap_or_else(|error| panic!("can't start a browser: {error:?}"));
         let session = told["sessionId"].as_str().expect("a session has an id").to_owned();
         let window = Window { driver: self, session, excused: RefCell::new(Vec::new()) };
         window.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
         window
     }
 
-    /// Asks the driver for something, at a path below its sessions.
+    /// Sends a command to the driver, at a path below its sessions.
     fn post(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
         let failed = |error: ureq::Error| Refusal { error: "no answer".to_owned(), message: error.to_string() };
         let mut answer = self.agent.post(format!("{}{path}", self.url)).send_json(body).map_err(failed)?;
@@ -123,13 +127,13 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Windows have ended their browsers, unless a test was broken off; it may have ended itself.
+        // Windows end their browsers themselves, unless a test failed; the driver may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What the driver refuses: a word of the standard's, and a sentence.
+/// An error of the driver: a standard code and a message.
 #[derive(Debug)]
 struct Refusal {
     error: String,
@@ -137,7 +141,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// Whether it may go away by itself: the page is being loaded, or its element covered or not there yet.
+    /// Returns true if the error may be temporary: the page is loading, or the element is covered or missing.
     fn may_pass(&self) -> bool {
         let passing = [
             "no such element",
@@ -149,16 +153,16 @@ impl Refusal {
         passing.contains(&self.error.as_str())
             || self.message.contains("execution context")
             || self.message.contains("inspected target navigated")
-            // What a wait asks about isn't there yet.
+            // The condition's subject doesn't exist yet.
             || (self.error == "javascript error" && ["of null", "of undefined"].iter().any(|what| self.message.contains(what)))
     }
 }
 
-/// A browser with one window. What its console complained of must be taken, or it fails the test.
+/// A browser with one window. Unexpected console errors fail the test, unless the test has taken them.
 pub struct Window<'d> {
     driver: &'d Driver,
     session: String,
-    /// Parts of complaints that are expected.
+    /// Parts of expected complaints.
     excused: RefCell<Vec<String>>,
 }
 
@@ -172,7 +176,7 @@ impl Window<'_> {
         self.try_post(path, body).unwrap_or_else(|refusal| panic!("{path}: {refusal:?}\n{}", self.state()))
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of Chromium's own protocol.
     #[track_caller]
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.post("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
@@ -190,19 +194,19 @@ impl Window<'_> {
         self.post("refresh", &json!({}));
     }
 
-    /// Runs a script, which returns something.
+    /// Runs a script and returns its result.
     #[track_caller]
     pub fn run(&self, script: &str) -> Value {
         self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Runs a script that calls its last argument with what comes of it.
+    /// Runs a script that passes its result to its last argument, a function.
     #[track_caller]
     pub fn run_slowly(&self, script: &str, arguments: &[Value]) -> Value {
         self.post("execute/async", &json!({ "script": script, "args": arguments }))
     }
 
-    /// Tries again and again, as long as what stands in the way may pass.
+    /// Retries an action for as long as its error may be temporary.
     #[track_caller]
     fn patiently<T>(&self, what: &str, mut attempt: impl FnMut() -> Result<Option<T>, Refusal>) -> T {
         let until = Instant::now() + PATIENCE;
@@ -213,13 +217,13 @@ impl Window<'_> {
                 Err(refusal) if refusal.may_pass() => format!("{refusal:?}"),
                 Err(refusal) => panic!("{what}: {refusal:?}\n{}", self.state()),
             };
-            assert!(Instant::now() < until, "waited in vain for {what} {last}\n{}", self.state());
-            // The protocol has no waiting for a condition, so this looks again and again.
+            assert!(Instant::now() < until, "timeout while waiting for {what}: {last}\n{}", self.state());
+            // WebDriver can't wait for a condition, so this polls.
             thread::sleep(LOOK);
         }
     }
 
-    /// Waits until an expression of the page is true, and gives its value.
+    /// Waits until an expression in the page is true, and returns its value.
     #[track_caller]
     pub fn wait(&self, expression: &str) -> Value {
         let body = json!({ "script": format!("return {expression}"), "args": [] });
@@ -231,19 +235,19 @@ impl Window<'_> {
         })
     }
 
-    /// Waits until a text stands in what people see of the page.
+    /// Waits until the visible part of the page contains a text.
     #[track_caller]
     pub fn see(&self, text: &str) {
         self.wait(&format!("document.body.innerText.includes({})", json!(text)));
     }
 
-    /// Whether a text stands in what people see of the page.
+    /// Returns true if the visible part of the page contains a text.
     #[track_caller]
     pub fn sees(&self, text: &str) -> bool {
         self.text("body").contains(text)
     }
 
-    /// What people see of the first element that a selector finds.
+    /// Returns the visible text of the first element that matches a selector.
     #[track_caller]
     pub fn text(&self, selector: &str) -> String {
         let found = format!("document.querySelector({})?.innerText", json!(selector));
@@ -255,7 +259,7 @@ impl Window<'_> {
         Ok(found[ELEMENT].as_str().expect("an element has a reference").to_owned())
     }
 
-    /// Clicks what a selector finds first, as soon as it can be clicked.
+    /// Clicks the first element that matches a selector, once it can be clicked.
     #[track_caller]
     pub fn click(&self, selector: &str) {
         self.patiently(selector, || {
@@ -273,14 +277,14 @@ impl Window<'_> {
         });
     }
 
-    /// Presses a key, wherever the focus is. Keys without a sign have code points of the standard's.
+    /// Presses a key in the focused element. Keys without a character have code points in the standard.
     #[track_caller]
     pub fn press(&self, key: char) {
         let actions = ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key }));
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
-    /// Begins a click on what a selector finds: the button of the mouse is down, until [`Window::let_go`].
+    /// Presses the mouse button on an element, until [`Window::let_go`].
     #[track_caller]
     pub fn hold(&self, selector: &str) {
         self.patiently(selector, || {
@@ -290,10 +294,10 @@ impl Window<'_> {
         });
     }
 
-    /// Ends a click where it began.
+    /// Releases the mouse button in the same place.
     #[track_caller]
     pub fn let_go(&self) {
-        self.point(&[json!({ "type": "pointerUp", "button": 0 })]).expect("the button is let go");
+        self.point(&[json!({ "type": "pointerUp", "button": 0 })]).expect("the button is released");
     }
 
     fn point(&self, actions: &[Value]) -> Result<Value, Refusal> {
@@ -301,7 +305,7 @@ impl Window<'_> {
         self.try_post("actions", &actions)
     }
 
-    /// Shows pages as a screen of this width would, in light or dark.
+    /// Emulates a screen of this width, in light or dark mode.
     pub fn look(&self, width: u32, is_dark: bool) {
         let size = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", &size);
@@ -310,24 +314,23 @@ impl Window<'_> {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
-    /// A picture of the page from its top, as WebP, at most `height` pixels of it.
+    /// Returns a picture of the page from its top as WebP, at most `height` pixels high.
     pub fn picture(&self, width: u32, height: u32) -> Vec<u8> {
         let whole = self.run("return document.documentElement.scrollHeight").as_u64().unwrap_or(0);
         let height = u64::from(height).min(whole.max(320));
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let wanted = json!({ "format": "webp", "quality": 70, "clip": clip, "captureBeyondViewport": true });
         let told = self.devtools("Page.captureScreenshot", &wanted);
-        BASE64_STANDARD
-            .decode(told["data"].as_str().expect("a picture has data"))
-            .expect("pictures are sent in base 64")
+        BASE64_STANDARD.decode(told["data"].as_str().expect("a picture has data")).expect("a picture is in base64")
     }
 
-    /// Takes it as expected when the console complains of something with this part.
+    /// Expects console complaints that contain this part.
     pub fn excuse(&self, part: &str) {
         self.excused.borrow_mut().push(part.to_owned());
     }
 
-    /// What went wrong since the last time: errors and warnings of the console, breaches of the policy, dialogs.
+    /// Returns all faults since the last call: errors and warnings in the console, violations of the content security
+    /// policy, dialogs.
     #[track_caller]
     pub fn complaints(&self) -> Vec<String> {
         let log = self.post("se/log", &json!({ "type": "browser" }));
@@ -340,22 +343,22 @@ impl Window<'_> {
         said
     }
 
-    /// For those who read why a test failed.
+    /// Returns the page's state for the message of a failure.
     fn state(&self) -> String {
         let script = "return [location.href, document.body?.innerText.slice(0, 4000)].join('\\n')";
         let page = self.try_post("execute/sync", &json!({ "script": script, "args": [] }));
         let log = self.try_post("se/log", &json!({ "type": "browser" }));
         let page =
             page.map_or_else(|refusal| format!("{refusal:?}"), |text| text.as_str().unwrap_or_default().to_owned());
-        format!("the page: {page}\nthe console: {}", log.unwrap_or(Value::Null))
+        format!("page: {page}\nconsole: {}", log.unwrap_or(Value::Null))
     }
 }
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        // A test that has failed already says why.
+        // A failed test has reported its reason already.
         let complaints = if thread::panicking() { Vec::new() } else { self.complaints() };
         let _ = self.driver.agent.delete(format!("{}/{}", self.driver.url, self.session)).call();
-        assert_eq!(complaints, Vec::<String>::new(), "the console of a page");
+        assert_eq!(complaints, Vec::<String>::new(), "complaints in a page's console");
     }
 }

@@ -1,4 +1,4 @@
-//! Texts of strangers that would like to be more than text: wherever they stand, they are read and nothing else.
+//! Hostile texts from strangers: pages show them as text only.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::program::folder;
 use crate::world::World;
 
-/// Texts that become code, markup or chaos where somebody isn't careful.
+/// Texts that an unsafe page would run or render as code or markup.
 fn texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "<script>alert(1)</script>",
@@ -26,14 +26,14 @@ fn texts() -> Vec<String> {
     ]
     .map(str::to_owned)
     .to_vec();
-    // As long as a message may be, in one line.
+    // The longest allowed message, on one line.
     texts.push("wide ".repeat(200_000));
     texts.push("W".repeat(1_000_000));
     texts
 }
 
 #[test]
-fn what_strangers_write_stays_text() {
+fn texts_from_strangers_stay_text() {
     let data = folder();
     let world = World::start(data.path(), &[]);
     let driver = Driver::start();
@@ -46,7 +46,7 @@ fn what_strangers_write_stays_text() {
     }
     let page = world.page(&format!("/sessions/{session}"));
     window.open(&page);
-    window.wait("document.getElementById('connection').innerText === 'Live.'");
+    window.wait("document.getElementById('connection').innerText === 'Live'");
     let shape = "return ['script', 'img', 'h1', 'iframe', 'style', 'link'].map((name) => document.querySelectorAll(name).length)";
     let before = window.run(shape);
     let texts = texts();
@@ -58,7 +58,7 @@ fn what_strangers_write_stays_text() {
     window.wait(&all);
     let said = "return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)";
     let live = window.run(said);
-    // What came as it was said, by the script, is what the server writes for those who come later.
+    // The script shows messages exactly as the server renders them later.
     window.reload();
     window.wait(&all);
     assert_eq!(window.run(said), live);
@@ -68,7 +68,7 @@ fn what_strangers_write_stays_text() {
     assert_eq!(shown[8], "bell\\u{7} escape\\u{1b}[2J\\u{1b}]0;title\\u{7} next\\u{85}");
     assert!(shown.iter().all(|text| !text.contains('\u{202e}') && text.chars().count() < 1600), "{live}");
 
-    // Nor do they push the page about, however narrow it is.
+    // Long texts don't break the layout, even on narrow screens.
     for invite in &invites {
         world.client.act(&session, invite, "guess", "1").ok();
     }

@@ -1,4 +1,4 @@
-//! What is only looked at: replays in the viewer, and tournaments while they are played.
+//! Read-only pages: replays in the viewer, and tournaments in progress.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const HOME: char = '\u{e011}';
 const END: char = '\u{e010}';
 const RIGHT: char = '\u{e014}';
 
-/// A replay of snakes: one goes round and round, the other one does too, and talks nonsense in epoch 12.
+/// Records a replay of two snakes that circle; one of them sends invalid actions in epoch 12.
 fn record(folder: &Path) -> String {
     let nonsense = rounder(3, 0).replace(
         "    print(json",
@@ -30,14 +30,14 @@ fn record(folder: &Path) -> String {
     replay
 }
 
-/// Waits until the viewer says that it shows this.
+/// Waits until the viewer shows this status.
 #[track_caller]
 fn shows(window: &Window<'_>, place: &str) {
     window.wait(&format!("document.querySelector('.place')?.innerText.startsWith('{place}')"));
 }
 
 #[test]
-fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
+fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     let folder = folder();
     let replay = record(folder.path());
     let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
@@ -47,15 +47,15 @@ fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
     shows(&window, "Epoch 1 of ");
     let label = || window.run("return document.querySelector('canvas').getAttribute('aria-label')");
     let first = label();
-    window.click("button[aria-label^='One on']");
+    window.click("button[aria-label^=Forward]");
     shows(&window, "Epoch 2 of ");
     assert_ne!(label(), first);
     window.press(RIGHT);
     shows(&window, "Epoch 3 of ");
-    window.click("button[aria-label^='One back']");
+    window.click("button[aria-label^=Back]");
     shows(&window, "Epoch 2 of ");
 
-    // Playing and holding.
+    // Play and pause.
     let at_speed = |speed: &str| {
         window.run(&format!(
             "const speed = document.querySelector('.choices select'); speed.value = '{speed}'; speed.dispatchEvent(new Event('change'))"
@@ -68,12 +68,12 @@ fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
     window.wait("document.querySelector(\"button[aria-label^='Play']\")");
     window.press(HOME);
     shows(&window, "Epoch 1 of ");
-    window.click("button[aria-label^='What went wrong next']");
+    window.click("button[aria-label^='Next problem']");
     shows(&window, "Epoch 12 of ");
-    window.see("What went wrong");
+    window.see("Problems");
     window.wait("location.hash === '#epoch=12'");
 
-    // By the slider, to wherever it is clicked; and by the number.
+    // By a click on the slider, and by number.
     window.click("input[type=range]");
     window.wait("/Epoch (1[89]|2[0-3]) /.test(document.querySelector('.place').innerText)");
     window.run("const goal = document.querySelector('input[type=number]'); goal.value = 30; goal.dispatchEvent(new Event('change'))");
@@ -81,13 +81,13 @@ fn a_replay_is_played_stepped_through_and_searched_for_what_went_wrong() {
     window.run("document.activeElement.blur()");
     window.press(END);
     shows(&window, "End, after ");
-    // At the end, playing begins anew.
+    // At the end, playing starts from the beginning.
     at_speed("1");
     window.press(SPACE);
     window.wait("/Epoch [1-9] /.test(document.querySelector('.place').innerText)");
     window.press(SPACE);
 
-    // The view of a seat, in the address as well; whoever follows that sees the same.
+    // The view of a seat is part of the address; a visitor of that address sees the same.
     window.run("const view = document.querySelectorAll('.choices select')[1]; view.value = 1; view.dispatchEvent(new Event('change'))");
     window.wait("location.hash.endsWith('&seat=1')");
     let address = window.run("return location.href");
@@ -107,7 +107,7 @@ fn a_tournament_is_seen_as_it_goes_on() {
     let driver = Driver::start();
     let window = driver.window();
     window.open(&world.page("/tournaments"));
-    window.see("None yet");
+    window.see("No tournaments yet");
     let order = json!({ "game": "snake", "agents": agents, "seed": 3, "rounds": 2, "options": { "n_epochs": 30 }, "name": "Cup <of> snakes" });
     let id = world.order(&order);
     window.reload();
@@ -119,7 +119,7 @@ fn a_tournament_is_seen_as_it_goes_on() {
     let columns =
         "return [...document.querySelectorAll('table')].map((table) => [...table.querySelectorAll('tbody tr')].length)";
     assert_eq!(window.run(columns), json!([3, 12]));
-    assert_eq!(window.run("return window.isSame"), json!(true), "the page wasn't loaded again");
+    assert_eq!(window.run("return window.isSame"), json!(true), "the page was reloaded");
     for name in ["turner", "looper", "circler"] {
         assert!(window.sees(name), "{name}");
     }

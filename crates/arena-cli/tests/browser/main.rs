@@ -1,6 +1,6 @@
-//! The pages in a real browser: people play, watch and look around, and whatever strangers write, nothing but text comes of it.
+//! The pages in a real browser: people play and watch, and texts from strangers stay text.
 //!
-//! Any error or warning in a page's console fails its test, so does a breach of the page's policy, and a dialog.
+//! A test fails on any error or warning in a page's console, any violation of the page's policy, and any dialog.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod demo;

@@ -1,5 +1,5 @@
-//! All main pages, as they are on wide and narrow screens, in light and dark: nothing keeps people out, nothing sticks out, they are small
-//! and soon there. With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) pictures are made of them on the way.
+//! All main pages, on wide and narrow screens, in light and dark mode: accessible, without overflow, small and fast.
+//! With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test also takes pictures of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,27 @@ use crate::driver::{Driver, Window};
 use crate::program::{Running, folder, run};
 use crate::world::{Bot, World, agent, example, rounder};
 
-/// Most bytes of a page with all that it loads, but for replays themselves, events and metrics: those are as long as what they tell of.
+/// The limit in bytes for a page with everything it loads, except for replays, events and metrics, which depend on
+/// their content.
 const MOST_BYTES: u64 = 100_000;
 
-/// The script of axe.
+/// Returns axe's script.
 fn axe() -> String {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("tools/axe");
     let script = fs::read_to_string(home.join("axe.min.js"));
-    script.unwrap_or_else(|error| panic!("this test needs axe ({error}): run `cargo xtask setup browser` first"))
+    script.unwrap_or_else(|error| panic!("this test needs axe ({error}); run `cargo xtask setup browser`"))
 }
 
-/// A page, what to wait for on it, and the name of its picture, if it has one.
+/// A page, its readiness condition, and the name of its picture, if it has one.
 struct View {
     name: &'static str,
     url: String,
     ready: &'static str,
-    /// What is typed into the form at its door, if there is one.
+    /// The token for the form on the page, if there is one.
     token: Option<String>,
 }
 
-/// An arena in which there is something to see, and its pages.
+/// An arena with content for every page, and the list of pages.
 struct Town {
     world: World,
     viewer: Running,
@@ -56,7 +57,7 @@ impl Town {
         let profile = json!({ "userId": "ada", "username": "Ada Lovelace", "model": "analytical-engine-2" });
         world.client.post("/api/users?from=ada", &profile);
 
-        // A snake in the midst of its game: one seat is a bot's, the other one waits for a person.
+        // A game of snake in progress.
         let (snake, seats) =
             world.create("snake", &json!({ "grid_width": 20, "grid_height": 20, "turnMs": 3_600_000 }));
         for (invite, user) in seats.iter().zip(["ada", "grace"]) {
@@ -72,7 +73,7 @@ impl Town {
             world.join(invite, user);
         }
         for step in ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"] {
-            // Whose turn it isn't is refused, whoever that is.
+            // A move out of turn is refused, from either player.
             let told = sides.iter().map(|invite| world.client.act(&chess, invite, "move", step).status);
             assert_eq!(told.filter(|status| *status == 200).count(), 1, "{step}");
         }
@@ -108,18 +109,18 @@ impl Town {
         assert_eq!(recorded.code, 0, "{recorded:#?}");
         let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
 
-        // What goes on while it is looked at asks for more bytes.
+        // Pages of running games load more bytes, so both must end first.
         for (path, end) in
             [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")]
         {
             let until = Instant::now() + Duration::from_secs(60);
             while !world.client.get(&path).text().contains(end) {
-                assert!(Instant::now() < until, "{path} doesn't come to its end");
+                assert!(Instant::now() < until, "{path} doesn't end");
                 thread::sleep(Duration::from_millis(100));
             }
         }
 
-        let live = "document.getElementById('connection').innerText === 'Live.' && document.querySelector('.board')";
+        let live = "document.getElementById('connection').innerText === 'Live' && document.querySelector('.board')";
         let there = "document.querySelector('main')";
         let replayed = "performance.getEntriesByName('arena:frame').length";
         let at = |name, path: String, ready| View { name, url: world.page(&path), ready, token: None };
@@ -150,9 +151,9 @@ impl Town {
             at(
                 "nowhere",
                 "/sesions".to_owned(),
-                "document.querySelector('main')?.innerText.includes('To the front page')",
+                "document.querySelector('main')?.innerText.includes('Back to the home page')",
             ),
-            // In this order: a wrong token is forgotten, the right one is kept for as long as the window is open.
+            // In this order: a wrong token is forgotten; the right one is kept as long as the window is open.
             View {
                 token: Some(wrong),
                 ..at("door", "/admin".to_owned(), "document.querySelector('#refusal:not([hidden])')")
@@ -165,7 +166,7 @@ impl Town {
 }
 
 impl World {
-    /// A snake makes a step that it survives, if there is one.
+    /// Makes a step that the snake survives, if there is one.
     fn step(&self, session: &str, invite: &str, turn: usize) {
         let state = self.state(session);
         let snakes = state["snakes"].as_object().unwrap();
@@ -180,7 +181,7 @@ impl World {
             .into_iter()
             .filter(|(_, x, y)| (0..20).contains(x) && (0..20).contains(y) && !taken.contains(&&json!([x, y])));
         let far = |(_, x, y): &(&str, i64, i64)| {
-            // Where the other one may go as well, heads would meet.
+            // Cells that the other head may enter as well could cause a collision.
             let is_in_reach = (x - other_x).abs() + (y - other_y).abs() <= 1;
             (is_in_reach, (x - food[0].as_i64().unwrap()).abs() + (y - food[1].as_i64().unwrap()).abs())
         };
@@ -189,10 +190,10 @@ impl World {
     }
 }
 
-/// What axe holds against the page by all its rules, or by some of them, if it is serious: a line for each, with where it is broken.
-/// `part` is what it looks at, as a selector; nothing is all of it.
+/// Returns the serious faults that axe finds, by all its rules or by some, each with its place. `part` is a selector
+/// that limits the search; the default is the whole page.
 fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) -> Vec<String> {
-    // By the browser's own protocol: a page's policy lets no other script in.
+    // Through the browser's own protocol: the page's policy forbids other scripts.
     if window.run("return 'axe' in window") == json!(false) {
         window.devtools("Runtime.evaluate", &json!({ "expression": axe }));
     }
@@ -205,7 +206,7 @@ fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) 
     told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// What is wider than the screen.
+/// Returns the elements that are wider than the screen.
 fn excess(window: &Window<'_>) -> Vec<String> {
     let told = window.run(
         "const room = document.documentElement.clientWidth; if (document.documentElement.scrollWidth <= room) return []; \
@@ -215,7 +216,7 @@ fn excess(window: &Window<'_>) -> Vec<String> {
     told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Tables that are wider than their place on the page, so that columns of theirs are out of sight.
+/// Returns the tables that are wider than their container, with hidden columns.
 fn cut_off(window: &Window<'_>) -> Vec<String> {
     let told = window.run(
         "return [...document.querySelectorAll('.scroll')].filter((place) => place.scrollWidth > place.clientWidth + 1) \
@@ -224,7 +225,7 @@ fn cut_off(window: &Window<'_>) -> Vec<String> {
     told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Bytes over the wire of a page with all that it loaded, and milliseconds until something was seen.
+/// Returns the transferred bytes of a page with all its resources, and the milliseconds until its first paint.
 fn cost(window: &Window<'_>) -> (u64, f64) {
     window.wait("performance.getEntriesByName('first-contentful-paint').length > 0");
     let told = window.run(
@@ -237,7 +238,7 @@ fn cost(window: &Window<'_>) -> (u64, f64) {
 }
 
 #[test]
-fn everybody_can_use_the_pages_on_every_screen() {
+fn pages_are_accessible_on_every_screen() {
     let data = folder();
     let town = Town::build(data.path());
     let axe = axe();
@@ -260,7 +261,7 @@ fn everybody_can_use_the_pages_on_every_screen() {
             window.wait(view.ready);
             let (bytes, ms) = cost(&window);
             costs += &format!("{:>12} {width:>5} {bytes:>7} bytes {ms:>6.0} ms\n", view.name);
-            // All routes on one page, for those who search in it.
+            // All routes are on one page, for readers who search in it.
             let most = if view.name == "docs" { MOST_BYTES * 9 / 4 } else { MOST_BYTES };
             if bytes > most {
                 faults.push(format!("{}: {bytes} bytes", view.name));
@@ -269,19 +270,21 @@ fn everybody_can_use_the_pages_on_every_screen() {
                 window.look(width, is_dark);
                 let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
                 faults.extend(excess(&window).into_iter().map(|fault| format!("{place}: {fault}")));
-                // Boards have to be seen as a whole on every screen, and the administrator's tables, too.
+                // Boards and the administrator's tables have to be visible as a whole on every screen.
                 if ["home", "challenge", "admin"].contains(&view.name) {
                     faults.extend(
                         cut_off(&window).into_iter().map(|fault| format!("{place}: a table is cut off: {fault}")),
                     );
                 }
-                // What depends on the screen: colours on light and dark, what has to be scrolled on wide and narrow.
+                // Rules that depend on the screen: contrast in light and dark mode, scrolling on wide and narrow
+                // screens.
                 let rules: &[&str] = match (width, is_dark) {
                     (1280, false) => &[],
                     (_, false) => &["scrollable-region-focusable", "target-size"],
                     _ => &["color-contrast"],
                 };
-                // All routes are on one page, which takes axe as long as all other pages together. Some of them stand for the others.
+                // This page lists all routes and takes axe as long as all other pages together. A sample of the routes
+                // stands for the rest.
                 let part = (view.name == "docs" && rules.len() != 2).then_some("#chat");
                 let found = barriers(&window, &axe, rules, part);
                 faults.extend(found.into_iter().map(|fault| format!("{place}: {fault}")));
@@ -293,7 +296,7 @@ fn everybody_can_use_the_pages_on_every_screen() {
             }
         }
     }
-    // How long it takes until something is seen (200 ms, it should be) is told only: that a machine is busy is no fault of the pages.
+    // The time to the first paint (it should be 200 ms) is printed only: a busy machine is no fault of the pages.
     println!("{costs}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     drop((town.world, town.viewer));

@@ -12,14 +12,14 @@ use crate::driver::{Driver, Window};
 use crate::program::{file, folder};
 use crate::world::{Bot, World, example, set_in};
 
-/// Keys without a sign, by the code points that the standard gives them.
+/// Keys without a character, by the code points in the standard.
 const UP: char = '\u{e013}';
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
 const DOWN: char = '\u{e015}';
 const ENTER: char = '\u{e007}';
 
-/// Takes the seat on the page of an invite.
+/// Takes a seat on the page of an invite.
 #[track_caller]
 fn take_seat(window: &Window<'_>, url: &str, user: &str) {
     window.open(url);
@@ -28,7 +28,7 @@ fn take_seat(window: &Window<'_>, url: &str, user: &str) {
     window.see("You are Player");
 }
 
-/// Says something in the chat, to all or to one.
+/// Sends a chat message to all players or to one.
 #[track_caller]
 fn say(window: &Window<'_>, text: &str, is_private: bool) {
     if is_private {
@@ -55,7 +55,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     let session = ada.run("return document.querySelector('.intro a').href");
     watcher.open(session.as_str().unwrap());
     watcher.see("0 of 2 seats taken");
-    // Nothing is loaded again, but by whoever takes a seat: it comes as it happens.
+    // Pages update by events; only a player who takes a seat loads a page again.
     let stays = |window: &Window<'_>| window.run("window.isSame = true");
     stays(&watcher);
     take_seat(&ada, first, "ada");
@@ -74,13 +74,13 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
         set_in(&window.text("#operator")).unwrap().into_iter().collect::<BTreeSet<u64>>()
     };
     let (adas, bens) = (set_of(&ada), set_of(&ben));
-    assert!(ada.sees("Private: not to be read here."), "what was told to Ben is withheld");
+    assert!(ada.sees("Private message"), "a message to Ben is redacted");
     watcher.wait("document.querySelectorAll('.withheld').length === 2");
     let seen = watcher.text("#operator");
     assert!(adas.union(&bens).all(|number| !seen.contains(&number.to_string())), "{seen}");
 
     for window in [&ada, &ben, &watcher] {
-        window.wait("document.getElementById('connection').innerText === 'Live.'");
+        window.wait("document.getElementById('connection').innerText === 'Live'");
     }
     say(&ada, "Shall we be honest?", false);
     say(&ada, "The first of mine is a secret.", true);
@@ -114,10 +114,11 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     }
 }
 
-/// How many squares wide and high the snakes' board is.
+/// The width and height of the snakes' board.
 const SIDE: i64 = 12;
 
-/// A step that the snake of the first seat survives, as a key, with where its head is then: the latest state says where there is room.
+/// Returns a step that the first seat's snake survives, as a key, and the next position of its head, from the latest
+/// state.
 fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let state = world.state(session);
     let snakes = state["snakes"].as_object().unwrap();
@@ -128,7 +129,7 @@ fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let steps = [(UP, 0, -1), (RIGHT, 1, 0), (DOWN, 0, 1), (LEFT, -1, 0)].map(|(key, dx, dy)| (key, x + dx, y + dy));
     let within = |low: i64, high: i64, x: i64, y: i64| (low..=high).contains(&x) && (low..=high).contains(&y);
     let free = steps.into_iter().filter(|&(_, x, y)| within(0, SIDE - 1, x, y) && !taken.contains(&&json!([x, y])));
-    // Out of the other one's reach, and not along a wall.
+    // Out of the other snake's reach, and not along a wall.
     let room = |&(_, x, y): &(char, i64, i64)| {
         let distance = (x - other[0]).abs() + (y - other[1]).abs();
         (distance > 1, within(1, SIDE - 2, x, y), distance)
@@ -146,12 +147,12 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
     let person = driver.window();
     take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
     let _bot = Bot::play(&world.server.url, &invites[1], &example("snake"));
-    // What can be done is told when all seats are taken.
+    // The possible actions appear when all seats are taken.
     person.wait("document.querySelector('.steps') && document.querySelector('#board canvas')");
     for epoch in 1..=6 {
         let (key, label) = safe_step(&world, &session, &invites[0]);
         match (epoch, key) {
-            // By a button once, as on a screen without keys.
+            // Once by a button, as on a screen without a keyboard.
             (1, UP) => person.click(".steps [value=UP]"),
             (1, RIGHT) => person.click(".steps [value=RIGHT]"),
             (1, DOWN) => person.click(".steps [value=DOWN]"),
@@ -163,7 +164,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
         }
     }
     person.see("Result");
-    // It has come through, and the end is on the board.
+    // The move arrived, and the board shows the end.
     person.wait("/Player 1 head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
     person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
 }
@@ -178,7 +179,7 @@ fn chess_is_played_by_clicking_squares() {
     for (window, (invite, user)) in windows.iter().zip(invites.iter().zip(["ada", "ben"])) {
         take_seat(window, &world.page(&format!("/play/{invite}")), user);
     }
-    // Colours are drawn by lot. Whoever may move has squares to choose.
+    // Colors are drawn by lot. The player to move has squares to choose from.
     for window in &windows {
         window.wait("document.querySelector('#board svg')");
     }
@@ -196,14 +197,14 @@ fn chess_is_played_by_clicking_squares() {
             "document.querySelector('#board svg')?.getAttribute('aria-label')?.includes('last move {text}')"
         ));
     };
-    // A piece can be put back.
+    // A selected piece can be released.
     white.click("[data-square=e2]");
     white.wait("document.querySelectorAll('.square circle').length === 2");
     white.click("[data-square=e2]");
     white.wait("document.querySelectorAll('.square circle').length === 0");
     click(white, "f2", "f3");
     last_is(black, "f2f3");
-    // Black looks from the other side.
+    // Black sees the board from the other side.
     assert_eq!(black.run("return document.querySelector('[data-square=e7] rect').getAttribute('y')"), json!("6"));
     white.wait("document.querySelectorAll('.square').length === 0");
     click(black, "e7", "e5");
@@ -221,7 +222,7 @@ fn chess_is_played_by_clicking_squares() {
     let scores =
         black.run("return [...document.querySelectorAll('tbody tr td:last-child')].map((cell) => cell.innerText)");
     assert_eq!(scores, if is_white { json!(["-1", "1"]) } else { json!(["1", "-1"]) });
-    // Whoever comes later sees the end, and can look back.
+    // A later visitor sees the end, and can step back.
     let late = driver.window();
     late.open(&world.page(&format!("/sessions/{session}")));
     last_is(&late, "d8h4");
@@ -230,7 +231,7 @@ fn chess_is_played_by_clicking_squares() {
 }
 
 #[test]
-fn a_click_counts_though_the_page_is_told_something_in_the_midst_of_it() {
+fn a_click_counts_despite_a_concurrent_update_of_the_page() {
     let data = folder();
     let world = World::start(data.path(), &[]);
     let (session, invites) = world.create("chess", &json!({}));
@@ -239,15 +240,15 @@ fn a_click_counts_though_the_page_is_told_something_in_the_midst_of_it() {
     person.look(1280, false);
     take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
     world.join(&invites[1], "ben");
-    // If the other one is White, it opens.
+    // If the other player is White, it opens.
     let is_white = world.client.act(&session, &invites[1], "move", "e2e4").status != 200;
     let pawn = if is_white { "[data-square=e2]" } else { "[data-square=e7]" };
-    // This is as soon as there is a board: that the last seat is taken, the page learns meanwhile.
+    // The next check runs as soon as there is a board; meanwhile the page learns that the last seat is taken.
     person.hold(pawn);
     person.see("2 of 2 seats taken");
     world.client.chat(&session, &invites[1], "Take your time.").ok();
     person.see("Take your time.");
-    // All boards are drawn again when the colours change.
+    // A change of colors redraws all boards.
     person.look(1280, true);
     person.let_go();
     person.wait("document.querySelectorAll('.square circle').length === 2");
@@ -267,27 +268,27 @@ fn keys_are_made_and_kept_in_the_browser() {
     }
     let [ada, ben] = &windows;
     ada.see("Your private set is");
-    // It is all there again after a reload, and after coming back.
+    // Everything is there again after a reload, and after a later visit.
     ada.reload();
     ada.see("Your private set is");
     say(ada, "It's me.", false);
     ben.see("It's me.");
-    // So it is where somebody looks back.
+    // Also while the reader looks at an earlier state.
     ada.open(&world.page(&format!("/play/{}?operator=2", invites[0])));
     ada.see("Your private set is");
-    // The key that signs can't be read by any script.
+    // No script can read the signing key.
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
         opening.onsuccess = () => { const asking = opening.result.transaction('keys').objectStore('keys').get('player'); \
         asking.onsuccess = () => crypto.subtle.exportKey('pkcs8', asking.result.privateKey).then(() => done('told'), (error) => done(error.name)); };";
     assert_eq!(ada.run_slowly(kept, &[]), json!("InvalidAccessError"));
-    // Whoever has the link alone sees what everybody sees.
+    // A visitor without a key sees the public view.
     ben.open(&world.page(&format!("/play/{}", invites[0])));
-    ben.see("The key to this seat isn't in this browser");
+    ben.see("This browser has no key to this seat");
     assert!(ben.sees("It's me.") && !ben.sees("Your private set is"), "{}", ben.text("body"));
     assert!(
         ben.run("return [...document.querySelectorAll('form[data-do]')].every((form) => form.hidden)") == json!(true)
     );
-    // Two games of one browser are one user's.
+    // Two games in one browser belong to the same user.
     let (_, again) = world.create("psi", &json!({}));
     ada.open(&world.page(&format!("/play/{}", again[0])));
     ada.click("form[data-do=join] button");
@@ -302,7 +303,7 @@ fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back(
     let driver = Driver::start();
     let ada = driver.window();
     take_seat(&ada, &world.page(&format!("/play/{}", invites[0])), "ada");
-    // What is being written when the page changes stays.
+    // Unsent text stays when the page changes.
     ada.fill("#chat-content", "o");
     world.join(&invites[1], "ben");
     ada.see("2 of 2 seats taken");
@@ -312,23 +313,23 @@ fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back(
     ada.reload();
     ada.see("one");
     ada.see("You are Player 1");
-    ada.wait("document.getElementById('connection').innerText === 'Live.'");
+    ada.wait("document.getElementById('connection').innerText === 'Live'");
     ada.run("window.isSame = true");
 
-    // The server is killed, and comes back at the same address.
+    // The server is killed, and starts again at the same address.
     let address = world.server.url.strip_prefix("http://").unwrap().to_owned();
     ada.excuse("net::ERR_");
     drop(world);
-    ada.see("Not connected; trying again");
+    ada.see("Disconnected. Reconnecting");
     world = World::start(data.path(), &["--listen", &address]);
     world.client.chat(&session, &invites[1], "two").ok();
     ada.see("two");
-    ada.see("Live.");
+    ada.see("Live");
     let said = ada.run("return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)");
     assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
 }
 
-/// Is raised when it is dropped, also by a failure.
+/// A flag that is set when this is dropped, also by a failure.
 struct Raised<'f>(&'f AtomicBool);
 
 impl Drop for Raised<'_> {
@@ -351,7 +352,7 @@ fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
     let driver = Driver::start();
     let watcher = driver.window();
     watcher.open(&world.page(&format!("/sessions/{session}")));
-    watcher.wait("document.getElementById('connection').innerText === 'Live.'");
+    watcher.wait("document.getElementById('connection').innerText === 'Live'");
     while world.client.get("/api/metadata").status != 429 {}
     for invite in &invites {
         let is_taken = || world.client.act(&session, invite, "guess", "1").status == 200;
@@ -361,7 +362,8 @@ fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
         });
         assert!(is_taken_at_last);
     }
-    // It asks for three things now, for which there is no room; until it has been turned away nothing else gets in.
+    // The page now needs three connections, for which there is no room; no other request succeeds until it has been
+    // refused.
     let is_over = AtomicBool::new(false);
     let mut complaints = thread::scope(|scope| {
         scope.spawn(|| {
@@ -376,9 +378,9 @@ fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
         }
         complaints
     });
-    assert!(!complaints.is_empty(), "it was never turned away");
+    assert!(!complaints.is_empty(), "no request was refused");
     watcher.see("Result");
-    watcher.see("This session has ended.");
+    watcher.see("This session has ended");
     watcher.see("Hello?");
     let items = watcher.run("return [...document.querySelectorAll('ol.messages li')].map((item) => item.id)");
     let mut all: Vec<String> = (1..=9).map(|index| format!("operator-{index}")).collect();

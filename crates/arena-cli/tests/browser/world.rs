@@ -1,4 +1,4 @@
-//! What there is to look at: an arena with a client beside the browsers, bots that play in it, and a small tournament.
+//! Content for the pages: an arena with a client beside the browsers, bots that play in it, and a small tournament.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, arena, file};
 
-/// A server, and a client for what isn't done in a browser.
+/// A server, and a client for requests outside of the browser.
 pub struct World {
     pub server: Running,
     pub client: Client,
 }
 
 impl World {
-    /// A server with these arguments besides, with its store in `data`.
+    /// Starts a server with additional arguments and its store in `data`.
     pub fn start(data: &Path, more: &[&str]) -> World {
         let mut args = vec!["serve", "--data", data.to_str().unwrap()];
         if !more.contains(&"--listen") {
@@ -29,18 +29,18 @@ impl World {
         World { server, client: Client::new(address) }
     }
 
-    /// A server that plays tournaments.
+    /// Starts a server that runs tournaments.
     pub fn with_tournaments(data: &Path) -> World {
         let config = file(data, "arena.toml", "[tournaments]\nenabled = true\nconcurrency = 2\n");
         World::start(&data.join("store"), &["--config", &config])
     }
 
-    /// The address of a page.
+    /// Returns the address of a page.
     pub fn page(&self, path: &str) -> String {
         format!("{}{path}", self.server.url)
     }
 
-    /// A session with options: its id, and its invites.
+    /// Creates a session with options; returns its id and invites.
     #[track_caller]
     pub fn create(&self, challenge: &str, options: &Value) -> (String, Vec<String>) {
         let body = json!({ "options": options });
@@ -49,13 +49,13 @@ impl World {
         (text(&session["id"]), session["invites"].as_array().unwrap().iter().map(text).collect())
     }
 
-    /// Somebody takes a seat without a browser.
+    /// Joins a session without a browser.
     #[track_caller]
     pub fn join(&self, invite: &str, user: &str) {
         self.client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
     }
 
-    /// The latest state of a game that all see.
+    /// Returns the latest public state of a game.
     #[track_caller]
     pub fn state(&self, session: &str) -> Value {
         let told = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
@@ -63,10 +63,10 @@ impl World {
         let mut states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
         states
             .find_map(|mut told| Some(told.get_mut("world_state")?.take()))
-            .unwrap_or_else(|| panic!("no state: {told}"))
+            .unwrap_or_else(|| panic!("no state in {told}"))
     }
 
-    /// Two users play a session of `psi` to its end; `guesses` are theirs, of what each may know.
+    /// Plays a session of `psi` between two users to its end; `guesses` returns their guesses from both sets.
     #[track_caller]
     pub fn play_psi(&self, users: [&str; 2], guess: impl Fn(usize, &[Vec<u64>; 2]) -> Vec<u64>) -> String {
         let (session, invites) = self.create("psi", &json!({}));
@@ -77,7 +77,7 @@ impl World {
             let path = format!("/api/chat/sync?channel=challenge_{session}&from={}", invites[seat]);
             let told = self.client.get(&path).ok();
             let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-            texts.filter_map(set_in).next().unwrap_or_else(|| panic!("no set: {told}"))
+            texts.filter_map(set_in).next().unwrap_or_else(|| panic!("no set in {told}"))
         });
         self.client.chat(&session, &invites[0], "I have numbers. Which do you like?").ok();
         for (seat, invite) in invites.iter().enumerate() {
@@ -100,14 +100,14 @@ impl World {
         answer.json()
     }
 
-    /// Brings an agent of one file, by its name and text.
+    /// Uploads an agent of one file, by name and text.
     #[track_caller]
     pub fn upload(&self, name: &str, text: &str) -> String {
         let path = format!("/api/agents?filename={name}.py");
         self.admit(&path, "application/octet-stream", text.as_bytes())["id"].as_str().unwrap().to_owned()
     }
 
-    /// Orders a tournament.
+    /// Creates a tournament.
     #[track_caller]
     pub fn order(&self, order: &Value) -> String {
         self.admit("/api/tournaments", "application/json", order.to_string().as_bytes())["id"]
@@ -117,14 +117,15 @@ impl World {
     }
 }
 
-/// The numbers of a set that the operator tells.
+/// Returns the numbers of a set in an operator's message.
 pub fn set_in(text: &str) -> Option<Vec<u64>> {
     let (_, rest) = text.split_once("Your private set is: {")?;
     let (numbers, _) = rest.split_once('}')?;
     numbers.split(',').map(|number| number.trim().parse().ok()).collect()
 }
 
-/// A snake that goes round and round, in squares of `size` steps where there is room, and thinks for `ms` milliseconds.
+/// Returns the code of a snake that circles in squares of `size` steps where there is room, and thinks for `ms`
+/// milliseconds.
 pub fn rounder(size: u32, ms: u32) -> String {
     format!(
         r#"import json, sys, time
@@ -153,7 +154,7 @@ for line in sys.stdin:
     )
 }
 
-/// Writes an agent into a folder of its own, and gives its path.
+/// Writes an agent into a folder of its own, and returns its path.
 pub fn agent(folder: &Path, name: &str, text: &str) -> String {
     let home = folder.join(name);
     fs::create_dir(&home).unwrap();
@@ -161,16 +162,16 @@ pub fn agent(folder: &Path, name: &str, text: &str) -> String {
     home.to_str().unwrap().to_owned()
 }
 
-/// One of the example agents in Python.
+/// Returns the path of an example agent in Python.
 pub fn example(name: &str) -> String {
     format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A bot that plays at a seat, in a process that ends with this.
+/// A bot at a seat, in a process that ends when this is dropped.
 pub struct Bot(Child);
 
 impl Bot {
-    /// An agent takes the seat of an invite.
+    /// Starts an agent for the seat of an invite.
     pub fn play(url: &str, invite: &str, agent: &str) -> Bot {
         let mut command = arena(&["--url", url, "play", invite, "--agent", agent]);
         Bot(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
@@ -179,7 +180,7 @@ impl Bot {
 
 impl Drop for Bot {
     fn drop(&mut self) {
-        // It may have ended by itself, with the game.
+        // The process may have ended with the game.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

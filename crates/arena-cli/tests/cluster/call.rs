@@ -1,5 +1,5 @@
-//! How clients call an arena of several nodes: any node at first, another one when it doesn't answer, under the same key, until there
-//! is an answer that counts; and everything is written down.
+//! The clients of an arena of several nodes: each sends a request to any node, and retries on another node with the
+//! same key until there is a conclusive answer. All requests are recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use serde_json::Value;
 
 use crate::nodes::Place;
 
-/// Longest time that anything may take, over all attempts. Far more than it does.
+/// The time limit for any operation, over all attempts. Far longer than needed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Pause before another attempt.
+/// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What clients have in common: where the nodes are, and the book in which they write.
+/// The shared state of all clients: the nodes' addresses and the history.
 pub struct Field {
     pub places: Vec<Arc<Place>>,
     timeout: Duration,
     began: Instant,
     history: Mutex<History>,
     numbers: AtomicU64,
-    /// Whether no new games are to begin.
+    /// True if no new games are to begin.
     pub closing: AtomicBool,
-    /// Answers that no client should ever see, such as 500.
+    /// Answers that no client should ever get, such as 500.
     complaints: Mutex<Vec<String>>,
-    /// How often answers to writes left open what came of them, by what was answered instead.
+    /// The number of inconclusive answers to writes, by kind.
     open: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -42,7 +42,7 @@ impl Field {
             timeout,
             began: Instant::now(),
             history: Mutex::default(),
-            // The least number that is good for a range of numbers to be dealt, or a sum to be split.
+            // The smallest number that works as a range for dealing, or as a sum to split.
             numbers: AtomicU64::new(1_000),
             closing: AtomicBool::new(false),
             complaints: Mutex::default(),
@@ -54,7 +54,7 @@ impl Field {
         self.began.elapsed()
     }
 
-    /// A number that nobody else has.
+    /// Returns a unique number.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -71,7 +71,7 @@ impl Field {
         self.complaints.lock().push(what);
     }
 
-    /// The book, once all clients have gone. Answers that nobody should have seen fail the test.
+    /// Returns the history after all clients have ended. Fails the test on forbidden answers.
     #[track_caller]
     pub fn close(self) -> (History, BTreeMap<String, usize>) {
         let complaints = self.complaints.into_inner();
@@ -80,13 +80,13 @@ impl Field {
     }
 }
 
-/// One client.
+/// A client.
 pub struct Caller<'f> {
     pub field: &'f Field,
     pub dice: Dice,
-    /// Who it is, where players have to show a session key.
+    /// The session key, where players need one.
     pub key: Option<String>,
-    /// The only node that it asks, if it isn't free to choose.
+    /// The only node for its requests, if it can't choose.
     pub only: Option<usize>,
 }
 
@@ -95,12 +95,12 @@ impl<'f> Caller<'f> {
         Caller { field, dice, key: None, only: None }
     }
 
-    /// Another client with the same rights.
+    /// Returns another client with the same rights.
     pub fn fork(&mut self) -> Caller<'f> {
         Caller { field: self.field, dice: self.dice.fork(), key: self.key.clone(), only: self.only }
     }
 
-    /// A node to ask: one that is up as far as is known, and another one than `not` if there is one.
+    /// Chooses a node: one that is up as far as is known, and a different one than `not` if possible.
     pub fn choose(&mut self, not: Option<usize>) -> usize {
         if let Some(only) = self.only {
             return only;
@@ -108,23 +108,24 @@ impl<'f> Caller<'f> {
         let places = &self.field.places;
         let others: Vec<usize> = (0..places.len()).filter(|node| Some(*node) != not).collect();
         let up: Vec<usize> = others.iter().copied().filter(|node| places[*node].up.load(Ordering::SeqCst)).collect();
-        // Now and then one that is down, as clients without a balancer would.
+        // Sometimes a node that is down, as clients without a load balancer would.
         let among = if up.is_empty() || self.dice.chance(2) { &others } else { &up };
         if among.is_empty() { 0 } else { among[self.dice.below(among.len() as u64) as usize] }
     }
 
-    /// Does something for sure: asks until it is taken or refused. Returns the answer, or the code of the refusal.
+    /// Carries out a write: retries until it is accepted or refused. Returns the answer, or the code of the refusal.
     #[track_caller]
     pub fn write(&mut self, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
-        self.write_as(deed, path, body, true).1.expect("it goes on until there is an answer")
+        self.write_as(deed, path, body, true).1.expect("it retries until there is an answer")
     }
 
-    /// Tries to do something; may leave it open whether it was done.
+    /// Attempts a write; the outcome may stay unknown.
     pub fn try_write(&mut self, deed: Deed, path: &str, body: &Value) {
         self.write_as(deed, path, body, false);
     }
 
-    /// The write's key, and what came of it; nothing if that is open, and `insists` isn't set.
+    /// Sends a write; returns its key and its answer. If the outcome is unknown, it retries if `insists`, or returns
+    /// nothing.
     #[track_caller]
     pub fn write_as(
         &mut self,
@@ -141,16 +142,18 @@ impl<'f> Caller<'f> {
             let attempt = self.attempt(node, &key, path, body);
             attempts.push(attempt.clone());
             match attempt.outcome {
-                Outcome::Accepted(body) => break Some(Ok(serde_json::from_str(&body).expect("looked at before"))),
+                Outcome::Accepted(body) => {
+                    break Some(Ok(serde_json::from_str(&body).expect("the body was parsed before")));
+                }
                 Outcome::Refused(code) => break Some(Err(code)),
                 Outcome::Unsent | Outcome::Unknown if !insists => break None,
                 Outcome::Unsent | Outcome::Unknown => {
-                    assert!(Instant::now() < until, "nobody takes {deed:?}: {attempts:#?}");
+                    assert!(Instant::now() < until, "no node accepts {deed:?}: {attempts:#?}");
                     thread::sleep(PAUSE);
                 }
             }
         };
-        // Whoever lost the answer would ask again, at whichever node.
+        // A client that lost the answer would repeat the request on any node.
         if matches!(result, Some(Ok(_))) && self.dice.chance(10) {
             let node = self.choose(attempts.last().map(|attempt| attempt.node));
             attempts.push(self.attempt(node, &key, path, body));
@@ -177,7 +180,7 @@ impl<'f> Caller<'f> {
                     (200, Some(_)) => Outcome::Accepted(text),
                     (400..=499, Some(refusal)) => Outcome::Refused(code(&refusal)),
                     (503, Some(answer)) => self.open(code(&answer)),
-                    // An answer that was cut short has no body that can be read.
+                    // An answer that was cut short has no readable body.
                     (_, None) => self.open("cut short".to_owned()),
                     (status, Some(_)) => {
                         self.field.complain(format!("node {node}, POST {path}: {status} {text}"));
@@ -189,17 +192,17 @@ impl<'f> Caller<'f> {
         Attempt { node, sent, done: self.field.now(), outcome }
     }
 
-    /// Notes why a request is open.
+    /// Counts an inconclusive answer by its kind.
     fn open(&self, why: String) -> Outcome {
         *self.field.open.lock().entry(why).or_default() += 1;
         Outcome::Unknown
     }
 
-    /// Messages of a channel from an index on, from whichever node tells them. Waits a moment for one if there is none.
+    /// Returns the messages of a channel from an index on, from any node. Waits a moment if there are none.
     #[track_caller]
     pub fn read(&mut self, channel: &str, viewer: &str, from: u64, wait: bool) -> Vec<Message> {
         let route = if channel.starts_with("challenge_") { "arena" } else { "chat" };
-        // Less than the client waits for an answer.
+        // Less than the client's timeout.
         let wait = if wait { "&wait=1" } else { "" };
         let path = format!("/api/{route}/sync?channel={channel}&from={viewer}&index={from}{wait}");
         let until = Instant::now() + PATIENCE;
@@ -216,12 +219,12 @@ impl<'f> Caller<'f> {
                 self.field.note(|history| history.reads.push(read));
                 return messages;
             }
-            assert!(Instant::now() < until, "nobody answers {path}");
+            assert!(Instant::now() < until, "no node answers {path}");
             thread::sleep(PAUSE);
         }
     }
 
-    /// What a node answers, if it does.
+    /// Returns a node's answer, if there is one.
     fn get(&self, node: usize, path: &str) -> Option<Value> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization.iter().map(|key| ("Authorization", key.as_str())).collect();

@@ -1,4 +1,5 @@
-//! What can befall an arena: a test for each. After each of them, all that clients were told is there, once.
+//! Faults of nodes, database, network and clocks: one test for each. After each fault, everything acknowledged to
+//! clients is there, once.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use crate::load::{Clock, dice, tell, under_load};
 use crate::nodes::{Cluster, Plan, Sharing};
 use crate::proxy::SILENCE;
 
-/// How long something stands still or is gone: longer than clients wait for an answer. In a long test, longer than Postgres and nodes
-/// wait for each other.
+/// Returns the duration of an outage: longer than a client's timeout. In a long test, longer than the timeouts between
+/// Postgres and nodes.
 fn gone(clock: &Clock) -> Duration {
     if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(5) }
 }
@@ -49,11 +50,12 @@ fn a_node_that_stood_still_does_no_harm_when_it_goes_on() {
     under_load(&mut cluster, false, |cluster, clock| {
         clock.a_moment();
         cluster.freeze(1);
-        // For a while clients go on sending it requests, which it finds when it goes on, long after they were made elsewhere.
+        // For a while clients still send it requests. It reads them when it continues, long after other nodes have
+        // handled them.
         clock.a_moment();
         cluster.is_up(1, false);
         clock.pass(gone(clock));
-        // As if it had been still for longer than what others have changed is kept.
+        // As if the node had been suspended for longer than the change feed keeps entries.
         cluster.forget_changes();
         cluster.thaw(1);
         clock.a_moment();
@@ -71,7 +73,7 @@ fn all_nodes_are_replaced_one_after_the_other_and_no_request_fails() {
             cluster.start_node(node);
         }
     });
-    assert_eq!(open, 0, "requests whose answers were lost");
+    assert_eq!(open, 0, "requests with lost answers");
     cluster.end();
 }
 
@@ -121,7 +123,7 @@ fn nats_is_started_again_and_is_gone_for_a_while() {
 
 #[test]
 fn connections_are_cut_between_commits_and_their_answers() {
-    // Without NATS, so that this way is under load as well; and with one node that has the database for itself.
+    // Without NATS, so that polling is under load as well; and with one node that has the database for itself.
     for plan in [Plan { sharing: Sharing::Polling, ..Plan::THREE }, Plan::ALONE] {
         let mut cluster = Cluster::start(Plan { proxied: true, ..plan });
         under_load(&mut cluster, false, |cluster, clock| {
@@ -131,7 +133,7 @@ fn connections_are_cut_between_commits_and_their_answers() {
             }
         });
         let cut: usize = (0..cluster.len()).map(|node| cluster.proxy(node).done()).sum();
-        assert!(cut > 2, "only {cut} commits were cut off");
+        assert!(cut > 2, "only {cut} commits were cut");
         cluster.end();
     }
 }
@@ -144,25 +146,25 @@ fn a_connection_that_falls_silent_within_a_transaction_does_not_hold_up_the_othe
         cluster.proxy(0).silence_a_transaction();
         clock.a_moment();
         cluster.is_up(0, false);
-        // What it has locked is free again after five seconds, and then others go on.
+        // Its locks are released after five seconds; then the other nodes continue.
         clock.pass(SILENCE + Duration::from_secs(1));
         cluster.until_ready(0);
         cluster.is_up(0, true);
         clock.a_moment();
     });
-    assert_eq!(cluster.proxy(0).done(), 1, "nothing fell silent");
+    assert_eq!(cluster.proxy(0).done(), 1, "no connection was silenced");
     cluster.end();
 }
 
 #[test]
-fn of_the_same_move_at_two_nodes_one_is_taken() {
+fn one_of_two_equal_moves_on_two_nodes_is_accepted() {
     let mut cluster = Cluster::start(Plan::THREE);
     under_load(&mut cluster, true, |_, _| {});
     cluster.end();
 }
 
 #[test]
-fn clocks_that_are_ten_minutes_apart_or_leap_are_nobodys_business() {
+fn wrong_and_leaping_clocks_do_no_harm() {
     let mut cluster = Cluster::start(Plan { auth: true, clocks_off_s: &[600, -600, 0], ..Plan::THREE });
     under_load(&mut cluster, false, |cluster, clock| {
         clock.until_percent(30);
@@ -175,7 +177,7 @@ fn clocks_that_are_ten_minutes_apart_or_leap_are_nobodys_business() {
 }
 
 #[test]
-fn whatever_befalls_it_one_after_the_other() {
+fn random_faults_in_sequence_do_no_harm() {
     let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
     under_load(&mut cluster, false, |cluster, clock| {
         let mut dice = dice();
@@ -208,7 +210,7 @@ fn whatever_befalls_it_one_after_the_other() {
     cluster.end();
 }
 
-/// A game of chess that begins at `node` and in which nobody moves: all nodes tell that the time is up, when it is, and once.
+/// Plays a game of chess without moves, created on `node`: all nodes report the passed deadline in time, and once.
 fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     const TURN: Duration = Duration::from_secs(2);
     let begins = cluster.client(node);
@@ -245,5 +247,9 @@ fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     assert_eq!((times("\"disqualified\""), times("Game ended.")), (1, 1), "{logs:#?}");
     let stamps: Vec<i64> = logs[0].iter().map(|message| message["timestamp"].as_i64().unwrap()).collect();
     let off = |stamp: &i64| (stamp - began_at.0).unsigned_abs();
-    assert!(stamps.iter().all(|stamp| off(stamp) < 30_000), "stamped {stamps:?}, and it is {}", began_at.0);
+    assert!(
+        stamps.iter().all(|stamp| off(stamp) < 30_000),
+        "timestamps are {stamps:?}, but the time is {}",
+        began_at.0
+    );
 }

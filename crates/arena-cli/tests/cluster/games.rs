@@ -1,4 +1,4 @@
-//! Players who play whole games, whatever happens to the nodes.
+//! Players that play whole games while nodes fail.
 
 use std::thread;
 use std::time::Instant;
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use crate::call::{Caller, Field, PATIENCE};
 use crate::watch;
 
-/// Users whom all players together are. Few, so that the same careers change from everywhere at once.
+/// The number of users behind all players. Small, so that all nodes update the same standings at once.
 const USERS: u64 = 6;
 
-/// How people play.
+/// The behavior of players.
 #[derive(Debug, Clone, Copy)]
 pub struct Manners {
-    /// Whether players have to sign.
+    /// True if players have to sign.
     pub auth: bool,
-    /// Whether every join and move is sent to two nodes at the same time, under two keys.
+    /// True if every join and move is sent to two nodes at the same time, with two keys.
     pub races: bool,
 }
 
-/// What is played.
+/// The challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Psi,
@@ -40,7 +40,8 @@ impl Kind {
         }
     }
 
-    /// Options that no other session has; of every other game of psi the arena's own, so that it counts on the leaderboard.
+    /// Returns options that no other session has. Every other game of psi has the arena's own options, so that it
+    /// counts on the leaderboard.
     fn options(self, number: u64) -> Value {
         match self {
             Kind::Psi if number.is_multiple_of(2) => json!({ "range": [100, 900] }),
@@ -51,10 +52,10 @@ impl Kind {
     }
 }
 
-/// Plays one game after the other until it is time to close.
+/// Plays games in sequence until it is time to close.
 pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
     while !field.is_closing() {
-        // A player of ultimatum may rightly do the same again in its next turn, so races in it have no one winner.
+        // In ultimatum a player may repeat a move in its next turn, so a race has no single winner.
         let kinds =
             if manners.races { [Kind::Psi, Kind::Psi, Kind::Chess] } else { [Kind::Psi, Kind::Ultimatum, Kind::Chess] };
         let kind = kinds[dice.below(3) as usize];
@@ -62,7 +63,7 @@ pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
     }
 }
 
-/// A session: its id, and its invites.
+/// A session's id and invites.
 pub type Opened = (String, Vec<String>);
 
 /// Opens a session.
@@ -80,7 +81,7 @@ fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
     let (session, invites) = open(&mut caller, kind.name(), &kind.options(number));
     let is_watched = dice.chance(30);
     let first = dice.below(USERS);
-    // Now and then somebody plays against itself, which counts for nobody.
+    // Sometimes a user plays itself; such games aren't counted.
     let second = if dice.chance(3) { first } else { (first + 1 + dice.below(USERS - 1)) % USERS };
     thread::scope(|scope| {
         if is_watched {
@@ -104,11 +105,11 @@ fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
     });
 }
 
-/// A player at its seat.
+/// A seated player.
 struct Player<'f> {
     caller: Caller<'f>,
     kind: Kind,
-    /// The session's own number; in ultimatum, what is to be split.
+    /// The session's unique number; in ultimatum, the sum to split.
     number: u64,
     manners: Manners,
     session: &'f str,
@@ -116,7 +117,7 @@ struct Player<'f> {
     others: Vec<&'f String>,
 }
 
-/// Takes a seat. Returns who plays, and the session key where there is one.
+/// Takes a seat. Returns the sender's name, and the session key where there is one.
 pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) -> Result<Option<String>, String> {
     let (user, body) = if manners.auth {
         let signer = Signer::new(u8::try_from(user).unwrap() + 1);
@@ -134,7 +135,7 @@ pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) 
     joined.map(|answer| answer["sessionKey"].as_str().map(str::to_owned))
 }
 
-/// Sends a write to two nodes at the same time, under two keys. Returns what was answered to the one that was taken.
+/// Sends a write to two nodes at the same time, with two keys. Returns the answer to the accepted one.
 fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
     let first = caller.choose(None);
     let second = caller.choose(Some(first));
@@ -142,23 +143,23 @@ fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result
     let [one, other] = &mut racers;
     let (one, other) = thread::scope(|scope| {
         let other = scope.spawn(|| other.write_as(deed.clone(), path, body, true));
-        (one.write_as(deed.clone(), path, body, true), other.join().expect("a racer fails with a reason of its own"))
+        (one.write_as(deed.clone(), path, body, true), other.join().expect("a failing racer reports its reason"))
     });
     caller.field.note(|history| history.races.push([one.0, other.0]));
-    let [one, other] = [one.1, other.1].map(|result| result.expect("it goes on until there is an answer"));
+    let [one, other] = [one.1, other.1].map(|result| result.expect("it retries until there is an answer"));
     one.or(other)
 }
 
-/// What a player makes of what it is told.
+/// A player's knowledge from the operator's messages.
 #[derive(Default)]
 struct Sight {
-    /// The players in the order of their seats, as far as they have joined.
+    /// The players in seat order, as far as they have joined.
     seats: Vec<String>,
-    /// Numbers of the own set.
+    /// The numbers of the player's own set.
     set: Vec<String>,
-    /// Whether an offer of somebody else is on the table.
+    /// True if there is an open offer of another player.
     offered: bool,
-    /// What can be done now.
+    /// The possible moves.
     moves: Vec<(&'static str, String)>,
     ended: bool,
 }
@@ -168,7 +169,7 @@ impl Player<'_> {
         let me = self.me;
         if self.caller.dice.chance(20) {
             let deed = Deed::Announce { invite: me.to_owned() };
-            self.caller.write(deed, "/api/invites", &json!({ "inviteId": me })).expect("it is offered once");
+            self.caller.write(deed, "/api/invites", &json!({ "inviteId": me })).expect("it is announced once");
         }
         self.caller.key = join(&mut self.caller, me, user, self.manners).expect("it is this player's seat");
         let channel = format!("challenge_{}", self.session);
@@ -178,7 +179,7 @@ impl Player<'_> {
                 (index, last) = (message.index + 1, Instant::now());
                 self.see(&mut sight, &message);
             }
-            // A read may end with the question in it and the next begin with the answer to it.
+            // One read may end with the question, and the next begin with the answer.
             if !sight.moves.is_empty() && !sight.ended {
                 let moves = std::mem::take(&mut sight.moves);
                 let (method, content) = moves[self.caller.dice.below(moves.len() as u64) as usize].clone();
@@ -189,7 +190,7 @@ impl Player<'_> {
             }
             assert!(
                 last.elapsed() < PATIENCE,
-                "{:?} {} doesn't go on for {me}, behind {index}",
+                "{:?} {} doesn't continue for {me} after index {index}",
                 self.kind,
                 self.session
             );
@@ -223,7 +224,7 @@ impl Player<'_> {
             return;
         }
         if let Some(to) = message.to.as_ref().filter(|to| !sight.seats.contains(to)) {
-            // In the order of their seats, everybody is told something when it sits down, or when all do.
+            // The operator sends a message to each player in seat order, when it joins or when all have joined.
             sight.seats.push(to.clone());
         }
         let content = message.content.as_deref().unwrap_or_default();
@@ -243,7 +244,8 @@ impl Player<'_> {
             let digits = set.split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty());
             sight.set = digits.map(str::to_owned).collect();
         }
-        // It begins when the other has been told its set as well. Whoever has guessed is told so, which isn't another start.
+        // The game starts when the other player has received its set as well. The confirmation of a guess is no second
+        // start.
         let begins = sight.seats.len() == 2 && !sight.set.is_empty();
         if begins {
             let some = sight.set.len().min(1 + self.caller.dice.below(4) as usize);
@@ -278,7 +280,7 @@ impl Player<'_> {
     }
 }
 
-/// Says something that nobody has said before.
+/// Sends a unique chat message.
 pub fn say(caller: &mut Caller<'_>, session: &str, from: &str, to: Option<&str>, insists: bool) {
     let content = format!("{} {}", caller.field.number(), "·".repeat(caller.dice.below(60) as usize));
     let mut body = json!({ "channel": session, "from": from, "content": content });

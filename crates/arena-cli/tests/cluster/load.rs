@@ -1,4 +1,4 @@
-//! Load on a cluster, while something befalls it; then the comparison of what was seen with what is there.
+//! Load on a cluster during a fault, and the comparison of the clients' history with the final state.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,78 +14,80 @@ use crate::games::{self, Manners};
 use crate::nodes::Cluster;
 use crate::{settle, watch};
 
-/// Tables at which games are played, one after the other.
+/// The number of games at a time.
 const TABLES: usize = 4;
 
-/// Clients that all talk in one session.
+/// The number of clients that chat in one session.
 const TALKERS: usize = 3;
 
-/// Clients that watch them.
+/// The number of subscribers of that session.
 const WATCHERS: usize = 3;
 
-/// How long load lasts that isn't longer for a reason.
+/// The default duration of load.
 const SHORT: Duration = Duration::from_secs(3);
 
-/// A number of the environment.
+/// Reads a number from an environment variable.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
 }
 
-/// How long load is to last in all: as long as the environment says, or else briefly.
+/// Returns the total duration of load: from the environment, or short.
 fn length() -> Duration {
     number("ARENA_FAULT_SECONDS").map_or(SHORT, Duration::from_secs)
 }
 
-/// Dice for what is to be done, which are shown: another run with them makes the same plans, and they come as far as timing lets them.
+/// Returns the generator of plans and prints its seed: another run with it makes the same plans, as far as timing
+/// allows.
 pub fn dice() -> Dice {
     let seed = number("ARENA_FAULT_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
     tell(&format!("ARENA_FAULT_SEED={seed}"));
     Dice(seed)
 }
 
-/// Prints something for those who look.
+/// Prints a line for readers of the output.
 #[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
 pub fn tell(what: &str) {
     println!("{what}");
 }
 
-/// What goes on while clients play: how much of their time has passed.
+/// The progress of the load.
 pub struct Clock {
     began: Instant,
     length: Duration,
 }
 
 impl Clock {
-    /// Lets the load go on until so many percent of its time have passed.
+    /// Waits until this percentage of the load's time has passed.
     pub fn until_percent(&self, percent: u32) {
         let at = self.began + self.length * percent / 100;
         thread::sleep(at.saturating_duration_since(Instant::now()));
     }
 
-    /// Lets the load go on for so long, whatever its time was to be.
+    /// Waits for this time, regardless of the load's duration.
     pub fn pass(&self, time: Duration) {
         thread::sleep(time);
     }
 
-    /// Lets the load go on for a moment, which in a long test is a longer one.
+    /// Waits for a moment, which is longer in a long test.
     pub fn a_moment(&self) {
         self.pass(Duration::from_secs(1).max(self.length / 5));
     }
 
-    /// Whether there is time for what takes long.
+    /// Returns true if there is time for slow steps.
     pub fn is_long(&self) -> bool {
         self.length > Duration::from_secs(20)
     }
 
-    /// Whether the time has passed.
+    /// Returns true if the time has passed.
     pub fn is_over(&self) -> bool {
         self.began.elapsed() > self.length
     }
 }
 
-/// Lets clients play for a few seconds while `fault` does its worst, and fails with all that isn't as they were told. `fault` has to
-/// leave all nodes ready, as they are to be compared. Returns how many requests were left open, to be made again.
+/// Runs clients for a few seconds while `fault` happens, and fails with all contradictions. `fault` must leave all
+/// nodes ready, because they are compared. Returns the number of requests without a conclusive answer, which clients
+/// repeated.
 pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
     let mut dice = dice();
     let manners = Manners { auth: cluster.auth(), races };
@@ -111,7 +113,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
             scope.spawn(move || watch::until_long(caller, hall, heard));
         }
 
-        // Also where it fails, so that nobody plays on for ever.
+        // Also after a failure, so that clients don't play forever.
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let clock = Clock { began, length: length() };
             fault(cluster, &clock);
@@ -121,7 +123,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
         let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
         heard.store(length as u64 + 1, Ordering::SeqCst);
-        // What those who watch wait for.
+        // The subscribers wait for this length.
         let (invite, key) = &invites[0];
         let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
         games::say(&mut last, &hall, invite, None, true);
@@ -137,7 +139,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
     open.into_values().sum()
 }
 
-/// A session in which both players sit, and talk.
+/// Creates a session in which both players have joined and can chat.
 fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(String, Option<String>)>) {
     let mut caller = Caller::new(field, dice.fork());
     let (hall, invites) = games::open(&mut caller, "psi", &json!({ "range": [100, field.number()] }));
@@ -148,7 +150,7 @@ fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(
     (hall, seats.collect())
 }
 
-/// Talks until it is time to close. Mostly makes sure that it was heard.
+/// Chats until it is time to close. Mostly waits for an acknowledgment.
 fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<String>)) {
     let mut caller = Caller { key: key.clone(), ..Caller::new(field, dice) };
     let mut next = 1;
@@ -156,14 +158,14 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
         let insists = caller.dice.chance(80);
         games::say(&mut caller, hall, invite, None, insists);
         if caller.dice.chance(30) {
-            // At whichever node: what was just said is there.
+            // On any node: an acknowledged message is visible.
             let messages = caller.read(hall, invite, next, false);
             next = messages.last().map_or(next, |message| message.index + 1);
         }
     }
 }
 
-/// What was done, and how long others waited to hear of it.
+/// Returns a summary of the operations, and of the delays until subscribers received messages.
 fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) -> String {
     let attempts = history.writes.iter().map(|write| write.attempts.len()).sum::<usize>();
     let said = history.writes.iter().filter_map(|write| {
@@ -172,7 +174,7 @@ fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) 
         Some(((session, content), taken))
     });
     let said: BTreeMap<_, _> = said.collect();
-    // From when it was sent on one node until it came on another one.
+    // The time from sending on one node to arrival on another.
     let mut delays: Vec<Duration> = Vec::new();
     for subscription in &history.subscriptions {
         for delivery in &subscription.deliveries {
@@ -186,8 +188,8 @@ fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) 
     delays.sort_unstable();
     let percentile = |percent: usize| delays.get(delays.len() * percent / 100).copied().unwrap_or_default();
     format!(
-        "{:.1} s: {} writes ({attempts} attempts, open: {open:?}), {} reads, {} streams; {} messages at another node \
-         after {:?} (half), {:?} (90 %), {:?} (99 %)",
+        "{:.1} s: {} writes ({attempts} attempts, inconclusive: {open:?}), {} reads, {} streams; {} messages received from another \
+         node after {:?} (median), {:?} (90 %), {:?} (99 %)",
         loaded.as_secs_f64(),
         history.writes.len(),
         history.reads.len(),

@@ -1,9 +1,9 @@
-//! Arenas of one and of several nodes, whose processes, database, network and clocks fail under load; and what their clients saw
-//! of it, checked.
+//! Arenas of one and of several nodes under load, with failures of processes, database, network and clocks, and a check
+//! of the clients' observations.
 //!
-//! Each test starts real nodes on a real Postgres, lets players play through them, does something bad, and compares what clients were
-//! told with what is there in the end (`arena_testkit::history`). All tests share one Postgres, which some of them crash, so they
-//! run one after the other. `ARENA_FAULT_SECONDS` says how long the load of each lasts; a few seconds otherwise.
+//! Each test starts real nodes on a real Postgres, runs players, injects a fault, and compares the clients' history
+//! with the final state (`arena_testkit::history`). All tests share one Postgres, which some of them crash, so they run
+//! one after the other. `ARENA_FAULT_SECONDS` sets the duration of each test's load; the default is a few seconds.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod call;

@@ -1,4 +1,5 @@
-//! The machines of a cluster: nodes as processes, each with a data folder, on one Postgres and one NATS; and what can befall them.
+//! The machines of a cluster: nodes as processes, each with a data folder, on one Postgres and one NATS, and faults to
+//! inject.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,32 +16,31 @@ use tempfile::TempDir;
 use crate::program::{Running, file, folder};
 use crate::proxy::Proxy;
 
-/// The database of all tests here. Whoever holds it may crash it.
+/// The database of all tests here. The holder of the lock may crash it.
 static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
 
-/// Longest time that a node may take until it is ready.
+/// The time limit for a node to become ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How an arena is run.
+/// The configuration of an arena.
 pub struct Plan {
-    /// How many nodes.
     pub nodes: usize,
-    /// How they know of each other.
+    /// The way in which nodes share the database.
     pub sharing: Sharing,
-    /// Whether players have to sign.
+    /// True if players have to sign.
     pub auth: bool,
-    /// Whether there is something between each node and the database that can cut them off.
+    /// True if there is a proxy between each node and the database.
     pub proxied: bool,
-    /// How long a node goes on serving once it was told to stop, in milliseconds.
+    /// The drain period of a stopping node, in milliseconds.
     pub drain_ms: u64,
-    /// How long a client waits for a node until it tries another one.
+    /// A client's timeout before it tries another node.
     pub timeout: Duration,
-    /// How far each node's clock is before the right time, in seconds. Those beyond the list have the system's.
+    /// The offset of each node's clock, in seconds. Nodes beyond the list use the system's clock.
     pub clocks_off_s: &'static [i64],
 }
 
 impl Plan {
-    /// One node that has the database for itself.
+    /// One node with exclusive use of the database.
     pub const ALONE: Plan = Plan {
         nodes: 1,
         sharing: Sharing::Exclusive,
@@ -50,18 +50,18 @@ impl Plan {
         timeout: Duration::from_secs(2),
         clocks_off_s: &[],
     };
-    /// Three nodes that wake each other over NATS.
+    /// Three nodes that notify each other over NATS.
     pub const THREE: Plan = Plan { nodes: 3, sharing: Sharing::Nats, ..Plan::ALONE };
 }
 
-/// How nodes share a database.
+/// The way in which nodes share a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
-    /// Not at all.
+    /// One node only.
     Exclusive,
-    /// They look again and again.
+    /// Nodes poll for changes.
     Polling,
-    /// They wake each other over NATS.
+    /// Nodes notify each other over NATS.
     Nats,
 }
 
@@ -75,16 +75,16 @@ pub struct Cluster {
     folder: TempDir,
 }
 
-/// Where a node listens, for clients in other threads.
+/// A node's address, for clients in other threads.
 #[derive(Debug)]
 pub struct Place {
     address: RwLock<SocketAddr>,
-    /// Whether a client that knew what balancers know would send it something.
+    /// True if a load balancer would send it requests.
     pub up: AtomicBool,
 }
 
 impl Place {
-    /// A client of the node.
+    /// Returns a client of the node.
     pub fn client(&self) -> Client {
         Client::new(*self.address.read())
     }
@@ -96,7 +96,7 @@ struct Node {
     proxy: Option<Proxy>,
 }
 
-/// What starts a node.
+/// The parts of a node's command line.
 struct Command {
     args: Vec<String>,
     environment: Vec<(&'static str, String)>,
@@ -112,12 +112,12 @@ impl Command {
 }
 
 impl Cluster {
-    /// Starts all that a plan asks for, and waits until each node is ready.
+    /// Starts the configured servers and nodes, and waits until each node is ready.
     pub fn start(plan: Plan) -> Cluster {
         let mut postgres = POSTGRES.lock();
         let server = postgres.get_or_insert_with(Postgres::start);
         if !server.is_started() {
-            // The test before has failed while it was away.
+            // A previous test has failed while Postgres was stopped.
             server.start_again();
         }
         let (url, port) = (server.schema(), server.port());
@@ -130,7 +130,7 @@ impl Cluster {
         };
         let nodes = (0..plan.nodes).map(node).collect();
         let mut cluster = Cluster { plan, nodes, nats, postgres, url, folder: folder() };
-        // All at once, as a machine that comes up would: one of them makes the tables.
+        // All at once: one of them creates the tables.
         let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
         let processes: Vec<Running> = thread::scope(|scope| {
             let starting: Vec<_> = commands.iter().map(|command| scope.spawn(|| command.start())).collect();
@@ -142,32 +142,31 @@ impl Cluster {
         cluster
     }
 
-    /// Where the nodes are.
+    /// Returns the nodes' addresses.
     pub fn places(&self) -> Vec<std::sync::Arc<Place>> {
         self.nodes.iter().map(|node| std::sync::Arc::clone(&node.place)).collect()
     }
 
-    /// A client of one node.
     pub fn client(&self, node: usize) -> Client {
         self.nodes[node].place.client()
     }
 
-    /// Whether players have to sign.
+    /// Returns true if players have to sign.
     pub fn auth(&self) -> bool {
         self.plan.auth
     }
 
-    /// How long a client waits for a node until it tries another one.
+    /// Returns a client's timeout before it tries another node.
     pub fn timeout(&self) -> Duration {
         self.plan.timeout
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Starts a node that isn't running, on a port that may be another than before, and waits until it is ready.
+    /// Starts a stopped node, possibly on another port, and waits until it is ready.
     pub fn start_node(&mut self, node: usize) {
         let process = self.command(node).start();
         self.take(node, process);
@@ -212,22 +211,22 @@ impl Cluster {
             environment.extend([
                 ("LD_PRELOAD", faketime()),
                 ("FAKETIME_TIMESTAMP_FILE", self.clock_file(node).to_str().unwrap().to_owned()),
-                // How many seconds it goes on by the file as it was.
+                // The seconds for which it uses the cached content of the file.
                 ("FAKETIME_CACHE_DURATION", "1".to_owned()),
-                // Timeouts are nobody's idea of what time it is.
+                // Timeouts use the monotonic clock, which stays right.
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
             ]);
         }
         Command { args, environment }
     }
 
-    /// Waits until a node says that it can do its work.
+    /// Waits until a node reports that it is ready.
     #[track_caller]
     pub fn until_ready(&self, node: usize) {
         let until = Instant::now() + PATIENCE;
         while !self.is_ready(node) {
             assert!(Instant::now() < until, "node {node} isn't ready");
-            // It says nothing by itself when it becomes so.
+            // A node doesn't announce that it is ready.
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -243,29 +242,30 @@ impl Cluster {
         self.bury(node);
     }
 
-    /// Asks a node to stop, and waits until it has. It has to end well. Clients go on choosing it until it says that it isn't ready.
+    /// Asks a node to stop, and waits until it has ended without an error. Clients choose it until it reports that it
+    /// isn't ready.
     pub fn stop(&mut self, node: usize) {
         self.signal(node, Signal::TERM);
         while self.is_ready(node) {
-            // As balancers look: every now and then.
+            // Load balancers poll in the same way.
             thread::sleep(Duration::from_millis(50));
         }
         let code = self.bury(node);
-        assert_eq!(code, Some(0), "node {node} didn't end well");
+        assert_eq!(code, Some(0), "node {node} ended with an error");
     }
 
-    /// Lets a node stand still, between any two instructions. Clients don't know.
+    /// Suspends a node between any two instructions, unnoticed by clients.
     pub fn freeze(&mut self, node: usize) {
         self.signal(node, Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes a suspended node.
     pub fn thaw(&mut self, node: usize) {
         self.signal(node, Signal::CONT);
         self.is_up(node, true);
     }
 
-    /// Tells clients whether to choose a node, as a balancer would that looks after them.
+    /// Marks a node as up or down for clients, as a load balancer would.
     pub fn is_up(&self, node: usize, up: bool) {
         self.nodes[node].place.up.store(up, Ordering::SeqCst);
     }
@@ -282,9 +282,9 @@ impl Cluster {
         code
     }
 
-    /// Sets the clock of a node that has one of its own so many seconds before the right time.
+    /// Sets the offset of a node's own clock, in seconds.
     pub fn set_clock(&self, node: usize, off_s: i64) {
-        // In one step, since it is read meanwhile.
+        // In one step, because the node reads the file meanwhile.
         let new = self.folder.path().join("clock");
         fs::write(&new, format!("{off_s:+}")).unwrap();
         fs::rename(new, self.clock_file(node)).unwrap();
@@ -294,28 +294,27 @@ impl Cluster {
         self.folder.path().join(format!("clock {node}"))
     }
 
-    /// The way from a node to the database.
+    /// Returns the proxy between a node and the database.
     pub fn proxy(&self, node: usize) -> &Proxy {
         self.nodes[node].proxy.as_ref().unwrap()
     }
 
-    /// The database server.
+    /// Returns the database server.
     pub fn postgres(&mut self) -> &mut Postgres {
         self.postgres.as_mut().unwrap()
     }
 
-    /// Removes what tells nodes of each other's changes, but for the last of it, as nodes do after a while.
+    /// Removes all but the newest entries of the change feed, as nodes do after a while.
     pub fn forget_changes(&self) {
         let last = "DELETE FROM journal WHERE n < (SELECT max(n) FROM journal)";
         self.postgres.as_ref().unwrap().run_sql(&self.url, last);
     }
 
-    /// The NATS server.
     pub fn nats(&mut self) -> &mut NatsServer {
         self.nats.as_mut().unwrap()
     }
 
-    /// Stops all nodes, which have to end well and to have said nothing of a fault of their own.
+    /// Stops all nodes; they must end without an error, and their logs must be free of internal errors.
     pub fn end(mut self) {
         for node in 0..self.nodes.len() {
             if self.nodes[node].process.is_some() {
@@ -325,7 +324,7 @@ impl Cluster {
     }
 }
 
-/// What a node said has to be free of what is a fault of the program, whatever happens around it.
+/// Checks that a node's log is free of internal errors; faults of its environment don't excuse them.
 #[track_caller]
 fn sane(node: usize, said: &str) {
     let fault =
@@ -334,13 +333,13 @@ fn sane(node: usize, said: &str) {
     assert!(faults.is_empty(), "node {node}: {faults:#?}\n{said}");
 }
 
-/// The library that makes a process see another time.
+/// Returns the path of the library that changes the time of a process.
 fn faketime() -> String {
     let folders =
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib", "/usr/lib64", "/usr/local/lib"];
     let files = folders.map(|folder| Path::new(folder).join("faketime/libfaketime.so.1"));
     let found = files.iter().find(|file| file.exists());
-    let found = found
-        .expect("tests need libfaketime: `cargo xtask setup` installs it; by hand it is Debian's package faketime");
+    let found =
+        found.expect("tests need libfaketime; run `cargo xtask setup faketime`, or install Debian's package faketime");
     found.to_str().unwrap().to_owned()
 }

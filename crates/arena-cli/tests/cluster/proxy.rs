@@ -1,5 +1,5 @@
-//! A way to Postgres that can be cut, in the moments that matter: when a transaction is committed and its client doesn't know, and when
-//! one has begun.
+//! A proxy to Postgres that can be cut at critical moments: after a commit that its client hasn't heard of, and after
+//! the start of a transaction.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -8,39 +8,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What Postgres says when a transaction has begun, and when it is committed: the message `CommandComplete` with this text.
+/// The texts of Postgres's message `CommandComplete` after the start of a transaction, and after its commit.
 const BEGUN: &[u8] = b"BEGIN\0";
 const COMMITTED: &[u8] = b"COMMIT\0";
 
-/// How long a connection stays silent that falls silent, until it is cut.
+/// The duration of silence on a connection before it is cut.
 pub const SILENCE: Duration = Duration::from_secs(8);
 
-/// Listens on a port of its own and passes on what comes, both ways.
+/// A listener on a port of its own that forwards data both ways.
 pub struct Proxy {
-    /// Where it listens.
     pub port: u16,
     orders: Arc<Orders>,
 }
 
 #[derive(Default)]
 struct Orders {
-    /// How many of the next commits are to be cut off from their clients.
+    /// The number of upcoming commits to cut off from their clients.
     to_cut: AtomicUsize,
-    /// How many of the next transactions are to fall silent once they have begun.
+    /// The number of upcoming transactions to silence after their start.
     to_silence: AtomicUsize,
     done: AtomicUsize,
 }
 
 impl Proxy {
-    /// A proxy before the server on `port`.
+    /// Starts a proxy in front of the server on `port`.
     pub fn start(port: u16) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let proxy = Proxy { port: listener.local_addr().unwrap().port(), orders: Arc::default() };
         let orders = Arc::clone(&proxy.orders);
-        // Both end with the process: whoever connects is a node of a test, and goes before.
+        // The threads end with the process; a node, as the only client, ends before.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                // The server may be away. Then the client is as well.
+                // The server may be down. Then the client is disconnected as well.
                 if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
                     pass_on(client, server, &orders);
                 }
@@ -49,18 +48,18 @@ impl Proxy {
         proxy
     }
 
-    /// Cuts the connection behind the next commit, before its client is told of it.
+    /// Cuts the connection at the next commit, before the client hears of it.
     pub fn cut_a_commit(&self) {
         self.orders.to_cut.store(1, Ordering::SeqCst);
     }
 
-    /// Lets the connection fall silent when the next transaction has begun on it, as where a network breaks and nobody is told. The
-    /// transaction stays open until Postgres has had enough of it, with all that it has locked.
+    /// Silences the connection after the start of the next transaction, like a network failure without notice. The
+    /// transaction and its locks stay until Postgres times out.
     pub fn silence_a_transaction(&self) {
         self.orders.to_silence.store(1, Ordering::SeqCst);
     }
 
-    /// How many of these orders have been carried out.
+    /// Returns the number of completed orders.
     pub fn done(&self) -> usize {
         self.orders.done.load(Ordering::SeqCst)
     }
@@ -81,8 +80,8 @@ fn pass_on(client: TcpStream, server: TcpStream, orders: &Arc<Orders>) {
     });
 }
 
-/// Passes on what the server says, message by message: a letter, the length of the rest in four bytes, the rest. Returns when
-/// either is gone, or when the connection is to be cut.
+/// Forwards the server's messages: a letter, the length of the rest in four bytes, the rest. Returns when either side
+/// is gone, or when the connection is to be cut.
 fn answer(mut server: &TcpStream, mut client: &TcpStream, orders: &Orders) -> io::Result<()> {
     let mut pending = Vec::new();
     let mut chunk = [0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! The comparison after the load: every node shows the same, and it is what clients were told.
+//! The comparison after the load: every node shows the same, and it matches the clients' history.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::nodes::Cluster;
 
-/// How long leaderboards and counts may be behind what other nodes have counted. Far more than they are.
+/// The time limit for leaderboards and counts to include the results of other nodes. Far longer than needed.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// Fails with all that isn't as clients were told, at any node.
+/// Fails with all contradictions to the clients' history, on any node.
 pub fn compare(cluster: &Cluster, history: &History) {
     for node in 0..cluster.len() {
         cluster.until_ready(node);
@@ -41,7 +41,7 @@ pub fn compare(cluster: &Cluster, history: &History) {
             if found.iter().all(|fault| fault.kind != FaultKind::Miscounted) || Instant::now() > until {
                 break found;
             }
-            // A node looks at what others have counted every now and then, and says nothing when it has.
+            // Nodes poll the counts of others, and don't announce that they have.
             thread::sleep(Duration::from_millis(100));
         };
         faults.extend(found.into_iter().map(|fault| format!("node {node}: {fault}")));
@@ -51,7 +51,7 @@ pub fn compare(cluster: &Cluster, history: &History) {
     assert!(faults.is_empty(), "{all} faults: {faults:#?}");
 }
 
-/// Sessions and channels, as a node reads them from the store.
+/// Reads sessions and channels from a node's store.
 fn stored(client: &Client) -> Present {
     let export = client.get_with(known_admin_token().reveal(), "/api/admin/export");
     assert_eq!(export.status, 200, "{}", export.text());
@@ -62,7 +62,7 @@ fn stored(client: &Client) -> Present {
     present
 }
 
-/// What a node has counted, by all that shows it.
+/// Reads a node's counts, from all routes that show them.
 fn take_counts(present: &mut Present, client: &Client, played: &[&String]) {
     present.take_stats(&client.get("/api/stats").ok());
     for challenge in played {
@@ -79,7 +79,7 @@ fn take_counts(present: &mut Present, client: &Client, played: &[&String]) {
     }
 }
 
-/// Players whose standings weren't what their games give.
+/// Returns the players whose standings didn't match their games.
 fn mended(client: &Client) -> Vec<String> {
     let counted = client.post_with(known_admin_token().reveal(), "/api/admin/recompute", &json!({})).ok();
     let wrong = counted["wrong"].as_array().expect("a list of users").iter();

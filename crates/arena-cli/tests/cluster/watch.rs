@@ -1,4 +1,5 @@
-//! Subscribers, who come back at another node when a stream ends, breaks or falls silent, and go on behind what they saw last.
+//! Subscribers: after a stream ends, breaks or falls silent, they resume on another node after the last message they
+//! received.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -8,18 +9,18 @@ use arena_testkit::history::{Delivery, Message, Subscription};
 
 use crate::call::{Caller, PATIENCE};
 
-/// Silence after which a subscriber looks elsewhere.
+/// The duration of silence after which a subscriber reconnects.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Pause before another attempt.
+/// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Watches a channel of a session until it is told that the session has ended.
+/// Watches a channel of a session until the session's end event.
 pub fn until_the_end(caller: Caller<'_>, channel: String) {
     watch(caller, channel, |subscription| subscription.ends > 0, false);
 }
 
-/// Watches a channel until it has seen so many messages as `length` says in the end; before, that is `u64::MAX`.
+/// Watches a channel until it has received `length` messages; that number is `u64::MAX` until it is known.
 pub fn until_long(caller: Caller<'_>, channel: String, length: &AtomicU64) {
     watch(caller, channel, |subscription| subscription.deliveries.len() as u64 >= length.load(Ordering::SeqCst), true);
 }
@@ -37,7 +38,7 @@ fn watch(mut caller: Caller<'_>, channel: String, is_over: impl Fn(&Subscription
         if subscription.deliveries.len() > seen {
             progress = Instant::now();
         }
-        // What is missing is for the checker to tell; this one just can't wait for ever. While there is load, nothing is missing.
+        // The checker reports missing messages; this only avoids waiting forever. Under load, nothing is missing.
         if progress.elapsed() > PATIENCE {
             break;
         }
@@ -46,7 +47,7 @@ fn watch(mut caller: Caller<'_>, channel: String, is_over: impl Fn(&Subscription
     caller.field.note(|history| history.subscriptions.push(subscription));
 }
 
-/// One connection, as long as it lasts.
+/// Reads one connection until it ends.
 fn connect(
     caller: &mut Caller<'_>,
     node: usize,
@@ -72,13 +73,13 @@ fn connect(
                 subscription.ends += 1;
                 Vec::new()
             }
-            _ => panic!("no such event: {event}"),
+            _ => panic!("unknown event: {event}"),
         };
         let at = caller.field.now();
         let messages = messages.iter().map(|message| Delivery { node, at, message: Message::of(message) });
         subscription.deliveries.extend(messages);
         *last_id = Some(id);
-        // Now and then one goes away without a reason.
+        // Sometimes a subscriber disconnects without a reason.
         if is_over(subscription) || caller.dice.chance(1) {
             return;
         }

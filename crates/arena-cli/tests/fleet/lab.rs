@@ -1,4 +1,4 @@
-//! Tournaments of the same agents, here and by workers, and whether both came to the same.
+//! Tournaments of the same agents, on this machine and with workers, and a comparison of their results.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::program::{Run, Running, arena, finished, run};
 
-/// Longest time that anything here may take.
+/// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An agent that plays snake, always alike, but for its salt. Asks a file beside it how.
+/// A deterministic snake agent with a salt. A file beside it configures it.
 const BOT: &str = r#"
 import json, sys, time
 import turns
@@ -36,7 +36,7 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// A folder with agents and tournaments in it.
+/// A folder with agents and tournaments.
 pub struct Lab(tempfile::TempDir);
 
 impl Lab {
@@ -52,13 +52,13 @@ impl Lab {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// An agent that always plays alike, in a folder with what it needs. It takes so many seconds for a step.
+    /// Writes a deterministic agent into a folder with its files. It takes `pause` seconds for a step.
     pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let turn = "TURN = lambda epoch, salt: ['UP', 'RIGHT', 'DOWN', 'LEFT'][(epoch // salt + salt) % 4]\n";
         self.write_bot(name, turn, salt, pause)
     }
 
-    /// An agent that plays otherwise each time.
+    /// Writes an agent that plays at random.
     pub fn random_bot(&self, name: &str) -> String {
         let turn = "import random\nTURN = lambda epoch, salt: random.choice(['UP', 'RIGHT', 'DOWN', 'LEFT'])\n";
         self.write_bot(name, turn, 1, 0.0)
@@ -83,7 +83,7 @@ impl Lab {
         args
     }
 
-    /// Plays the tournament on this machine alone, in the folder `here`.
+    /// Plays the tournament on this machine, in the folder `here`.
     #[track_caller]
     pub fn play_here(&self, agents: &[String], more: &[&str]) {
         let args = self.begin("here", agents, more);
@@ -92,7 +92,7 @@ impl Lab {
         assert_eq!(told.code, 0, "{told:#?}");
     }
 
-    /// Begins the same in the folder `far`, by workers.
+    /// Starts the same tournament with workers, in the folder `far`.
     pub fn start_far(&self, nats: &NatsServer, agents: &[String], more: &[&str]) -> Child {
         let url = nats.url();
         let args = self.begin("far", agents, more);
@@ -100,12 +100,12 @@ impl Lab {
         arena(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Plays it to the end.
+    /// Plays the tournament with workers to its end.
     pub fn play_far(&self, nats: &NatsServer, agents: &[String], more: &[&str]) -> Run {
         finish(self.start_far(nats, agents, more))
     }
 
-    /// Goes on with it.
+    /// Resumes the tournament with workers.
     pub fn resume_far(&self, nats: &NatsServer, more: &[&str]) -> Run {
         let (url, folder) = (nats.url(), self.text("far"));
         run(&[&["tournament", "resume", &folder, "--nats-url", &url], more].concat())
@@ -119,40 +119,40 @@ impl Lab {
         fs::read_to_string(self.path(out).join(name)).unwrap()
     }
 
-    /// A worker, once it takes games.
+    /// Starts a worker, and waits until it accepts games.
     pub fn worker(&self, nats: &NatsServer, args: &[&str]) -> Running {
         self.worker_with(nats, args, &[])
     }
 
-    /// One with these variables in its environment.
+    /// Starts a worker with these environment variables.
     pub fn worker_with(&self, nats: &NatsServer, args: &[&str], environment: &[(&str, &str)]) -> Running {
-        // What one that is killed leaves goes with the lab.
+        // The lab's folder contains the remains of killed workers.
         let (url, folder) = (nats.url(), self.text(""));
         let environment = [environment, &[("TMPDIR", &*folder)]].concat();
         Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
     }
 
-    /// Workers of these names.
+    /// Starts workers with these names.
     pub fn workers(&self, nats: &NatsServer, names: &[&str]) -> Vec<Running> {
         names.iter().map(|name| self.worker(nats, &["--name", name])).collect()
     }
 
-    /// How many games stand in the journal.
+    /// Returns the number of games in the journal.
     pub fn games(&self, out: &str) -> usize {
         self.journal(out).lines().filter(|line| line.starts_with(r#"{"type":"game""#)).count()
     }
 
-    /// Waits until so many do.
+    /// Waits for this number of games in the journal.
     #[track_caller]
     pub fn wait_for_games(&self, out: &str, games: usize) {
         let until = Instant::now() + PATIENCE;
         while self.games(out) < games {
-            assert!(Instant::now() < until, "there is no game {games}: {}", self.journal(out));
+            assert!(Instant::now() < until, "timeout while waiting for game {games}: {}", self.journal(out));
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// The games that count, by number, without what depends on the clock and on who played them. `void` ones don't count.
+    /// Returns the games that count, by number, without times and names of workers. `void` games don't count.
     fn results(&self, out: &str) -> Vec<String> {
         let mut results = std::collections::BTreeMap::new();
         for line in self.journal(out).lines().skip(1) {
@@ -171,7 +171,7 @@ impl Lab {
                     }
                 }
                 "spread" | "checked" => {}
-                other => panic!("a line {other}"),
+                other => panic!("unexpected line {other}"),
             }
         }
         results.into_values().collect()
@@ -183,14 +183,14 @@ impl Lab {
         told.stdout
     }
 
-    /// Both have come to the same, game by game.
+    /// Compares the results of both tournaments game by game.
     #[track_caller]
     pub fn assert_same_games(&self) {
         assert_eq!(self.results("far"), self.results("here"));
         assert_eq!(self.standings("far", &["--csv"]), self.standings("here", &["--csv"]));
     }
 
-    /// And are told in the same words.
+    /// Compares the standings of both tournaments.
     #[track_caller]
     pub fn assert_same(&self) {
         self.assert_same_games();
@@ -205,14 +205,14 @@ pub fn finish(mut child: Child) -> Run {
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > until {
             child.kill().unwrap();
-            panic!("the program goes on: {:#?}", finished(child.wait_with_output().unwrap()));
+            panic!("the program doesn't end: {:#?}", finished(child.wait_with_output().unwrap()));
         }
         thread::sleep(Duration::from_millis(5));
     }
     finished(child.wait_with_output().unwrap())
 }
 
-/// What clients of NATS in the tests run on.
+/// Returns the runtime for NATS clients in the tests.
 pub fn runtime() -> &'static tokio::runtime::Runtime {
     static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())

@@ -1,4 +1,5 @@
-//! Workers that lie: they speak the protocol of jobs by hand, and hand in what wasn't played, or not by those who should have.
+//! Workers that lie: they speak the protocol of jobs directly, and submit games that weren't played, or not by the
+//! right agents.
 
 use std::fs;
 use std::io::Write;
@@ -16,23 +17,23 @@ use serde_json::{Value, json};
 use crate::lab::runtime;
 use crate::program::run;
 
-/// What a liar does.
+/// A kind of lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// Lets other agents play. What it hands in is all right by the rules.
+    /// A game of other agents. It follows the rules.
     OtherAgents,
-    /// Says that the other one has won.
+    /// A result in which the other agent has won.
     OtherResult,
 }
 
-/// A liar at work, for as long as the test runs.
+/// A liar at work while the test runs.
 pub struct Liar {
     task: tokio::task::JoinHandle<()>,
     lied: Mutex<Receiver<()>>,
 }
 
 impl Liar {
-    /// Waits until it has lied once.
+    /// Waits for the first lie.
     pub fn wait(&self) {
         self.lied.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
     }
@@ -44,7 +45,7 @@ impl Drop for Liar {
     }
 }
 
-/// Starts one of this name. `cheat` is who plays for it.
+/// Starts a liar with this name. `cheat` is the agent that plays for it.
 pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
     let (url, name, cheat) = (url.to_owned(), name.to_owned(), cheat.to_owned());
     let (lies, lied) = channel();
@@ -109,7 +110,7 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
     Liar { task, lied: Mutex::new(lied) }
 }
 
-/// What it hands in for a job.
+/// Returns its submission for a job.
 fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("replay.jsonl");

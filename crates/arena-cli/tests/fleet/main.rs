@@ -1,5 +1,5 @@
-//! Tournaments over workers: real processes and a real NATS server, which are killed, restarted and lied to, and the results are those of
-//! a tournament on one machine.
+//! Tournaments with workers: real processes and a real NATS server, with kills, restarts and lies. The results equal
+//! those of a tournament on one machine.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod lab;
@@ -29,7 +29,7 @@ fn workers_come_to_what_one_machine_comes_to() {
     let told = lab.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
     assert_eq!(told.code, 0, "{told:#?}");
     parrot.abort();
-    // Lines, replays, logs and standings, though each result came twice.
+    // Lines, replays, logs and standings, though each result arrived twice.
     lab.assert_same();
     for number in 1..=12 {
         for file in ["jsonl", "seat0.log", "seat1.log"] {
@@ -77,16 +77,16 @@ fn a_worker_that_is_told_to_stop_finishes_or_hands_back_what_it_plays() {
     let games = lab.games("far");
     let mut hasty = lab.worker(&nats, &["--name", "hasty"]);
     lab.wait_for_games("far", games + 1);
-    // Two of the same would come as one.
+    // Two equal messages would count as one.
     hasty.signal(Signal::INT);
     hasty.signal(Signal::TERM);
     assert_eq!(hasty.ended().code(), Some(0));
-    assert!(hasty.said().contains("handing back the games that run"));
+    assert!(hasty.said().contains("returning the games in progress"));
     let _last = lab.worker(&nats, &["--name", "last", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     for name in ["patient", "hasty"] {
-        assert!(told.stderr.contains(&format!("the worker {name} has stopped")), "{}", told.stderr);
+        assert!(told.stderr.contains(&format!("worker {name} has stopped")), "{}", told.stderr);
     }
     lab.assert_same();
 }
@@ -126,21 +126,19 @@ fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
     assert_eq!(told.code, 0, "{told:#?}");
     let said = &told.stderr;
     assert!(
-        said.contains("the worker forger is quarantined: game ")
-            && said.contains("the result isn't that of the replay"),
+        said.contains("worker forger is quarantined: game ")
+            && said.contains("the result differs from that of the replay"),
         "{said}"
     );
     assert!(
-        said.contains("the worker cheat is quarantined: game ") && said.contains("otherwise than two other workers"),
+        said.contains("worker cheat is quarantined: game ")
+            && said.contains("its result differs from that of two other workers"),
         "{said}"
     );
-    assert!(
-        !said.contains("the worker one is quarantined") && !said.contains("the worker two is quarantined"),
-        "{said}"
-    );
+    assert!(!said.contains("worker one is quarantined") && !said.contains("worker two is quarantined"), "{said}");
     lab.assert_same_games();
     let report = lab.standings("far", &["--html"]);
-    assert!(report.contains("the worker cheat was quarantined"), "{report}");
+    assert!(report.contains("worker cheat was quarantined"), "{report}");
 }
 
 #[test]
@@ -150,7 +148,7 @@ fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
     let _workers = lab.workers(&nats, &["one", "two", "three"]);
     let told = lab.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("don't play alike each time"), "{}", told.stderr);
+    assert!(told.stderr.contains("don't play deterministically"), "{}", told.stderr);
     assert!(!told.stderr.contains("quarantined"), "{}", told.stderr);
 }
 
@@ -190,13 +188,13 @@ fn workers_of_other_versions_get_no_games() {
     others.abort();
     assert_eq!(told.code, 0, "{told:#?}");
     let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
-    let sentence = format!("note: the worker newer is of arena 9_9_9-1, and this is {version}; it gets no games");
+    let sentence = format!("note: worker newer has arena 9_9_9-1, this program has {version}; it gets no games");
     assert_eq!(told.stderr.matches(&sentence).count(), 1, "{}", told.stderr);
     own.signal(Signal::TERM);
     own.ended();
     let said = own.said();
     let sentence =
-        format!("note: tournament newest is of arena 9_9_9-1; this worker is {version} and takes none of its games");
+        format!("note: tournament newest has arena 9_9_9-1, this worker has {version}; it takes none of its games");
     assert_eq!(said.matches(&sentence).count(), 1, "{said}");
 }
 
@@ -212,16 +210,16 @@ fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
     let trouble =
         lab::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
     let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
-    assert!(trouble.contains("needs `python3`, and there is no such program in PATH"), "{trouble}");
+    assert!(trouble.contains("needs the program `python3`, which isn't in PATH"), "{trouble}");
     let _rich = lab.worker(&nats, &["--name", "rich"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("the worker poor can't play: "), "{}", told.stderr);
+    assert!(told.stderr.contains("worker poor can't play: "), "{}", told.stderr);
     lab.assert_same();
 }
 
-/// Publishes the first results once more, as a server does whose acknowledgement was lost. Not the last: when they are there, all is
-/// cleaned up.
+/// Publishes the first results a second time, like a server whose acknowledgment was lost. The last result is excluded:
+/// after it, everything is cleaned up.
 fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     let runtime = lab::runtime();
     let client = runtime.block_on(async_nats::connect(url)).unwrap();
@@ -237,7 +235,7 @@ fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     task.abort_handle()
 }
 
-/// The streams that there are, and how many messages each has. What was published last may take a moment to go.
+/// Returns the existing streams, and the number of messages in each. The last messages may take a moment to disappear.
 fn left_behind(url: &str) -> Vec<String> {
     lab::runtime().block_on(async {
         let js = jetstream::new(async_nats::connect(url).await.unwrap());

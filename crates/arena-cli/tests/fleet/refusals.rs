@@ -1,4 +1,4 @@
-//! What can't be is told in one sentence, with a code, before anything is queued or written.
+//! Impossible requests: a sentence and an exit code, before anything is queued or written.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,7 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, finish};
 use crate::program::{arena, run};
 
-/// Begins a tournament with these arguments and tells how that ended. `URL` is the server's, `LAB` the folder of agents.
+/// Starts a tournament with these arguments and returns its outcome. `URL` stands for the server, `LAB` for the folder
+/// of agents.
 #[track_caller]
 fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
     let lab_path = lab.path("");
@@ -26,11 +27,11 @@ fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
     let port = url.rsplit(':').next().unwrap();
     let said = told.stderr.replace(lab_path, "LAB").replace(port, "PORT");
     expected.assert_eq(&format!("{}: {}", told.code, said.lines().next().unwrap_or_default()));
-    assert!(!lab.path("refused").exists(), "nothing was written");
+    assert!(!lab.path("refused").exists(), "a folder was created");
 }
 
 #[test]
-fn what_workers_cannot_play_is_refused() {
+fn tournaments_that_workers_cannot_play_are_refused() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     lab.bot("a", 1, 0.0);
     lab.bot("b", 2, 0.0);
@@ -44,7 +45,7 @@ fn what_workers_cannot_play_is_refused() {
         &url,
         "--agent LAB/bots-a/a.py --agent http://127.0.0.1:9/ --nats-url URL",
         expect![
-            "8: error: 127.0.0.1:9 is a server, and workers play agents that are files and folders; play it without --nats-url"
+            "8: error: 127.0.0.1:9 is a remote agent, and workers play local files and folders only; run it without --nats-url"
         ],
     );
     check(
@@ -52,20 +53,20 @@ fn what_workers_cannot_play_is_refused() {
         &url,
         "--agent LAB/bots-a/a.py --agent LAB/linked --nats-url URL",
         expect![
-            "8: error: linked can't be sent to workers, who get its whole folder LAB/linked: LAB/linked/link is neither a file nor a folder; give it a folder of its own"
+            "8: error: can't pack linked with its whole folder LAB/linked: LAB/linked/link is neither a file nor a folder; give the agent a folder of its own"
         ],
     );
     check(
         &lab,
         &url,
         "--nats-url URL -- python3 LAB/bots-a/a.py LAB/bots-b/b.py -- python3 LAB/bots-b/b.py",
-        expect!["8: error: a needs LAB/bots-b/b.py, and workers get nothing but its folder LAB/bots-a"],
+        expect!["8: error: a needs LAB/bots-b/b.py, but workers get only its folder LAB/bots-a"],
     );
     check(
         &lab,
         &url,
         &format!("{both} --nats-url URL --sandbox off"),
-        expect!["2: error: --sandbox is each worker's own decision; with --nats-url it is given to `arena worker`"],
+        expect!["2: error: --sandbox is an option of each worker; with --nats-url give it to `arena worker`"],
     );
     check(
         &lab,
@@ -87,7 +88,7 @@ fn what_workers_cannot_play_is_refused() {
         &plain.url(),
         &format!("{both} --nats-url URL"),
         expect![
-            "4: error: the NATS server at nats://127.0.0.1:PORT has JetStream off: start it as `nats-server -js`, or turn JetStream on in its configuration"
+            "4: error: the NATS server at nats://127.0.0.1:PORT has JetStream disabled: start it as `nats-server -js`, or enable JetStream in its configuration"
         ],
     );
     let guarded = NatsServer::start_with("authorization { user: ada, password: secret }");
@@ -95,7 +96,7 @@ fn what_workers_cannot_play_is_refused() {
         &lab,
         &guarded.url(),
         &format!("{both} --nats-url {}", guarded.url().replace("//", "//ada:wrong@")),
-        expect!["4: error: the NATS server at nats://127.0.0.1:PORT lets nobody in with these credentials"],
+        expect!["4: error: the NATS server at nats://127.0.0.1:PORT rejects these credentials"],
     );
     let url = plain.url();
     drop(plain);
@@ -119,20 +120,20 @@ fn without_workers_a_tournament_waits_and_can_be_gone_on_with() {
     kill_process(Pid::from_raw(tournament.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
     let told = finish(tournament);
     assert_eq!(told.code, 130, "{told:#?}");
-    assert!(told.stderr.contains("stopped after 0 of 2 games; to go on: arena tournament resume "), "{}", told.stderr);
+    assert!(told.stderr.contains("stopped after 0 of 2 games; to resume: arena tournament resume "), "{}", told.stderr);
     let folder = lab.path("far");
     let told = run(&["tournament", "resume", folder.to_str().unwrap()]);
     assert_eq!(told.code, 0, "{told:#?}");
     lab.assert_same();
 }
 
-/// Waits until something has made this stream.
+/// Waits until this stream exists.
 fn wait_for_stream(nats: &NatsServer, name: &str) {
     crate::lab::runtime().block_on(async {
         let js = async_nats::jetstream::new(async_nats::connect(nats.url()).await.unwrap());
         let until = Instant::now() + Duration::from_secs(60);
         while js.get_stream(name).await.map_or(0, |stream| stream.cached_info().state.messages) == 0 {
-            assert!(Instant::now() < until, "nothing is queued");
+            assert!(Instant::now() < until, "timeout while waiting for the stream");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

@@ -1,5 +1,5 @@
-"""A game of PSI, played with the client that openapi-python-client makes of /openapi.json. Its types are checked, so that
-what is read here has to be what is described."""
+"""A game of PSI, played with a client generated from /openapi.json by openapi-python-client. It is type-checked, so every field
+used here must be in the description."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from generated.models import (
     Challenge,
     ChallengeInfo,
     ChallengePage,
-    Said,
+    ChatRequest,
     JoinRequest,
     Joined,
     Status,
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def told(answer: object, kind: type[T]) -> T:
-    """The answer, which has to be what was asked for."""
+    """Returns the answer, which must have the expected type."""
     if not isinstance(answer, kind):
         raise SystemExit(f"not {kind.__name__}, but {answer}")
     return answer
@@ -54,7 +54,7 @@ def main() -> None:
         secret = next(m.content for m in heard.messages if m.to == invite and m.content.startswith("Your private set"))
         sets.append(numbers(secret))
     for invite in session.invites:
-        send_chat.sync(client=client, body=Said(channel=str(session.id), content="hello", from_=invite))
+        send_chat.sync(client=client, body=ChatRequest(channel=str(session.id), content="hello", from_=invite))
     common = ", ".join(str(number) for number in sorted(sets[0] & sets[1]))
     for invite in session.invites:
         act = Action(challenge_id=str(session.id), message_type="guess", content=common, from_=invite)

@@ -1,5 +1,5 @@
-// A game of PSI, played with the client that openapi-typescript and openapi-fetch make of /openapi.json. It is compiled with
-// strict types, so that what is read here has to be what is described.
+// A game of PSI, played with a client generated from /openapi.json by openapi-typescript and openapi-fetch. It is compiled with
+// strict types, so every field used here must be in the description.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema.js";
@@ -9,7 +9,7 @@ declare const process: { argv: string[] };
 const [baseUrl] = process.argv.slice(2);
 const arena = createClient<paths>({ baseUrl: baseUrl! });
 
-/** What was answered; a refusal ends the program. */
+/** Returns the answer; a refusal ends the program. */
 async function told<T>(call: Promise<{ data?: T; error?: components["schemas"]["Error"] }>): Promise<T> {
   const { data, error } = await call;
   if (error) throw new Error(`${error.code}: ${error.error}`);

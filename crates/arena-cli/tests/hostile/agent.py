@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Agents that misbehave, and agents that are merely odd. The name of the file is the behaviour: as silent.py this one is silent, as
-honest.py it plays like anybody. Each behaviour replaces what an honest agent does at its start, at the ping, at its id or at a
-state; one that returns HONESTLY lets that happen as well."""
+"""Agents that misbehave, and agents with unusual but allowed behavior. The name of the file selects the behavior: silent.py is
+silent, honest.py plays normally. Each behavior replaces an honest agent's reaction to the start, the ping, the id or a state; a
+behavior that returns HONESTLY is followed by the honest reaction."""
 
 import json
 import os
@@ -22,7 +22,7 @@ hooks = {}
 
 
 def on(event):
-    """Notes a behaviour if it is ours."""
+    """Registers a behavior if the file name selects it."""
     def note(function):
         if function.__name__ == NAME:
             hooks[event] = function
@@ -31,18 +31,18 @@ def on(event):
 
 
 def write(data):
-    """Writes bytes at once."""
+    """Writes bytes and flushes."""
     out.write(data)
     out.flush()
 
 
 def say(**keys):
-    """Writes an object on a line."""
+    """Writes an object as a line of JSON."""
     write(json.dumps(keys).encode() + b"\n")
 
 
 def actions(state):
-    """What an honest agent does: the first legal move in chess, no crash in snake, nothing elsewhere."""
+    """Returns honest actions: the first legal move in chess, no crash in snake, nothing elsewhere."""
     if "legal_moves" in state:
         return [{"action": "move", "move": state["legal_moves"][0]}]
     if "snakes" in state and state["snakes"][me]["alive"]:
@@ -285,7 +285,7 @@ def stops_itself(_):
 
 
 def descend(prepare):
-    """A child that holds the pipes."""
+    """Starts a child process that keeps the pipes open."""
     if os.fork() == 0:
         prepare()
         time.sleep(FOR_EVER)
@@ -293,7 +293,7 @@ def descend(prepare):
 
 
 def leave():
-    """Leaves the family: by a session of its own, or by a group where a sandbox allows no session."""
+    """Leaves the parent: by a new session, or by a new process group where a sandbox allows no session."""
     try:
         os.setsid()
     except PermissionError:
@@ -409,12 +409,12 @@ def hides_files(_):
     return HONESTLY
 
 
-# --- what isn't its business -----------------------------------------------------------------------------------------------------
+# --- forbidden resources ---------------------------------------------------------------------------------------------------------
 
 
 @on("id")
 def snoops(_):
-    """Says in its name what it got at."""
+    """Lists in its name the resources it could access."""
     pid_file = os.path.join(FOLDER, "late", "runner.pid")
     while not os.path.exists(pid_file) or not open(pid_file).read().endswith("\n"):
         time.sleep(0.01)
@@ -465,7 +465,7 @@ def moves_by_nonsense(_):
     say(agent_id=me, move="\u2654\u0000" * 1000)
 
 
-# --- odd, but within the protocol ------------------------------------------------------------------------------------------------
+# --- unusual, but within the protocol --------------------------------------------------------------------------------------------
 
 
 @on("state")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Agents as they were written for the older kit of the protocol: messages without `world_state`, one answer to each message whatever
-it is, `move` beside `agent_id` in snake and chess. The name of the file is the game."""
+"""Agents in the form of the older kit of the protocol: messages without `world_state`, one answer to each message of any kind,
+`move` beside `agent_id` in snake and chess. The name of the file is the game."""
 
 import json
 import math
@@ -11,7 +11,7 @@ GAME = os.path.basename(sys.argv[0]).removesuffix(".py")
 
 
 class Agent:
-    """What the older kit's users derive from."""
+    """The base class of the older kit."""
 
     def __init__(self):
         self.agent_id = None
@@ -21,7 +21,7 @@ class Agent:
         raise NotImplementedError
 
     def answer(self, message):
-        """The answer to a message. All that it holds is looked at, in no order of messages."""
+        """Returns the answer to a message. Every key is handled, in any order of messages."""
         reply = {}
         if "set_agent_id" in message:
             self.agent_id = message["set_agent_id"]
@@ -48,7 +48,7 @@ class Agent:
 
 
 class Snake(Agent):
-    """Goes to the nearest food, and looks no further than one step."""
+    """Goes to the nearest food, one step ahead."""
 
     def step(self, state):
         snake = state["snakes"][self.agent_id]
@@ -62,12 +62,12 @@ class Snake(Agent):
             return (not is_free, min(math.dist(cell, food) for food in state["foods"] or [cell]))
 
         best = min([("up", 0, -1), ("right", 1, 0), ("down", 0, 1), ("left", -1, 0)], key=cost)
-        # Any case will do.
+        # Both cases are valid.
         return {"move": best[0].upper() if state["epoch"] % 2 else best[0]}
 
 
 class Chess(Agent):
-    """Some legal move, another one each time."""
+    """Plays legal moves by a changing index."""
 
     def step(self, state):
         moves = state["legal_moves"]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Agents that are servers. The argument is the behaviour; the port is the first line of stdout. Each serves one match."""
+"""Agents that are HTTP servers. The argument is the behavior; the port is the first line of stdout. Each serves one match."""
 
 import http.server
 import json
@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-BEHAVIOUR = sys.argv[1]
+BEHAVIOR = sys.argv[1]
 me = None
 
 
@@ -18,30 +18,30 @@ class Agent(http.server.BaseHTTPRequestHandler):
         global me
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         is_state = "world_state" in message
-        if is_state and BEHAVIOUR == "dies" and message["epoch"] == 3:
+        if is_state and BEHAVIOR == "dies" and message["epoch"] == 3:
             os._exit(1)
-        if is_state and BEHAVIOUR == "hangs":
+        if is_state and BEHAVIOR == "hangs":
             time.sleep(600)
-        if BEHAVIOUR == "never_answers":
+        if BEHAVIOR == "never_answers":
             time.sleep(600)
-        if is_state and BEHAVIOUR == "fails":
+        if is_state and BEHAVIOR == "fails":
             return self.answer(b"no", 500)
-        if is_state and BEHAVIOUR == "redirects":
+        if is_state and BEHAVIOR == "redirects":
             return self.answer(b"", 302, location=self.path)
-        if is_state and BEHAVIOUR == "answers_rubbish":
+        if is_state and BEHAVIOR == "answers_rubbish":
             return self.answer(b"<html>\n<body>not JSON</body>\n</html>\n")
-        if is_state and BEHAVIOUR == "answers_nothing":
+        if is_state and BEHAVIOR == "answers_nothing":
             return self.answer(b"")
-        if is_state and BEHAVIOUR == "answers_five_megabytes":
+        if is_state and BEHAVIOR == "answers_five_megabytes":
             return self.answer(b" " * (5 << 20) + b"{}")
-        if is_state and BEHAVIOUR == "trickles":
+        if is_state and BEHAVIOR == "trickles":
             self.send_response(200)
             self.send_header("content-length", "1000")
             self.end_headers()
             while True:
                 self.wfile.write(b" ")
                 time.sleep(0.01)
-        if is_state and BEHAVIOUR == "breaks_off":
+        if is_state and BEHAVIOR == "breaks_off":
             self.send_response(200)
             self.send_header("content-length", "1000")
             self.end_headers()
@@ -54,7 +54,7 @@ class Agent(http.server.BaseHTTPRequestHandler):
         if "set_agent_id" in message:
             me = message["set_agent_id"]
             reply = {"agent_id": me, "agent_name": "far-away"}
-        # As people print it, on several lines.
+        # Indented JSON, on several lines.
         self.answer(json.dumps(reply, indent=2).encode())
 
     def answer(self, body, status=200, **headers):
@@ -73,7 +73,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """Nobody waits for the answer any more."""
+        """Ignores errors: the client may have disconnected."""
 
 
 server = Server(("127.0.0.1", 0), Agent)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""An agent that plays honestly and reads every file that it can open, all the time. It knows no secret, but it knows what to look for:
-the lines of needles.txt beside it, each written backwards. When it finds one, it crashes, which is in the result."""
+"""An agent that plays honestly and meanwhile reads every file it can open. It searches for the lines of needles.txt beside it, which
+are written backwards, so that the file itself is no match. When it finds one, it crashes, which the result shows."""
 
 import json
 import os
@@ -10,13 +10,13 @@ import threading
 
 FOLDER = os.path.dirname(os.path.abspath(sys.argv[0]))
 NEEDLES = [line.strip()[::-1].encode() for line in open(os.path.join(FOLDER, "needles.txt"))]
-# Programs of the system, and devices, which have no end.
+# The system's programs, and devices, which have no end.
 LEFT_OUT = {"/usr", "/lib", "/lib64", "/bin", "/sbin", "/sys", "/dev", "/proc"}
 MOST = 8 << 20
 
 
 def files():
-    """All files that can be listed, and those of processes."""
+    """Yields all files that can be listed, and those of processes."""
     starts = ["/", FOLDER, os.getcwd(), os.path.dirname(FOLDER), "/tmp", "/var/tmp", os.environ.get("HOME", "/")]
     for start in starts:
         for folder, folders, names in os.walk(start):
@@ -43,7 +43,7 @@ def files():
 
 
 def look():
-    """Crashes if there is a needle in anything that can be read."""
+    """Crashes if any readable file contains a needle."""
     for path in files():
         try:
             if not path.startswith("/proc/") and not stat.S_ISREG(os.stat(path).st_mode):
@@ -66,7 +66,7 @@ def watch():
 
 
 def main():
-    # Its log is written beside the replay, and is the arena's.
+    # The arena writes this log beside the replay.
     print("whispered by", "a spy", file=sys.stderr, flush=True)
     threading.Thread(target=watch, daemon=True).start()
     me = None

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An agent that looks for the lines of needles.txt beside it, each written backwards, in all files around it. When it finds one, it
-# crashes, which is in the result.
+# An agent that searches all files around it for the lines of needles.txt beside it, which are written backwards. When it finds
+# one, it crashes, which the result shows.
 folder=$(dirname "$0")
 look() {
     while read -r needle; do

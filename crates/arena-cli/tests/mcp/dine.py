@@ -1,8 +1,8 @@
-"""Plays dining cryptographers over MCP with the official client, by the protocol that the prompt describes.
+"""Plays dining cryptographers over MCP with the official client, by the protocol in the prompt.
 
     python dine.py URL INVITE
 
-Prints the guess. Any surprise ends it with a traceback and a status that isn't 0.
+Prints the guess. An unexpected answer ends the program with a traceback and a nonzero status.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from mcp.client.client import Client
 
 
 async def call(client: Client, tool: str, **arguments) -> dict:
-    """The JSON that a tool answers. Nothing here may be refused."""
+    """Calls a tool and returns its JSON; a refusal fails the program."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error and len(result.content) == 1, result
     return json.loads(result.content[0].text)

@@ -1,4 +1,4 @@
-"""Plays chess at random, without draws by choice: games go on until a rule ends them."""
+"""Plays random chess moves, without draws by agreement: games continue until a rule ends them."""
 
 import json
 import random

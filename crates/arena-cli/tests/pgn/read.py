@@ -1,9 +1,9 @@
-"""Reads games with python-chess and compares each with the tournament that they come from.
+"""Reads games with python-chess and compares each with its tournament.
 
     read.py FOLDER PGN
 
-FOLDER holds the tournament's journal and replays. Moves are taken from the replays' actions, results from the journal;
-nothing is taken from what the arena says about moves or positions. Prints counts as a JSON object.
+FOLDER contains the tournament's journal and replays. Moves come from the replays' actions and results from the journal, not from
+the arena's own representation of moves or positions. Prints counts as a JSON object.
 """
 
 import json
@@ -23,7 +23,7 @@ games = {line["fixture"]: line for line in lines(folder / "tournament.jsonl")[1:
 
 
 def played(number):
-    """The moves of a game as its agents sent them, and the seat that moved first."""
+    """Returns the moves of a game as its agents sent them, and the seat that moved first."""
     moves, first = [], None
     for line in lines(folder / "replays" / f"{number}.jsonl")[1:]:
         for seat, actions in enumerate(line.get("actions") or []):
@@ -55,5 +55,5 @@ with pgn.open() as file:
         told["quiet"] = max([told["quiet"], *(node.board().halfmove_clock for node in game.mainline())])
         ending = outcome.termination.name
         told["endings"][ending] = told["endings"].get(ending, 0) + 1
-assert not games, f"games that aren't there: {sorted(games)}"
+assert not games, f"missing games: {sorted(games)}"
 print(json.dumps(told))

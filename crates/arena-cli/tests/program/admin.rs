@@ -1,4 +1,4 @@
-//! Administration from the outside: the token of a first start, and everything that `arena admin` can do.
+//! Administration through the program: the token of a first start, and all `arena admin` commands.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, Running, arena, file, folder, run, run_with};
 
-/// A server, and whoever administers it from its data folder.
+/// A server and its data folder, from which the administrator's token is read.
 struct Office {
     server: Running,
     data: tempfile::TempDir,
@@ -27,7 +27,7 @@ impl Office {
         run(&[&["admin"], args, &["--url", &self.server.url, "--data", data]].concat())
     }
 
-    /// What a verb says to people.
+    /// Returns a command's output for people.
     #[track_caller]
     fn told(&self, args: &[&str]) -> String {
         let run = self.run(args);
@@ -43,7 +43,7 @@ impl Office {
         Client::new(self.server.url.strip_prefix("http://").unwrap().parse().unwrap())
     }
 
-    /// A game between two users that both lose; its session.
+    /// Plays a game that both users lose; returns its session.
     fn play(&self, users: [&str; 2]) -> String {
         let client = self.client();
         let (session, invites) = client.create("psi");
@@ -69,16 +69,25 @@ fn the_token_is_told_at_the_first_start_and_kept() {
     assert_eq!(fs::read_to_string(&kept).unwrap(), format!("{token}\n"));
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
     let shown = run_with(&["admin", "bans", "--url", &first.url], &[("ARENA_ADMIN_TOKEN", &token)]);
-    assert_eq!((shown.code, shown.stdout.as_str()), (0, "nobody is banned\n"), "{}", shown.stderr);
+    assert_eq!(
+        (shown.code, shown.stdout.as_str()),
+        (
+            0,
+            "there are no bans
+"
+        ),
+        "{}",
+        shown.stderr
+    );
     first.signal(Signal::TERM);
     assert!(first.ended().success());
-    assert!(!first.said().contains(&token), "the log isn't told");
+    assert!(!first.said().contains(&token), "the log contains the token");
 
     let mut second = Running::serve(data.path());
     assert_eq!(run(&["admin", "bans", "--token", &token, "--url", &second.url]).code, 0);
     second.signal(Signal::TERM);
     assert!(second.ended().success());
-    assert_eq!(second.rest(), Vec::<String>::new(), "it is told once");
+    assert_eq!(second.rest(), Vec::<String>::new(), "the token is printed once");
 }
 
 #[test]
@@ -92,26 +101,22 @@ fn a_token_of_ones_own_is_the_only_one() {
     assert_eq!(bans(own).code, 0);
     let refused = bans(&made);
     assert_eq!(refused.code, 3);
-    assert!(refused.stderr.contains("isn't the one of this arena's administrator"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("isn't this server's administrator token"), "{}", refused.stderr);
     drop(server);
     for (silly, why) in [
         ("", "at least 24 characters"),
         ("admin", "at least 24 characters"),
-        ("with spaces in it, and long", "no spaces"),
+        ("with spaces in it, and long", "without spaces"),
     ] {
         let refused = run_with(&args, &[("ADMIN_TOKEN", silly)]);
         assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-        assert!(
-            refused.stderr.contains("ADMIN_TOKEN can't be used") && refused.stderr.contains(why),
-            "{}",
-            refused.stderr
-        );
+        assert!(refused.stderr.contains("invalid ADMIN_TOKEN") && refused.stderr.contains(why), "{}", refused.stderr);
     }
-    // One that others may have read isn't used.
+    // A token in a file that others can read is refused.
     fs::set_permissions(data.path().join("admin.token"), fs::Permissions::from_mode(0o644)).unwrap();
     let refused = run(&args);
     assert_eq!((refused.code, refused.stdout.as_str()), (6, ""));
-    assert!(refused.stderr.contains("open to others than its owner"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("accessible to other users"), "{}", refused.stderr);
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn an_arena_elsewhere_is_not_sent_this_machines_token_unasked() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(asked(&server.url), (Some(0), String::new()));
-    // Where nobody would answer, if anybody asked.
+    // No server runs there; the test fails if the command sends a request.
     let (code, said) = asked("http://192.0.2.1:9");
     assert_eq!(code, Some(2));
     assert!(said.contains("ARENA_ADMIN_TOKEN") && said.contains("--data"), "{said}");
@@ -152,14 +157,18 @@ fn everything_is_administered_from_the_command_line() {
         "{hidden}"
     );
 
-    assert_eq!(office.told(&["bans"]), "nobody is banned\n");
+    assert_eq!(
+        office.told(&["bans"]),
+        "there are no bans
+"
+    );
     assert_eq!(
         office.told(&["ban", "--user", "ada", "--reason", "sells secrets"]),
         "user ada is banned: sells secrets\n"
     );
     office.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
     let table = office.told(&["bans"]);
-    for expected in ["who", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
+    for expected in ["banned", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
         assert!(table.contains(expected), "{table}");
     }
     assert_eq!(office.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
@@ -170,12 +179,12 @@ fn everything_is_administered_from_the_command_line() {
     let key = "302a300506032b6570032100".to_owned() + &"0".repeat(64);
     assert!(
         office.run(&["ban", "--key", &key, "--reason", "x"]).stderr.contains("publicKey is"),
-        "a key of small order"
+        "a key of small order was accepted"
     );
 
     assert_eq!(office.told(&["remove", &second]), format!("session {second} is removed\n"));
     assert_eq!(office.run(&["remove", &second]).code, 3);
-    let counted = "the games of 3 users are counted anew, 2 in all; their standings were right\n";
+    let counted = "recomputed the standings of 3 users from 2 games; all were correct\n";
     assert_eq!(office.told(&["recompute"]), counted);
     assert_eq!(office.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
 
@@ -184,7 +193,7 @@ fn everything_is_administered_from_the_command_line() {
     let oldest = office.json(&["audit", "--offset", "8"]);
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 
-    // What comes from strangers can't steer the terminal.
+    // Control characters in the names of strangers are escaped.
     let office_line = office.told(&["audit", "--limit", "100"]);
     assert!(!office_line.contains('\u{1b}'), "{office_line}");
 }
@@ -196,12 +205,12 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     let out = folder();
     let path = out.path().join("arena.jsonl");
     let path = path.to_str().unwrap();
-    assert_eq!(there.told(&["export", "--out", path]), format!("13 lines are in {path}\n"));
+    assert_eq!(there.told(&["export", "--out", path]), format!("wrote 13 lines to {path}\n"));
     assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     let lines = fs::read_to_string(path).unwrap();
     assert_eq!(there.told(&["export"]), lines);
     assert_eq!(there.json(&["export", "--out", path]), json!({ "lines": 13, "file": path }));
-    // What isn't a file is written to, and stays what it is.
+    // Output to a special file doesn't replace it.
     for descriptor in ["/dev/stdout", "/dev/fd/1"] {
         assert_eq!(there.told(&["export", "--out", descriptor]), lines);
     }
@@ -221,12 +230,12 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
     let here = Office::open();
-    let taken = "taken: 2 users, 1 sessions, 10 messages; not taken: 0\n";
+    let taken = "imported: 2 users, 1 sessions, 10 messages; skipped: 0 lines\n";
     assert_eq!(here.told(&["import", path]), taken);
     assert_eq!(here.told(&["export"]), lines);
     let again = here.told(&["import", path]);
-    assert!(again.starts_with("taken: 0 users, 0 sessions, 0 messages; not taken: 13\n  line 1: "), "{again}");
-    assert!(again.contains(&format!("line 3: session {session} is here already")), "{again}");
+    assert!(again.starts_with("imported: 0 users, 0 sessions, 0 messages; skipped: 13 lines\n  line 1: "), "{again}");
+    assert!(again.contains(&format!("line 3: session {session} exists already")), "{again}");
     let broken = file(out.path(), "broken.jsonl", "not JSON\n");
     let report = here.json(&["import", &broken]);
     assert_eq!((&report["skippedTotal"], &report["skipped"][0]["line"]), (&json!(1), &json!(1)));
@@ -235,7 +244,7 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     assert_eq!((missing.code, missing.stdout.as_str()), (2, ""));
     let nowhere = there.run(&["export", "--out", "no-such-folder/arena.jsonl"]);
     assert_eq!(nowhere.code, 2);
-    // A wrong token is told as such, however long the file is.
+    // A wrong token is reported, regardless of the file's size.
     let long = file(out.path(), "long.jsonl", &lines.repeat(2000));
     let refused = run(&["admin", "import", &long, "--token", "x", "--url", &here.server.url]);
     assert_eq!(refused.code, 3);
@@ -255,5 +264,5 @@ fn an_import_comes_from_a_pipe_too() {
         .stdin(fs::File::open(lines).unwrap())
         .output()
         .unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("taken: 2 users, 1 sessions"));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("imported: 2 users, 1 sessions"));
 }

@@ -1,4 +1,4 @@
-//! `arena agent check`, as an author meets it.
+//! `arena agent check` from an author's view.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +36,7 @@ fn a_command_line_is_tried_in_all_games() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_how_to_mend_it() {
+fn faults_are_reported_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().join("bot");
@@ -50,15 +50,15 @@ fn what_is_wrong_is_told_with_how_to_mend_it() {
         wrong   writes something else to stdout before it answers the ping
                 it was sent: {"ping":"ping"}
                 it sent: bot 1.0
-                mend it: stdout is for the protocol alone; print banners and logs to stderr
+                fix:     stdout is for the protocol alone; print banners and logs to stderr
         wrong   doesn't answer the ping: it exited with code 3
                 it was sent: {"ping":"ping"}
                 its log ends: no map
-                mend it: start it in a terminal and send it {"ping": "ping"}
+                fix:     start it in a terminal and send it {"ping": "ping"}
     "#]]
     .assert_eq(&run.stdout.replace(path, "PATH"));
     expect![[r#"
-        error: PATH gets 2 things wrong
+        error: PATH has 2 faults
     "#]]
     .assert_eq(&run.stderr.replace(path, "PATH"));
 }
@@ -91,7 +91,10 @@ fn the_author_is_told_which_files_are_hidden() {
     let root = folder.path().canonicalize().unwrap();
     let told = checked.stderr.replace(root.to_str().unwrap(), "ROOT");
     assert_eq!(checked.code, 0, "{checked:#?}");
-    let names = told.strip_prefix("note: the agent can't read files of the arena in its folder: ").unwrap().trim_end();
+    let names = told
+        .strip_prefix("note: these files of the arena in the agent's folder are hidden from it: ")
+        .unwrap()
+        .trim_end();
     let mut names: Vec<&str> = names.split(" and ").collect();
     names.sort_unstable();
     assert_eq!(names, ["ROOT/old.jsonl", "ROOT/old.seat1.log"]);

@@ -1,6 +1,7 @@
-//! One stranger against everybody else: each attack comes from 127.0.0.2, and honest games are played from 127.0.0.1 meanwhile.
+//! Denial of service by one address: each attack comes from 127.0.0.2, while honest games run from 127.0.0.1.
 //!
-//! Addresses of this machine are limited like all others here. The server is the real binary, so its memory is its own.
+//! In these tests, loopback addresses have rate limits as well. The server is the real binary, so its memory is
+//! measured alone.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -16,16 +17,16 @@ use crate::program::Running;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The bound on bytes that wait in the server under attack, for one address.
+/// The limit on pending bytes for one address, in the server under attack.
 const OF_ADDRESS: u64 = 8 * MIB;
 
-/// The same in all.
+/// The same limit for all addresses together.
 const IN_ALL: u64 = 24 * MIB;
 
-/// Memory of a connection by itself: the buffers of HTTP, and what of an answer isn't counted.
+/// The memory of a connection: HTTP buffers, and the uncounted parts of an answer.
 const OF_CONNECTION: u64 = 128 * KIB;
 
-/// Growth of a server of a debug build in ordinary play: caches, the store's pages, and what the allocator keeps.
+/// The growth of a debug server in ordinary play: caches, the store's pages, and the allocator's reserve.
 const OTHERWISE: u64 = 96 * MIB;
 
 struct Stage {
@@ -37,7 +38,7 @@ impl Stage {
     fn with(limits: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("arena.toml");
-        // So fast that what is tested isn't the limit of requests.
+        // High enough that the rate limit isn't what is tested.
         let requests =
             "requests_per_second = 100000\nrequests_burst = 1000000\nwrites_per_second = 1000\nwrites_burst = 1000\n";
         std::fs::write(&file, format!("[limits]\nlimit_loopback = true\n{requests}{limits}")).unwrap();
@@ -52,7 +53,7 @@ impl Stage {
         Client::new(address).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
     }
 
-    /// A line of the process's status, in bytes.
+    /// Returns a value from the process's status, in bytes.
     fn memory(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
         let kib =
@@ -71,12 +72,12 @@ impl Stage {
 fn until(what: &str, so: impl Fn() -> bool) {
     let started = Instant::now();
     while !so() {
-        assert!(started.elapsed() < Duration::from_secs(60), "it never came about that {what}");
+        assert!(started.elapsed() < Duration::from_secs(60), "timeout while waiting until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Plays a game of PSI well. No request may be refused, and all scores have to be right.
+/// Plays a correct game of PSI. No request may be refused, and all scores have to be right.
 #[track_caller]
 fn play(client: &Client) {
     let (session, players) = client.create("psi");
@@ -106,7 +107,7 @@ fn play(client: &Client) {
     assert_eq!(ended["data"]["scores"], json!([{"security": 1, "utility": 1}, {"security": 1, "utility": 1}]));
 }
 
-/// Connections that send these bytes and never read.
+/// Opens connections that send these bytes and never read.
 fn connections(client: &Client, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     let open = |_| {
         let mut stream = client.connect().unwrap();
@@ -116,7 +117,7 @@ fn connections(client: &Client, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-/// The first bytes of an answer, and nothing if the server has hung up without one.
+/// Returns the start of an answer, or nothing if the server has closed the connection without one.
 fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
     match stream.read_exact(&mut head) {
@@ -136,11 +137,11 @@ fn post(path: &str, content_length: usize, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// A session whose chat holds messages of nearly 1 MiB that are six times as long in JSON.
+/// Creates a session with long messages: nearly 1 MiB each, and six times as long in JSON.
 fn long_chat(client: &Client, messages: usize) -> (String, String) {
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
-    // As long as a body may be: each character takes six bytes there, too.
+    // The longest allowed body: each character takes six bytes there, too.
     let text = "\u{1}".repeat(170_000);
     for _ in 0..messages {
         client.chat(&session, &invites[0], &text).ok();
@@ -172,10 +173,10 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
     ];
     let mut held = Vec::new();
     for (name, bytes) in &attacks {
-        // Each would take megabytes.
+        // Each answer would take megabytes.
         let sockets = connections(&stranger, 100, bytes);
         play(&honest);
-        // A long message of another address finds room as well.
+        // A long message of another address is accepted.
         let (theirs, invites) = honest.create("psi");
         honest.join(&invites[0]).ok();
         let said = "x".repeat(200_000);
@@ -188,10 +189,10 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
     }
     let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
     let most = stage.memory("VmHWM");
-    assert!(most < bound, "{} MiB of at most {}", most / MIB, bound / MIB);
-    // Clients that don't read are cut off; the sockets are still open on this side.
-    until("those who don't read are cut off", || stage.gauge("arena_stream_subscribers") == 0);
-    until("nothing waits any more", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
+    assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
+    // Clients that don't read are disconnected; the sockets are still open on this side.
+    until("slow readers are disconnected", || stage.gauge("arena_stream_subscribers") == 0);
+    until("no bytes are pending", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
     play(&honest);
     drop(held);
 }
@@ -203,7 +204,7 @@ fn an_answer_waits_for_its_reader_and_is_whole() {
     let client = stage.client(2);
     let (session, _) = long_chat(&client, 6);
     let path = format!("/api/chat/sync?channel={session}");
-    // Readers of one address wait for each other, and each gets all.
+    // Readers of one address wait for each other, and each receives everything.
     let answers: Vec<Value> = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..8).map(|_| scope.spawn(|| client.get(&path).ok())).collect();
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
@@ -222,13 +223,13 @@ fn one_address_does_not_take_all_connections() {
     let [honest, stranger, prober] = [1, 2, 3].map(|last| stage.client(last));
     let mut streams = connections(&stranger, 300, &get("/api/chat/ws/invites"));
     let taken = streams.iter_mut().map(status).filter(|status| status == "200").count();
-    assert_eq!(taken, 50, "a quarter of all");
+    assert_eq!(taken, 50, "an address gets a quarter of all connections");
     assert_eq!(prober.get("/health").status, 200);
     play(&honest);
     assert_eq!(stranger.try_request("GET", "/health", &[], b"").map_or(429, |answer| answer.status), 429);
     drop(streams);
-    until("all have left", || stage.gauge("arena_stream_subscribers") == 0);
-    // Idle connections make room for their own address.
+    until("all subscribers have disconnected", || stage.gauge("arena_stream_subscribers") == 0);
+    // Idle connections of an address are closed for new ones of the same address.
     let idle = connections(&stranger, 300, b"");
     assert_eq!(stranger.get("/health").status, 200);
     play(&honest);
@@ -244,16 +245,16 @@ fn many_addresses_leave_the_reserve_to_players() {
         honest.join(player).ok();
     }
     until("players' connections are closed", || stage.gauge("arena_connections") == 1);
-    // Strangers of many addresses take all that isn't kept for players.
+    // Strangers from many addresses take all connections that aren't reserved for players.
     let mut streams: Vec<TcpStream> = Vec::new();
     for last in 10..20 {
         streams.extend(connections(&stage.client(last), 25, &get("/api/chat/ws/invites")));
     }
     let statuses: Vec<String> = streams.iter_mut().map(status).collect();
     let taken = statuses.iter().filter(|status| *status == "200").count();
-    assert_eq!(taken, 75, "all but the reserve");
-    // A stranger there is given one answer, and no stream.
-    until("the refused have left", || stage.client(3).try_request("GET", "/health", &[], b"").is_ok());
+    assert_eq!(taken, 75, "strangers get all connections except for the reserve");
+    // An address without a player gets one answer, and no stream.
+    until("refused connections are closed", || stage.client(3).try_request("GET", "/health", &[], b"").is_ok());
     let health = stage.client(3).raw(&get("/health")).unwrap();
     assert_eq!((health.status, health.header("connection")), (200, Some("close")));
     let refused = stage.client(3).get("/api/chat/ws/invites");
@@ -266,7 +267,7 @@ fn many_addresses_leave_the_reserve_to_players() {
     assert!(std::iter::from_fn(|| stream.next_event()).any(|(_, event)| event["type"] == "game_ended"));
 }
 
-/// Ends a game that has begun, by guesses that are wrong or not.
+/// Ends a running game by correct or wrong guesses.
 #[track_caller]
 fn play_on(client: &Client, session: &str, players: &[String]) {
     for player in players {

@@ -1,4 +1,4 @@
-//! Authentication from the outside: keys made by one process, used by others, and the secret that outlives the server.
+//! Authentication through the program: keys from one process used by others, and the secret that outlives the server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, Running, file, folder, run, run_with};
 
-/// Somebody with a home folder of their own.
+/// A user with a home folder.
 struct Person {
     home: tempfile::TempDir,
 }
@@ -28,14 +28,14 @@ impl Person {
         self.home.path().join(".arena/keys")
     }
 
-    /// A new key, and the user id that it makes.
+    /// Creates a key, and returns its user id.
     fn new_identity(&self) -> String {
         text(&self.run(&["identity", "new"]).json()["userId"])
     }
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 fn serve(data: &Path, environment: &[(&str, &str)]) -> Running {
@@ -43,7 +43,7 @@ fn serve(data: &Path, environment: &[(&str, &str)]) -> Running {
     Running::start_with(&args, environment)
 }
 
-/// What the operator has told the holder of a key, as texts.
+/// Returns the operator's messages to the holder of a key.
 fn told(url: &str, session: &str, key: &str) -> Vec<String> {
     let read = run(&["challenges", "sync", session, "--auth", key, "--url", url, "--wait", "20"]).json();
     let messages = read["messages"].as_array().unwrap();
@@ -67,7 +67,7 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
     let session = text(&created["id"]);
     let invites = [0, 1].map(|seat| text(&created["invites"][seat]));
 
-    // One signs with the only key that there is, the other says with which.
+    // One user signs with the only key, the other names a key.
     let first = people[0].run(&["challenges", "join", &invites[0], "--sign", "--url", url]).json();
     let second = people[1].run(&["challenges", "join", &invites[1], "--sign", &users[1], "--url", url]).json();
     assert_eq!(first["ChallengeID"], session.as_str());
@@ -79,7 +79,7 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
     let common: BTreeSet<u32> = &sets[0] & &sets[1];
     assert_eq!((sets[0].len(), sets[1].len(), common.len()), (13, 13, 3));
 
-    // The key may stand before the verb, behind it, or in the environment; the command line wins.
+    // The key may be before the verb, after it, or in the environment; the command line takes precedence.
     let say = ["chat", "send", session.as_str(), "hello", "--url", url];
     let wrong = [("ARENA_AUTH", keys[1].as_str())];
     let before = run_with(&[&["--auth", &keys[0]], &say[..]].concat(), &wrong).json();
@@ -88,16 +88,16 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
     for (index, sent) in (1..).zip([before, behind, around]) {
         assert_eq!((&sent["index"], &sent["from"]), (&json!(index), &json!(invites[0])));
     }
-    // `--from` is nobody's word here.
+    // `--from` has no effect here.
     let refused = run(&[&say[..], &["--from", &invites[0]]].concat());
     assert_eq!(refused.code, 3);
-    assert!(refused.stderr.contains("asks for the key that your join was answered with: --auth KEY"), "{refused:?}");
+    assert!(refused.stderr.contains("give --auth KEY with the session key from your join"), "{refused:?}");
     let refused = run(&[&say[..], &["--auth", "s_0.00"]].concat());
     assert_eq!(
         (refused.code, refused.stderr.as_str()),
         (
             3,
-            "error: the arena refused: Authentication required; the key given with --auth isn't one to this session \
+            "error: the server refused the request: Authentication required; the key given with --auth doesn't belong to this session \
              (AUTHENTICATION_REQUIRED, HTTP 401)\n"
         )
     );
@@ -135,7 +135,7 @@ fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
     assert_eq!(fs::read_dir(person.keys()).unwrap().count(), 2);
     assert!(
         !format!("{made}{other}").contains(fs::read_to_string(private).unwrap().trim()),
-        "the private key is shown"
+        "the private key was printed"
     );
 }
 
@@ -151,17 +151,17 @@ fn a_join_that_can_not_be_signed_says_why() {
         assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{}", run.stderr);
         run.stderr
     };
-    assert!(refused(2, &[&invite, "--sign"]).contains("\"arena identity new\" makes one"));
+    assert!(refused(2, &[&invite, "--sign"]).contains("create one with `arena identity new`"));
     let users = [person.new_identity(), person.new_identity()];
     let said = refused(2, &[&invite, "--sign"]);
     assert!(users.iter().all(|user| said.contains(&format!("\n  --sign {user}\n"))), "{said}");
     assert!(refused(2, &[&invite, "--sign", "no-such-file"]).contains("can't read no-such-file"));
     let junk = file(data.path(), "junk.key", "junk");
-    assert!(refused(2, &[&invite, "--sign", &junk]).contains("holds no private key"));
+    assert!(refused(2, &[&invite, "--sign", &junk]).contains("isn't a private key file"));
     refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);
     assert!(refused(2, &["inv_x", "--sign", &users[0]]).contains("inv_x is not an invite"));
     let said = refused(3, &[&invite]);
-    assert!(said.contains("sign it with --sign, and \"arena identity new\" makes a key to sign with"), "{said}");
+    assert!(said.contains("sign the request with --sign; `arena identity new` creates a key"), "{said}");
     assert!(refused(3, &[&invite, "--user-id", "ada"]).contains("publicKey, signature, and timestamp are required"));
 
     let private = person.keys().join(format!("{}.key", users[1]));
@@ -170,7 +170,7 @@ fn a_join_that_can_not_be_signed_says_why() {
     assert!(refused(3, &[&invite, "--sign", &users[1]]).contains("INVITE_ALREADY_USED"));
 }
 
-/// A session that one has joined: its id and the key.
+/// Joins a new session; returns its id and the key.
 fn joined(server: &Running) -> (String, String) {
     let person = Person::new();
     person.new_identity();
@@ -203,7 +203,7 @@ fn keys_outlive_the_server_and_end_with_its_secret() {
     assert_eq!(say(&server, &seat), 3);
     stop(server);
 
-    // The kept secret is a text that may be given by hand as well, to a server on another machine for instance.
+    // The stored secret is a text that can also be given to a server explicitly, on another machine for instance.
     let kept = fs::read_to_string(data.path().join("auth.secret")).unwrap();
     let server = serve(data.path(), &[("AUTH_SECRET", kept.trim())]);
     assert_eq!(say(&server, &seat), 0);
@@ -229,16 +229,15 @@ fn a_secret_that_is_no_secret_keeps_the_server_from_starting() {
     let serve = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data];
     for (secret, length) in [("", 0), ("hunter2", 7), ("fifteen bytes .", 15)] {
         let refused = run_with(&serve, &[("AUTH_SECRET", secret)]);
-        let sentence =
-            format!("error: AUTH_SECRET can't be used: a secret needs at least 16 bytes, and this one has {length}\n");
+        let sentence = format!("error: invalid AUTH_SECRET: the secret has {length} bytes, but needs at least 16\n");
         assert_eq!((refused.code, refused.stderr), (2, sentence));
     }
     let kept = file(data.as_ref(), "auth.secret", "a secret that everybody could read\n");
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
     let refused = run(&serve);
     assert_eq!(refused.code, 6, "{}", refused.stderr);
-    assert!(refused.stderr.contains(&format!("the secret {kept} is open to others than its owner")), "{refused:?}");
-    // Without authentication nobody needs it, nor minds what AUTH_SECRET says.
+    assert!(refused.stderr.contains(&format!("the secret {kept} is accessible to other users")), "{refused:?}");
+    // A server without authentication needs no secret, and ignores AUTH_SECRET.
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data];
     stop(Running::start_with(&args, &[("AUTH_SECRET", "short")]));
 }
@@ -249,7 +248,7 @@ fn authentication_is_what_listening_to_others_takes() {
     let listen = ["serve", "--listen", "0.0.0.0:0", "--data", data.path().to_str().unwrap()];
     let refused = run(&listen);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("say --auth so that players have to prove who they are"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("use --auth to authenticate players"), "{}", refused.stderr);
     stop(Running::start(&[&listen[..], &["--auth"]].concat()));
     let settings = file(data.path(), "arena.toml", "[auth]\nenabled = true\n");
     stop(Running::start(&[&listen[..], &["--config", &settings]].concat()));

@@ -1,4 +1,5 @@
-//! `arena challenge`, as an author meets it: the examples are right, what the tutorial says is so, and what is wrong is told.
+//! `arena author` from an author's view: the examples are correct, the tutorial's claims hold, and errors are
+//! reported.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::program::{Run, arena, finished, run};
 
-/// The challenges that are examples.
+/// The example challenges.
 const EXAMPLES: [&str; 4] = ["sealed-bid-auction", "expense-desk", "merger-talks", "safe-house"];
 
 fn root() -> PathBuf {
@@ -23,26 +24,26 @@ fn example(name: &str) -> String {
     root().join("examples/challenges").join(name).to_str().unwrap().to_owned()
 }
 
-/// A folder in which bots may run, also as another user.
+/// Returns a folder in which bots can run, also as another user.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
-/// Begins a challenge in a folder, and says where it is.
+/// Creates a challenge from the template, and returns its path.
 fn begin(folder: &TempDir, name: &str, more: &[&str]) -> String {
     let path = folder.path().join(name).to_str().unwrap().to_owned();
-    let run = run(&[&["challenge", "new", &path], more].concat());
+    let run = run(&[&["author", "new", &path], more].concat());
     assert_eq!(run.code, 0, "{run:#?}");
     path
 }
 
-/// Changes a file of a challenge.
+/// Replaces a text in a file of a challenge.
 fn change(challenge: &str, file: &str, from: &str, to: &str) {
     let path = Path::new(challenge).join(file);
     let text = fs::read_to_string(&path).unwrap();
-    assert!(text.contains(from), "{file} has no {from}");
+    assert!(text.contains(from), "{file} doesn't contain {from}");
     fs::write(&path, text.replacen(from, to, 1)).unwrap();
 }
 
@@ -55,7 +56,7 @@ fn typed(args: &[&str], lines: &str) -> Run {
 #[test]
 fn the_examples_pass_all_checks_with_their_bots() {
     for name in EXAMPLES {
-        let checked = run(&["challenge", "check", &example(name), "--json"]);
+        let checked = run(&["author", "check", &example(name), "--json"]);
         assert_eq!(checked.code, 0, "{name}: {checked:#?}");
         let checked = checked.json();
         let of = |check: &str| -> Vec<&Value> {
@@ -63,14 +64,14 @@ fn the_examples_pass_all_checks_with_their_bots() {
         };
         assert!(of("bots").len() >= 2 && of("bots").iter().all(|finding| finding["verdict"] == "fine"), "{checked:#}");
         let is_secret = of("secrecy").iter().any(|found| found["what"].as_str().unwrap().contains("played twice"));
-        assert!(is_secret, "the secrets of {name} were compared: {checked:#}");
+        assert!(is_secret, "the secrets of {name} were not compared: {checked:#}");
         assert!(of("ending").iter().all(|finding| finding["verdict"] == "fine"), "{name} ends: {checked:#}");
     }
 }
 
 #[test]
-fn whoever_is_careless_loses_in_the_examples() {
-    // The mean score of each bot, over some deals from both sides: more than chance.
+fn careless_bots_lose_in_the_examples() {
+    // The mean score of each bot, over several deals on both seats: better than chance.
     for (name, careless, careful) in [("sealed-bid-auction", "chatty", "nosy"), ("expense-desk", "gullible", "forger")]
     {
         let bot = |bot: &str| format!("{}/bots/{bot}.py", example(name));
@@ -91,37 +92,39 @@ fn whoever_is_careless_loses_in_the_examples() {
 }
 
 #[test]
-fn what_is_begun_is_right_and_nothing_is_overwritten() {
+fn a_new_challenge_is_correct_and_nothing_is_overwritten() {
     let folder = folder();
     for (name, more) in [("number-duel", &[][..]), ("number-duel-js", &["--js"])] {
         let challenge = begin(&folder, name, more);
-        let checked = run(&["challenge", "check", &challenge]);
+        let checked = run(&["author", "check", &challenge]);
         assert_eq!(checked.code, 0, "{checked:#?}");
         assert!(checked.stdout.contains("✓ bots           guesser against itself"), "{checked:#?}");
-        assert!(checked.stdout.ends_with("0 wrong\n"), "{checked:#?}");
-        let again = run(&["challenge", "new", &challenge]);
-        assert_eq!((again.code, again.stderr.contains("is there already")), (2, true), "{again:#?}");
+        assert!(checked.stdout.ends_with("faults: 0\n"), "{checked:#?}");
+        let again = run(&["author", "new", &challenge]);
+        assert_eq!((again.code, again.stderr.contains("exists already")), (2, true), "{again:#?}");
     }
-    for (name, why) in [("Duel", "small letters"), ("psi", "is built in"), ("food-catcher", "is built in")] {
+    for (name, why) in
+        [("Duel", "lowercase letters"), ("psi", "is a built-in challenge"), ("food-catcher", "is a built-in challenge")]
+    {
         let path = folder.path().join(name);
-        let refused = run(&["challenge", "new", path.to_str().unwrap()]);
+        let refused = run(&["author", "new", path.to_str().unwrap()]);
         assert_eq!((refused.code, refused.stderr.contains(why)), (2, true), "{refused:#?}");
         assert!(!path.exists());
     }
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn faults_are_reported_with_their_place() {
     let folder = folder();
     let told = |name: &str, file: &str, from: &str, to: &str| {
         let challenge = begin(&folder, name, &[]);
         change(&challenge, file, from, to);
-        run(&["challenge", "check", &challenge, "--no-bots"])
+        run(&["author", "check", &challenge, "--no-bots"])
     };
     let leaks = told("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
     assert_eq!(leaks.code, 0, "{leaks:#?}");
     assert!(
-        leaks.stdout.contains("! secrecy        before anybody has acted, player 1 is told what is kept for player 2"),
+        leaks.stdout.contains("! secrecy        before the first action, player 1 is sent data of player 2"),
         "{leaks:#?}"
     );
     let shouts = told(
@@ -131,7 +134,7 @@ fn what_is_wrong_is_told_with_its_place() {
         "this.broadcast(`${this.gameState.secrets}`); this.broadcast(\"The duel begins.",
     );
     assert_eq!(shouts.code, 15, "{shouts:#?}");
-    assert!(shouts.stdout.contains("✗ secrecy        before anybody has acted, player"), "{shouts:#?}");
+    assert!(shouts.stdout.contains("✗ secrecy        before the first action, player"), "{shouts:#?}");
     let fails = told("fails", "index.ts", "guesses[player] = Number", "null.x; guesses[player] = Number");
     assert_eq!(fails.code, 15, "{fails:#?}");
     assert!(fails.stdout.contains("✗ messages") && fails.stdout.contains("index.ts:"), "{fails:#?}");
@@ -143,14 +146,14 @@ fn what_is_wrong_is_told_with_its_place() {
     assert_eq!(method.code, 15, "{method:#?}");
     let allowed = {
         let challenge = folder.path().join("shouts");
-        run(&["challenge", "check", challenge.to_str().unwrap(), "--no-bots", "--allow", "secrecy"])
+        run(&["author", "check", challenge.to_str().unwrap(), "--no-bots", "--allow", "secrecy"])
     };
     assert_eq!(allowed.code, 0, "{allowed:#?}");
 }
 
 #[test]
 fn a_challenge_is_checked_with_the_options_that_are_wished() {
-    let checked = |options: &[&str]| run(&[&["challenge", "check", "psi", "--games", "2"], options].concat());
+    let checked = |options: &[&str]| run(&[&["author", "check", "psi", "--games", "2"], options].concat());
     for (option, code) in [("setSize=4", 0), ("setSize=-4", 2), ("size=4", 2), ("setSize", 2)] {
         let checked = checked(&["--set", option]);
         assert_eq!(checked.code, code, "{option}: {checked:#?}");
@@ -160,9 +163,9 @@ fn a_challenge_is_checked_with_the_options_that_are_wished() {
 }
 
 #[test]
-fn no_challenge_is_told_in_a_sentence() {
+fn a_missing_or_invalid_challenge_is_reported_in_a_sentence() {
     for (what, why) in [("nothing-here", "no challenge of that name"), (".", "it has no challenge.json")] {
-        let checked = run(&["challenge", "check", what]);
+        let checked = run(&["author", "check", what]);
         assert!(checked.code != 0 && checked.stderr.contains(why), "{checked:#?}");
         assert_eq!(checked.stderr.lines().count(), 1, "{checked:#?}");
     }
@@ -171,7 +174,7 @@ fn no_challenge_is_told_in_a_sentence() {
 #[test]
 fn both_seats_are_played_at_one_keyboard() {
     let auction = example("sealed-bid-auction");
-    let played = typed(&["challenge", "play", &auction], "/bid forty\n/bid 40\n/seat 9\n/seat 2\n/bid 35, 70\n");
+    let played = typed(&["author", "play", &auction], "/bid forty\n/bid 40\n/seat 9\n/seat 2\n/bid 35, 70\n");
     assert_eq!(played.code, 0, "{played:#?}");
     for part in [
         "refused: A bid is a whole number",
@@ -184,7 +187,7 @@ fn both_seats_are_played_at_one_keyboard() {
     }
 }
 
-/// A copy of the script that is PSI, under another name, with its options.
+/// Copies the script of PSI under another name, with its options.
 fn copied_psi(folder: &TempDir, name: &str) -> String {
     let to = folder.path().join(name);
     fs::create_dir(&to).unwrap();
@@ -199,11 +202,12 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
     let temp = folder();
     let folder = copied_psi(&temp, "numbers");
     let agent = root().join("examples/agents/python/psi.py").to_str().unwrap().to_owned();
-    // What a player of a game with this option is dealt, and whether there is a third; or why there is no game.
+    // Returns the numbers dealt to a player with this option, and the number of players; or the reason why there is no
+    // game.
     let dealt = |challenge: &str, option: &str| {
-        let played = typed(&["challenge", "play", challenge, "--set", option], "/seat 3\n");
+        let played = typed(&["author", "play", challenge, "--set", option], "/seat 3\n");
         let mut sets = played.stdout.lines().filter_map(|line| line.split_once("Your private set is: {"));
-        // The prompt has one, too, without numbers.
+        // The prompt contains such a line as well, without numbers.
         match sets.find(|(_, set)| set.starts_with(|char: char| char.is_ascii_digit())) {
             Some((_, set)) => {
                 let third = if played.stdout.contains("you are Player 3 now") { ", a third player" } else { "" };
@@ -235,14 +239,14 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           play: 2 error: option setSize of numbers must be a whole number
           match: 2 error: option setSize of numbers must be a whole number
         a folder, setSize=900
-          play: 3 error: the arena refused: The range has too few numbers. (INVALID_OPTIONS, HTTP 400)
+          play: 3 error: the server refused the request: The range has too few numbers. (INVALID_OPTIONS, HTTP 400)
           match: 2 error: The range has too few numbers.
         a folder, setsize=4
           play: 2 error: option setsize can't be set for a session of numbers; allowed: range, intersectionSize, setSize
-          match: 2 error: unknown option `setsize`, there are: intersectionSize, range, setSize
+          match: 2 error: unknown option `setsize`; known options: intersectionSize, range, setSize
         a folder, players=3
           play: 2 error: option players can't be set for a session of numbers; allowed: range, intersectionSize, setSize
-          match: 2 error: unknown option `players`, there are: intersectionSize, range, setSize
+          match: 2 error: unknown option `players`; known options: intersectionSize, range, setSize
         built in, setSize=4
           play: 7 numbers
           match: 0
@@ -260,9 +264,9 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           match: 2 error: psi, option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
         built in, players=3
           play: 13 numbers, a third player
-          match: 2 error: players=3: there are as many players as agents, and 2 are given; leave it out
+          match: 2 error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
     "#]].assert_eq(&told);
-    // A folder that is called like what is built in is meant, since it is named.
+    // An explicit folder takes precedence over a built-in challenge of the same name.
     let named = copied_psi(&temp, "psi");
     assert_eq!(dealt(&named, "setSize=4"), "7 numbers");
 }
@@ -286,8 +290,8 @@ fn votes_that_are_counted_outside_of_the_state_are_found() {
     fs::write(path.join("challenge.json"), metadata).unwrap();
     let check = |field: &str, count: &str| {
         fs::write(path.join("index.js"), script(field, count)).unwrap();
-        let checked = run(&["challenge", "check", path.to_str().unwrap(), "--no-bots"]);
-        let lost = checked.stdout.contains("✗ restore        something is remembered outside of the state");
+        let checked = run(&["author", "check", path.to_str().unwrap(), "--no-bots"]);
+        let lost = checked.stdout.contains("✗ restore        data is kept outside of the state");
         (checked.code == 0, lost)
     };
     assert_eq!(check("", "this.gameState.votes"), (true, false));
@@ -307,10 +311,10 @@ fn votes_that_are_counted_outside_of_the_state_are_found() {
 fn a_bot_takes_the_other_seat() {
     let auction = example("sealed-bid-auction");
     let bot = format!("2={auction}/bots/half.py");
-    let played = typed(&["challenge", "play", &auction, "--agent", &bot], "/bid 40\n");
+    let played = typed(&["author", "play", &auction, "--agent", &bot], "/bid 40\n");
     assert_eq!(played.code, 0, "{played:#?}");
     assert!(played.stdout.contains("Player 2 has bid.") && played.stdout.contains("│ Player 1 (you)"), "{played:#?}");
-    let refused = run(&["challenge", "play", &auction, "--agent", &format!("3={auction}/bots/half.py")]);
+    let refused = run(&["author", "play", &auction, "--agent", &format!("3={auction}/bots/half.py")]);
     assert_eq!((refused.code, refused.stderr.contains("there is no seat 3")), (2, true), "{refused:#?}");
 }
 
@@ -318,15 +322,15 @@ fn a_bot_takes_the_other_seat() {
 fn seats_of_mirrored_deals_are_equally_good() {
     let talks = example("merger-talks");
     let [a, b] = ["cautious", "trader"].map(|bot| format!("{talks}/bots/{bot}.py"));
-    let args = ["challenge", "fairness", &talks, "--agent", &a, "--agent", &b, "--games", "4", "--seed", "1", "--json"];
+    let args = ["author", "fairness", &talks, "--agent", &a, "--agent", &b, "--games", "4", "--seed", "1", "--json"];
     let told = run(&args);
     assert_eq!(told.code, 0, "{told:#?}");
     let told = told.json();
     assert_eq!(told["deals"], 4, "{told:#}");
     let gain = |seat: usize, end: &str| told["seats"][seat]["gain"][end].as_f64().unwrap();
-    assert!((gain(0, "mean") + gain(1, "mean")).abs() < 1e-9, "what one gains the other loses: {told:#}");
+    assert!((gain(0, "mean") + gain(1, "mean")).abs() < 1e-9, "the gains don't add up to zero: {told:#}");
     assert!(gain(0, "low") <= 0.0 && gain(0, "high") >= 0.0, "{told:#}");
-    let refused = run(&["challenge", "fairness", &talks, "--agent", &a, "--agent", &a, "--agent", &a]);
+    let refused = run(&["author", "fairness", &talks, "--agent", &a, "--agent", &a, "--agent", &a]);
     assert_eq!(refused.code, 2, "{refused:#?}");
 }
 
@@ -338,7 +342,7 @@ fn a_seat_that_is_established_to_be_better_ends_with_15() {
         "this.state.scores.forEach((score, seat) => { score.utility = seat === 0 ? 0.5 : 0; score.security = 0; });";
     change(&challenge, "index.ts", "this.endGame();", &format!("{scores}\n    this.endGame();"));
     let bot = format!("{challenge}/bots/guesser.py");
-    let args = ["challenge", "fairness", &challenge, "--agent", &bot, "--games", "3", "--seed", "1"];
+    let args = ["author", "fairness", &challenge, "--agent", &bot, "--games", "3", "--seed", "1"];
     let told = run(&args);
     assert_eq!(told.code, 15, "{told:#?}");
     assert!(told.stderr.contains("the seats of first-wins aren't equally good: player 1, player 2"), "{told:#?}");
@@ -360,11 +364,11 @@ fn a_replay_of_a_script_holds_by_the_version_that_it_was_played_by() {
     let verify = |more: &[&str]| run(&[&["replay", "verify", &replay], more].concat());
     let refused = verify(&[]);
     assert_eq!(refused.code, 2, "{refused:#?}");
-    assert!(refused.stderr.contains("give its folder by --challenge DIR"), "{refused:#?}");
+    assert!(refused.stderr.contains("give its folder with --challenge DIR"), "{refused:#?}");
     let by_folder = ["--challenge", &challenge];
     let verified = verify(&by_folder);
-    assert_eq!((verified.code, verified.stdout.contains("all is as recorded")), (0, true), "{verified:#?}");
-    // Of several versions the one that it was played by is taken.
+    assert_eq!((verified.code, verified.stdout.contains("the result matches")), (0, true), "{verified:#?}");
+    // Of several versions, the one that played the record is used.
     let later = folder.path().join("later/number-duel");
     fs::create_dir_all(&later).unwrap();
     for file in ["challenge.json", "index.ts"] {
@@ -375,11 +379,11 @@ fn a_replay_of_a_script_holds_by_the_version_that_it_was_played_by() {
     assert_eq!(verify(&["--challenge", later, "--challenge", &challenge]).code, 0);
     let refused = verify(&["--challenge", later]);
     assert_eq!(refused.code, 2, "{refused:#?}");
-    assert!(refused.stderr.contains("and what is at hand is version"), "{refused:#?}");
+    assert!(refused.stderr.contains("but the available script is version"), "{refused:#?}");
     let text = fs::read_to_string(&replay).unwrap();
     fs::write(&replay, text.replacen("\"scores\":[", "\"scores\":[9,", 1)).unwrap();
     let refused = verify(&by_folder);
-    assert_eq!((refused.code, refused.stderr.contains("the result is another one")), (11, true), "{refused:#?}");
+    assert_eq!((refused.code, refused.stderr.contains("the result differs")), (11, true), "{refused:#?}");
 }
 
 #[test]
@@ -396,11 +400,15 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
     assert_eq!(run(&["tournament", "resume", &out]).code, 0);
     change(&challenge, "index.ts", "const MOST = 10", "const MOST = 9");
     let refused = run(&["tournament", "resume", &out]);
-    assert_eq!((refused.code, refused.stderr.contains("isn't what it was")), (13, true), "{refused:#?}");
+    assert_eq!(
+        (refused.code, refused.stderr.contains("has changed since the tournament began")),
+        (13, true),
+        "{refused:#?}"
+    );
     let still = run(&["tournament", "standings", &out]);
-    assert_eq!(still.code, 0, "what was played can be looked at: {still:#?}");
+    assert_eq!(still.code, 0, "a finished session can't be shown: {still:#?}");
 
-    // Begun under an older version of the interface of scripts, by which the same files have another hash.
+    // A record under an older version of the script interface, which gives the same files another hash.
     let journal = Path::new(&out).join("tournament.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     let (plan, games) = text.split_once('\n').unwrap();
@@ -414,11 +422,11 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
         let resumed = run(&["tournament", "resume", &out]);
         assert_eq!(resumed.code, code, "{resumed:#?}");
         let told = format!(
-            "it was begun by version {} of the rules of number-duel, and this program plays by version {version}",
+            "the tournament was started with version {} of the rules of number-duel, but this program has version {version}",
             version - 1
         );
         assert_eq!(resumed.stderr.contains(&told), code != 0, "{resumed:#?}");
-        assert!(!resumed.stderr.contains("isn't what it was"), "{resumed:#?}");
+        assert!(!resumed.stderr.contains("has changed since the tournament began"), "{resumed:#?}");
         assert_eq!(run(&["tournament", "standings", &out]).code, 0);
     }
 }
@@ -427,10 +435,10 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
 fn types_are_written_where_one_wants_them() {
     let folder = folder();
     let out = folder.path().join("deep/types");
-    let written = run(&["challenge", "types", "--out", out.to_str().unwrap()]);
+    let written = run(&["author", "types", "--out", out.to_str().unwrap()]);
     assert_eq!(written.code, 0, "{written:#?}");
     let types = fs::read_to_string(out.join("arena.d.ts")).unwrap();
-    // As many modules as a script can import.
+    // The largest number of modules that a script can import.
     assert_eq!(types.matches("\ndeclare module \"").count(), 4);
     assert!(written.stdout.contains("\"include\": [\"*.ts\""), "{written:#?}");
 }

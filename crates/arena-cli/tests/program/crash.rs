@@ -1,10 +1,11 @@
-//! kill -9 under load, over and over on one data folder: what clients were told is there, once, and every session goes on.
+//! kill -9 under load, repeatedly on one data folder: everything acknowledged to clients is there, once, and every
+//! session can continue.
 //!
-//! Many clients play through HTTP and write down what they sent and what they were answered. The server is killed at a
-//! random moment and started again; then all that it shows is compared with what was written down. Only the API is
-//! asked: how the store looks inside is no part of the promise.
+//! Many clients play over HTTP and record their requests and answers. The server is killed at a random moment and
+//! started again; then everything it shows is compared with the records. Only the API is used: the layout of the store
+//! is not part of the promise.
 //!
-//! `ARENA_CRASH_ROUNDS` is the number of kills under load (default 5), `ARENA_CRASH_SEED` repeats a run as far as the
+//! `ARENA_CRASH_ROUNDS` is the number of kills under load (default 5). `ARENA_CRASH_SEED` repeats a run as far as the
 //! machine's timing allows.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,25 +24,25 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, arena, folder};
 
-/// Sessions played at the same time; two players each.
+/// The number of concurrent sessions, with two players each.
 const TABLES: usize = 10;
 
-/// Clients that all talk in one and the same session.
+/// The number of clients that chat in the same session.
 const CHATTERS: usize = 4;
 
-/// Kills under load on one data folder before the next folder.
+/// The number of kills under load on one data folder.
 const KILLS_PER_FOLDER: usize = 10;
 
-/// Longest time under load before a kill.
+/// The longest time under load before a kill.
 const LOAD: Duration = Duration::from_millis(800);
 
-/// A kill comes after at most so many acknowledged writes. A little more than fit into [`LOAD`].
+/// The largest number of acknowledged writes before a kill. Slightly more than [`LOAD`] allows.
 const WRITES: u64 = 2_000;
 
-/// Messages read at a time.
+/// The number of messages in one read.
 const PAGE: usize = 500;
 
-/// Longest time that a player waits for the other.
+/// The longest time that a player waits for the other.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -63,11 +64,11 @@ fn acknowledged_writes_survive_kill_nine_and_happen_once() {
     println!("{tally:#?}\n{:.1} s", started.elapsed().as_secs_f64());
 }
 
-/// A folder from its first start, through `kills` kills under load, to a graceful stop.
+/// Runs a folder from its first start, through `kills` kills under load, to a graceful stop.
 fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
     let folder = folder();
     let folder = folder.path();
-    // While there is nothing yet, and while the tables are made.
+    // Once with an empty folder, and once during the creation of the tables.
     kill_while_starting(folder, dice, tally);
     let mut server = Running::serve(folder);
     let mut book = Book::open(&server, dice);
@@ -89,11 +90,11 @@ fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
     tally.settle(&book);
 }
 
-/// How much of what is optional is done.
+/// The amount of optional checks.
 struct Share {
-    /// Of the sessions that have long been compared, how many are compared again; percent.
+    /// The percentage of settled sessions that are compared again.
     compared: u64,
-    /// Of the unfinished sessions, how many are played to their end without a crash; percent.
+    /// The percentage of unfinished sessions that are played to their end without a crash.
     finished: u64,
 }
 
@@ -102,7 +103,7 @@ impl Share {
     const SOME: Share = Share { compared: 5, finished: 50 };
 }
 
-/// What was done in all, to be printed.
+/// Counts of all operations, for the output.
 #[derive(Debug, Default)]
 struct Tally {
     kills_under_load: usize,
@@ -126,9 +127,9 @@ impl Tally {
     }
 }
 
-// ---- what clients do, and what they write down ----
+// ---- the clients' requests and records ----
 
-/// What a write is for.
+/// The operation of a write.
 #[derive(Debug, Clone, PartialEq)]
 enum Deed {
     Create,
@@ -138,24 +139,24 @@ enum Deed {
     Guess(BTreeSet<u64>),
 }
 
-/// What is known of a write.
+/// The state of a write.
 #[derive(Debug, Clone, PartialEq)]
 enum Outcome {
-    /// It was answered so.
+    /// Acknowledged, with this body.
     Acknowledged(String),
-    /// The server died before it answered.
+    /// The server was killed before it answered.
     Lost,
-    /// Lost, but there after the restart; so it stays.
+    /// Lost, but found after the restart; so it stays.
     Found,
-    /// Lost, and not there after the restart; so it never comes.
+    /// Lost, and not found after the restart; so it never appears.
     Gone,
 }
 
-/// A request, and what came of it.
+/// A request and its outcome.
 #[derive(Debug)]
 struct Write {
     deed: Deed,
-    /// The speaker's invite, if one speaks.
+    /// The sender's invite, if there is one.
     from: String,
     path: &'static str,
     body: Value,
@@ -169,7 +170,7 @@ impl Write {
         matches!(self.outcome, Outcome::Acknowledged(_) | Outcome::Found)
     }
 
-    /// The acknowledgement, as JSON.
+    /// Returns the acknowledgment as JSON.
     fn answer(&self) -> Option<Value> {
         match &self.outcome {
             Outcome::Acknowledged(answer) => Some(serde_json::from_str(answer).expect("answers are JSON")),
@@ -178,35 +179,35 @@ impl Write {
     }
 }
 
-/// Compares how often a thing was found with what is known of all attempts to do it: once if one of them was
-/// acknowledged, at most once if one was lost, else never.
+/// Compares the number of occurrences with the states of all attempts: once if one was acknowledged, at most once if
+/// one was lost, otherwise never.
 #[track_caller]
 fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
     let attempts: Vec<&Write> = attempts.into_iter().collect();
     let done = attempts.iter().filter(|write| write.is_done()).count();
     let lost = attempts.iter().filter(|write| write.outcome == Outcome::Lost).count();
-    assert!(times <= 1 && done <= times && times <= done + lost, "it is there {times} times: {attempts:#?}");
+    assert!(times <= 1 && done <= times && times <= done + lost, "it happened {times} times: {attempts:#?}");
 }
 
-/// The server has gone away.
+/// The server has stopped.
 #[derive(Debug)]
 struct ServerGone;
 
-/// How a request failed.
+/// The failure of a request.
 enum Failed {
-    /// There was no connection: nothing was sent.
+    /// No connection: nothing was sent.
     Unsent,
-    /// Something was sent and no whole answer came.
+    /// Sent, but without a complete answer.
     Lost,
 }
 
-/// A client's way to the server.
+/// A client's connections to the server.
 struct Wire {
     client: Client,
-    /// Whether one connection serves many requests.
+    /// True if one connection serves many requests.
     keeps: bool,
     kept: Option<BufReader<TcpStream>>,
-    /// Told of every acknowledged write.
+    /// The receiver of a message for every acknowledged write.
     acknowledged: Option<mpsc::Sender<()>>,
 }
 
@@ -223,13 +224,13 @@ impl Wire {
         }
     }
 
-    /// Sends a write and notes it in `notes` with what came of it.
+    /// Sends a write and records it in `notes` with its outcome.
     fn write(&mut self, notes: &mut Vec<Write>, mut write: Write) -> Result<(), ServerGone> {
         match self.post(&write) {
             Ok((200, body)) => {
                 write.outcome = Outcome::Acknowledged(body);
                 notes.push(write);
-                // Nobody counts when nobody wants to kill.
+                // The receiver is gone if no kill is planned.
                 let _ = self.acknowledged.as_ref().map(|acknowledged| acknowledged.send(()));
                 Ok(())
             }
@@ -267,7 +268,7 @@ impl Wire {
     }
 }
 
-/// Status, whether the connection ends here, and body of an answer that came whole.
+/// Returns the status of a complete answer, true if the connection ends after it, and the body.
 pub fn read_answer(stream: &mut impl BufRead) -> io::Result<(u16, bool, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -289,7 +290,7 @@ pub fn read_answer(stream: &mut impl BufRead) -> io::Result<(u16, bool, String)>
     Ok((status, field("connection:") == Some("close"), String::from_utf8(body).expect("JSON is UTF-8")))
 }
 
-/// Appends the next chunk of a body that is written as it is made. Returns false behind the last one.
+/// Appends the next chunk of a chunked body. Returns false after the last chunk.
 fn read_chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool> {
     let mut line = String::new();
     if stream.read_line(&mut line)? == 0 {
@@ -303,7 +304,7 @@ fn read_chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool>
     Ok(length > 0)
 }
 
-/// What a player is up to.
+/// The plan of a player.
 struct Plan {
     announces: bool,
     user: Option<String>,
@@ -311,20 +312,19 @@ struct Plan {
     guess: Aim,
 }
 
-/// Which numbers a player guesses.
+/// The numbers that a player guesses.
 #[derive(Debug, Clone, Copy)]
 enum Aim {
-    /// Those that both have.
     Common,
-    /// One of those: not enough.
+    /// One common number: not enough.
     One,
-    /// The whole own set: some are wrong.
+    /// The player's own set: some numbers are wrong.
     Own,
-    /// The other's whole set: costs the other its security.
+    /// The other player's set: it costs that player its security.
     Theirs,
 }
 
-/// A session that was created for us.
+/// A session that the server acknowledged.
 #[derive(Debug, Clone)]
 struct Opened {
     id: String,
@@ -339,7 +339,7 @@ impl Opened {
         Opened { id, invites: [invite(0), invite(1)], commitment }
     }
 
-    /// The set of a player, as soon as the player has joined.
+    /// Returns a player's set, once the player has joined.
     fn set_of(&self, seat: usize, wire: &mut Wire) -> Result<BTreeSet<u64>, ServerGone> {
         let Opened { id, invites, .. } = self;
         let started = Instant::now();
@@ -355,23 +355,23 @@ impl Opened {
                 }
                 index += 1;
             }
-            // Nobody has joined within the wait, or the server is stopping.
+            // The player didn't join within the wait, or the server is stopping.
             assert!(started.elapsed() < PATIENCE, "player {seat} of {id} has not joined");
         }
     }
 }
 
-/// A session with all that was written for it, by whom, and what came of it.
+/// A session with all writes to it, by sender, and their outcomes.
 struct Game {
-    /// Tells the session from all others in lists: the largest number that may be dealt.
+    /// An option that identifies the session in lists: the largest number that may be dealt.
     mark: u64,
     plans: [Plan; 2],
     creation: Vec<Write>,
     session: Option<Opened>,
     seats: [Vec<Write>; 2],
-    /// What others say in the name of its players.
+    /// Writes of other clients in the name of its players.
     chorus: Vec<Write>,
-    /// Ended, and compared since.
+    /// True if it has ended and was compared afterwards.
     settled: bool,
 }
 
@@ -400,7 +400,7 @@ impl Game {
         self.creation.iter().chain(players).chain(&self.chorus)
     }
 
-    /// Whether there is something left to do that can be done.
+    /// Returns true if the session exists and isn't settled.
     fn goes_on(&self) -> bool {
         self.session.is_some() && !self.settled
     }
@@ -419,7 +419,7 @@ impl Game {
         Ok(())
     }
 
-    /// Plays on from wherever it stands to the end, both players at the same time.
+    /// Plays from the current state to the end, with both players at the same time.
     fn play(&mut self, wires: &mut [Wire; 2], dice: &mut Dice) -> Result<(), ServerGone> {
         if self.session.is_none() {
             self.create(&mut wires[0], dice)?;
@@ -440,12 +440,12 @@ impl Game {
     }
 }
 
-/// A player at its seat.
+/// A seated player.
 struct Player<'g> {
     session: &'g Opened,
     seat: usize,
     plan: &'g Plan,
-    /// What makes its texts and keys its own.
+    /// A prefix that makes its texts and keys unique.
     scope: String,
     notes: &'g mut Vec<Write>,
     wire: &'g mut Wire,
@@ -463,7 +463,7 @@ impl Player<'_> {
         self.wire.write(self.notes, Write { deed, from, path, body, key, outcome: Outcome::Lost })
     }
 
-    /// Does what hasn't been done yet.
+    /// Sends the writes that are still missing.
     fn play(&mut self) -> Result<(), ServerGone> {
         let (session, plan) = (self.session, self.plan);
         let me = &session.invites[self.seat];
@@ -474,7 +474,7 @@ impl Player<'_> {
             self.join()?;
         }
         let own = session.set_of(self.seat, self.wire)?;
-        // The first word comes while the other may still be on its way.
+        // The first message comes while the other player may still be joining.
         if plan.says > 0 && self.said() == 0 {
             self.say(None)?;
         }
@@ -512,7 +512,7 @@ impl Player<'_> {
     }
 
     fn say(&mut self, to: Option<String>) -> Result<(), ServerGone> {
-        // Mostly a line, now and then enough to need several pages of the store.
+        // Mostly one line, sometimes enough for several pages of the store.
         let padding = if self.dice.chance(4) { self.dice.below(10_000) } else { self.dice.below(80) } as usize;
         let content = format!("{}.{} {}", self.scope, self.notes.len(), "·".repeat(padding));
         let from = &self.session.invites[self.seat];
@@ -524,18 +524,18 @@ impl Player<'_> {
     }
 }
 
-// ---- load, and death ----
+// ---- load and kill ----
 
-/// How the server dies under load.
+/// The moment of a kill under load.
 #[derive(Debug, Clone, Copy)]
 enum Death {
-    /// In the middle of whatever it does.
+    /// At any moment.
     AtOnce,
-    /// A moment after it was asked to stop, maybe while it carries the log of the database over.
+    /// Shortly after a request to stop, perhaps during the checkpoint of the database's log.
     WhileStopping,
 }
 
-/// Lets clients play until the server is killed. All that they wrote down is in the book afterwards.
+/// Runs clients until the server is killed. Afterwards the book contains all their records.
 fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mut Tally, death: Death) {
     let client = client_of(server);
     let (acknowledged, heard) = mpsc::channel();
@@ -572,14 +572,14 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
         while heard_of < writes && heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {
             heard_of += 1;
         }
-        // Not right after an answer, but anywhere between two commits. Too short to be left to the scheduler.
+        // Anywhere between two commits, not only after an answer. Too short for the scheduler's sleep.
         let moment = Instant::now() + pause;
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
         if matches!(death, Death::WhileStopping) {
             server.signal(Signal::TERM);
-            // It has no sign to wait for: any moment on its way to the end will do.
+            // Any moment of the shutdown will do; there is no event to wait for.
             thread::sleep(Duration::from_micros(dice.below(30_000)));
         }
         server.signal(Signal::KILL);
@@ -588,7 +588,7 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
         let chorus: Vec<Write> = chatters.into_iter().flat_map(|chatter| chatter.join().expect("it talks")).collect();
         (games, chorus)
     });
-    // Those whose creation was never sent are as good as never planned.
+    // Sessions without a sent creation are removed.
     book.games.extend(games.into_iter().filter(|game| !game.creation.is_empty()));
     book.hall_mut().chorus.extend(chorus);
 
@@ -623,11 +623,11 @@ fn chat_until_death(session: &Opened, seat: usize, scope: String, wire: &mut Wir
     notes
 }
 
-/// Starts a server and kills it before, or soon after, it is ready.
+/// Starts a server and kills it before, or shortly after, it is ready.
 fn kill_while_starting(folder: &Path, dice: &mut Dice, tally: &mut Tally) {
     let mut command = arena(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().expect("a UTF-8 path")]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
-    // It has no sign to wait for: any moment on its way to being ready will do.
+    // Any moment of the start will do; there is no event to wait for.
     thread::sleep(Duration::from_micros(dice.below(60_000)));
     child.kill().expect("a child can be killed");
     child.wait().expect("a child that was killed ends");
@@ -639,11 +639,11 @@ fn client_of(server: &Running) -> Client {
     Client::new(address.parse().expect("an address"))
 }
 
-// ---- what the server shows, and the comparison ----
+// ---- the comparison ----
 
-/// All that was done with one data folder.
+/// The records for one data folder.
 struct Book {
-    /// The first is the hall: the session in which the chatters talk.
+    /// The first game is the session in which the chatters talk.
     games: Vec<Game>,
     marks: AtomicU64,
 }
@@ -657,11 +657,11 @@ impl Game {
 impl Book {
     const FIRST_MARK: u64 = 1_000;
 
-    /// A book with the hall in it, in which both players have joined.
+    /// Opens a book with the chat session, in which both players have joined.
     fn open(server: &Running, dice: &mut Dice) -> Book {
         let client = client_of(server);
         let seen = Seen::read(&client);
-        assert_eq!((seen.sessions.len(), seen.offers.len()), (0, 0), "the folder is new");
+        assert_eq!((seen.sessions.len(), seen.offers.len()), (0, 0), "the folder isn't new");
         let mut hall = Game::plan(Book::FIRST_MARK, dice);
         hall.plans = [0, 1].map(|_| Plan { announces: false, user: None, says: 0, guess: Aim::Common });
         let mut wire = Wire::new(client, false);
@@ -683,7 +683,7 @@ impl Book {
         self.games.iter_mut().find(|game| game.is_hall()).expect("the hall is in the book")
     }
 
-    /// After a restart: compares, finds out what became of lost writes, repeats what may be repeated, plays some
+    /// Checks a restarted server: compares, determines the state of lost writes, repeats writes with a key, plays some
     /// sessions to their end, and compares again.
     fn audit(&mut self, server: &Running, dice: &mut Dice, tally: &mut Tally, share: Share) {
         let client = client_of(server);
@@ -703,14 +703,14 @@ impl Book {
         self.compare(server, share, dice);
     }
 
-    /// Compares all that the server shows of the sessions that aren't settled, and of a share of those that are, with
-    /// what clients were told.
+    /// Compares everything the server shows of unsettled sessions, and of a share of the settled ones, with the
+    /// records.
     fn compare(&mut self, server: &Running, share: Share, dice: &mut Dice) -> Seen {
         let client = client_of(server);
         let (seen, mut wire) = (Seen::read(&client), Wire::new(client, true));
         let marks: BTreeSet<u64> = self.games.iter().map(|game| game.mark).collect();
         for (mark, ids) in &seen.marks {
-            assert!(marks.contains(mark), "nobody asked for {ids:?}");
+            assert!(marks.contains(mark), "no client created {ids:?}");
         }
         let mut offered = 0;
         for game in &mut self.games {
@@ -719,23 +719,23 @@ impl Book {
                 game.compare_channels(&seen, &mut wire);
             }
         }
-        assert_eq!(offered, seen.offers.len(), "only what was announced is on the public channel");
+        assert_eq!(offered, seen.offers.len(), "the public channel has other announcements");
         seen
     }
 }
 
-/// What the server shows without being asked for a single session.
+/// The contents of the server's lists.
 struct Seen {
-    /// By id, as strangers see them.
+    /// Sessions by id, in the public view.
     sessions: BTreeMap<String, Value>,
     /// The ids of the sessions with a mark.
     marks: BTreeMap<u64, Vec<String>>,
-    /// The invites that were announced, in order.
+    /// The announced invites, in order.
     offers: Vec<String>,
 }
 
 impl Seen {
-    /// Reads all lists, which have to agree with each other.
+    /// Reads all lists, which must agree with each other.
     fn read(client: &Client) -> Seen {
         let mut sessions = BTreeMap::new();
         let mut total = u64::MAX;
@@ -766,16 +766,17 @@ impl Seen {
     }
 }
 
-/// A message, as all its readers together see it.
+/// A message, combined from all its readers' views.
 #[derive(Debug)]
 struct Line {
     from: String,
     to: Option<String>,
-    /// Nothing if none of the readers may see it.
+    /// The text, unless it is redacted for every reader.
     content: Option<String>,
 }
 
-/// All messages of a channel as `readers` together see them. Each has to see indexes 1, 2, 3 …
+/// Reads all messages of a channel as every one of `readers`, and combines them. Each reader must see the indexes 1, 2,
+/// 3 …
 fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (nth, reader) in readers.iter().enumerate() {
@@ -807,7 +808,7 @@ fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
 }
 
 impl Opened {
-    /// Its chat and its operator's channel, as both players together see them.
+    /// Reads the chat and the operator channel of the session as both players.
     fn read(&self, wire: &mut Wire) -> [Vec<Line>; 2] {
         ["/api/chat/sync", "/api/arena/sync"].map(|route| {
             let readers = self.invites.each_ref().map(String::as_str);
@@ -817,12 +818,12 @@ impl Opened {
 }
 
 impl Game {
-    /// Its session in the lists, and its invites on the public channel; how many of these are there.
+    /// Compares the session and its announced invites with the lists; returns the number of announcements.
     fn compare_lists(&self, seen: &Seen) -> usize {
         let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
         happened(&self.creation, ids.len());
         let Some(session) = &self.session else {
-            // Whoever asked for it wasn't told its invites, so nobody can have joined.
+            // The client never received the invites, so no player can have joined.
             assert!(ids.iter().all(|id| seen.sessions[id]["state"]["status"] == "open"), "{ids:?}");
             return 0;
         };
@@ -835,7 +836,7 @@ impl Game {
         session.invites.iter().map(times).sum()
     }
 
-    /// Every message of its session, and what follows from them.
+    /// Compares every message of the session, and the resulting state.
     fn compare_channels(&mut self, seen: &Seen, wire: &mut Wire) {
         let Some(session) = &self.session else { return };
         let Opened { id, invites, .. } = session;
@@ -854,11 +855,11 @@ impl Game {
                 assert_eq!((&chat[place].from, &chat[place].to), (&write.from, to), "{write:?}");
                 if let Some(answer) = write.answer() {
                     let told = json!({ "index": place + 1, "channel": id, "from": write.from, "to": to });
-                    assert_eq!(answer, told, "the answer names another place");
+                    assert_eq!(answer, told, "the answer names another index");
                 }
             }
         }
-        assert!(places.is_empty(), "nobody said in {id}: {places:?}");
+        assert!(places.is_empty(), "no client sent these messages in {id}: {places:?}");
 
         let account = Account::of(id, invites, &log);
         for (invite, writes) in invites.iter().zip(&self.seats) {
@@ -875,13 +876,16 @@ impl Game {
         self.settled = account.ended.is_some();
     }
 
-    /// Finds out what became of its lost writes: those with a key are repeated, the others looked for.
+    /// Determines the state of lost writes: repeats those with a key, and looks for the others.
     fn resolve(&mut self, seen: &Seen, wire: &mut Wire, tally: &mut Tally) {
         let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
         for write in self.creation.iter_mut().filter(|write| write.outcome == Outcome::Lost) {
             if let Some(answer) = write.settle(!ids.is_empty(), wire, tally) {
                 let opened = Opened::of(&answer);
-                assert!(ids.is_empty() || ids == [opened.id.as_str()], "{ids:?}, but again: {opened:?}");
+                assert!(
+                    ids.is_empty() || ids == [opened.id.as_str()],
+                    "the repetition created {opened:?}, but {ids:?} existed"
+                );
                 self.session = Some(opened);
             }
         }
@@ -901,20 +905,20 @@ impl Game {
             };
             let answer = write.settle(place.is_some(), wire, tally);
             if let (Deed::Say { .. }, Some(place), Some(answer)) = (&write.deed, place, answer) {
-                assert_eq!(answer["index"], place + 1, "it was said before, and the repetition names another place");
+                assert_eq!(answer["index"], place + 1, "the repetition names another index");
             }
         }
     }
 
-    /// Repeats some acknowledged writes that carried a key: the answers have to be the same, byte by byte.
+    /// Repeats some acknowledged writes with a key: the answers must be the same, byte by byte.
     fn repeat_some(&self, wire: &mut Wire, dice: &mut Dice, tally: &mut Tally) {
         let percent = if self.is_hall() { 5 } else { 20 };
         for write in self.writes().filter(|write| write.key.is_some()) {
             if let Outcome::Acknowledged(answer) = &write.outcome
                 && dice.chance(percent)
             {
-                let Ok((200, again)) = wire.post(write) else { panic!("a repetition is refused: {write:?}") };
-                assert_eq!(again, *answer, "a repetition is answered differently: {write:?}");
+                let Ok((200, again)) = wire.post(write) else { panic!("a repetition was refused: {write:?}") };
+                assert_eq!(again, *answer, "a repetition got a different answer: {write:?}");
                 tally.repeated_although_acknowledged += 1;
             }
         }
@@ -922,13 +926,13 @@ impl Game {
 }
 
 impl Write {
-    /// Repeats a lost write if it has a key, and returns the answer; else notes whether it `is_there`.
+    /// Repeats a lost write if it has a key, and returns the answer; otherwise records whether it `is_there`.
     fn settle(&mut self, is_there: bool, wire: &mut Wire, tally: &mut Tally) -> Option<Value> {
         if self.key.is_some() {
             match wire.post(self) {
                 Ok((200, body)) => self.outcome = Outcome::Acknowledged(body),
-                Ok((status, body)) => panic!("a repetition is refused: {status} {body}: {self:?}"),
-                Err(_) => panic!("the server is gone"),
+                Ok((status, body)) => panic!("a repetition was refused: {status} {body}: {self:?}"),
+                Err(_) => panic!("the server has stopped"),
             }
             tally.lost_and_repeated += 1;
         } else if is_there {
@@ -942,19 +946,19 @@ impl Write {
     }
 }
 
-/// What an operator channel tells of a game of PSI.
+/// The course of a game of PSI, from an operator channel.
 struct Account<'l> {
-    /// The players in the order of their seats.
+    /// The players in seat order.
     joined: Vec<&'l str>,
     sets: BTreeMap<&'l str, BTreeSet<u64>>,
     guesses: BTreeMap<&'l str, BTreeSet<u64>>,
-    /// The scores that were announced, by seat.
+    /// The announced scores, by seat.
     ended: Option<Vec<Value>>,
 }
 
 impl<'l> Account<'l> {
-    /// Reads a channel from its first message to its last. Every message has to be one that the rules make, in an order
-    /// that they allow, and messages of one transition are there together or not at all.
+    /// Reads a channel from start to end. Every message must be one that the rules allow at that point, and all
+    /// messages of one transition are there or none.
     fn of(id: &str, invites: &[String; 2], log: &'l [Line]) -> Account<'l> {
         let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
         let mut lines = log.iter().map(|line| {
@@ -962,23 +966,24 @@ impl<'l> Account<'l> {
             (line.from.as_str(), line.to.as_deref(), content)
         });
         while let Some((from, to, content)) = lines.next() {
-            assert!(account.ended.is_none(), "{id}: something comes after the end: {content}");
+            assert!(account.ended.is_none(), "{id}: a message after the end: {content}");
             if let ("operator", Some(to), Some(set)) = (from, to, content.strip_prefix("Your private set is: ")) {
                 assert!(invites.iter().any(|invite| invite == to), "{id}: a set for {to}");
-                assert!(!account.joined.contains(&to), "{id}: {to} is seated twice");
+                assert!(!account.joined.contains(&to), "{id}: {to} has two seats");
                 account.joined.push(to);
                 account.sets.insert(to, numbers(set));
             } else if let (Some("operator"), Some(guess)) = (to, content.strip_prefix("(guess) ")) {
                 assert_eq!(account.joined.len(), 2, "{id}: a guess before the start");
                 let guess = numbers(guess);
                 let [broadcast, outcome] = account.replies(from, &guess);
-                assert_eq!(lines.next(), Some(("operator", None, broadcast.as_str())), "{id}: half a guess");
-                let told = lines.next().unwrap_or_else(|| panic!("{id}: half a guess"));
-                assert_eq!((told.0, told.1), ("operator", Some(from)), "{id}: half a guess");
+                assert_eq!(lines.next(), Some(("operator", None, broadcast.as_str())), "{id}: an incomplete guess");
+                let told = lines.next().unwrap_or_else(|| panic!("{id}: an incomplete guess"));
+                assert_eq!((told.0, told.1), ("operator", Some(from)), "{id}: an incomplete guess");
                 assert!(told.2.starts_with(&outcome), "{id}: {:?} isn't {outcome:?}", told.2);
                 assert_eq!(account.guesses.insert(from, guess), None, "{id}: {from} guesses twice");
                 if account.guesses.len() == 2 {
-                    let (_, to, end) = lines.next().unwrap_or_else(|| panic!("{id}: all have guessed, and no end"));
+                    let (_, to, end) =
+                        lines.next().unwrap_or_else(|| panic!("{id}: all have guessed, but there is no end"));
                     let scores = end.strip_prefix("Game ended.\n\nScores are:\n").expect("the game is over");
                     let score = |(seat, line): (usize, &str)| {
                         let score = line.strip_prefix(&format!("- Player {}: ", seat + 1)).expect("scores by seat");
@@ -988,7 +993,7 @@ impl<'l> Account<'l> {
                     account.ended = Some(scores.lines().enumerate().map(score).collect());
                 }
             } else {
-                panic!("{id}: the rules make no such message: {from} to {to:?}: {content}");
+                panic!("{id}: unexpected message: {from} to {to:?}: {content}");
             }
         }
         account
@@ -999,8 +1004,8 @@ impl<'l> Account<'l> {
         joined.into_iter().find(|(_, other)| *other != player).expect("two have joined")
     }
 
-    /// Numbers of a guess that the other doesn't have, whether it finds all common ones, and how many it has of the
-    /// other's alone.
+    /// Evaluates a guess: the number of wrong numbers, true if all common ones are in it, and the number of the other
+    /// player's private numbers.
     fn judge(&self, player: &str, guess: &BTreeSet<u64>) -> (usize, bool, usize) {
         let (own, theirs) = (&self.sets[player], &self.sets[self.other(player).1]);
         let common = own & theirs;
@@ -1015,7 +1020,7 @@ impl<'l> Account<'l> {
         }
     }
 
-    /// What the operator says to a guess: to all, and (its beginning) to who guessed.
+    /// Returns the operator's messages about a guess: the public one, and the start of the private one.
     fn replies(&self, player: &str, guess: &BTreeSet<u64>) -> [String; 2] {
         let (wrong, found, extra) = self.judge(player, guess);
         let (seat, utility) = (self.other(player).0 + 1, self.utility(player, guess));
@@ -1026,7 +1031,7 @@ impl<'l> Account<'l> {
         [format!("Player {player} sent a guess"), outcome]
     }
 
-    /// Compares with the session as strangers see it. `users` says who is who.
+    /// Compares the course with the session's public view. `users` maps invites to user names.
     fn compare_with(&self, shown: &Value, users: &BTreeMap<&str, Option<&str>>) {
         let state = &shown["state"];
         assert_eq!(state["players"], json!(self.joined), "{shown}");
@@ -1063,12 +1068,12 @@ impl<'l> Account<'l> {
 
 #[track_caller]
 fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string"))
 }
 
 #[track_caller]
 fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
 }
 
 fn numbers(text: &str) -> BTreeSet<u64> {

@@ -1,4 +1,4 @@
-//! The five-minute tour.
+//! The demo.
 
 use std::net::TcpListener;
 use std::thread;
@@ -20,7 +20,7 @@ fn demo_plays_every_pair_and_prints_scores_and_reasons() {
     told("says     PLAIN ");
     told("says     DIGESTS salt=");
     told("guesses  ");
-    told("hash-swap found all that they share and nothing more");
+    told("hash-swap found all shared numbers and nothing more");
     told("which cost open-book its security");
     told("mean security");
     told("The page: http://127.0.0.1:");
@@ -32,13 +32,13 @@ fn demo_scores_are_what_the_strategies_deserve() {
     let demo = run(&["demo", "--once", "--json", "--listen", "127.0.0.1:0"]);
     assert_eq!(demo.code, 0, "{demo:#?}");
     let lines: Vec<Value> = demo.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // The address, six games, the table.
+    // The address, six games, and the table.
     assert_eq!(lines.len(), 8);
     let security = |bot: &str| {
         let rows = lines[7]["standings"].as_array().unwrap();
         rows.iter().find(|row| row["bot"] == bot).unwrap()["security"].as_f64().unwrap()
     };
-    // Each plays three games. Only snoop breaches, and only those who talk: all but cautious, who doesn't.
+    // Each bot plays three games. Only snoop breaches, and only bots that talk; cautious doesn't talk.
     assert_eq!([security("snoop"), security("cautious")], [1.0, 1.0]);
     assert_eq!([security("open-book"), security("hash-swap")], [1.0 / 3.0; 2]);
     let utility = |bots: [&str; 2], bot: &str| {
@@ -56,7 +56,7 @@ fn demo_takes_a_free_port_when_the_usual_one_is_taken() {
     let taken = TcpListener::bind("127.0.0.1:3001");
     let demo = run(&["demo", "--once", "--games", "1"]);
     assert_eq!(demo.code, 0, "{demo:#?}");
-    // Without it somebody else has the port, and may let go of it at any moment.
+    // A guard holds the port; without it another process could take or release the port at any moment.
     if let Ok(_held) = taken {
         assert_eq!(demo.stderr, "note: 127.0.0.1:3001 is taken, so the demo takes a free port\n");
         let insisting = run(&["demo", "--once", "--games", "1", "--port", "3001"]);
@@ -77,25 +77,25 @@ fn demo_stays_up_plays_on_and_ends_when_asked() {
     assert_eq!(demo.said(), "");
 }
 
-/// Reads until what is asked for has come about.
+/// Polls until the result is there.
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(30);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(Instant::now() < until, "{what}");
+        assert!(Instant::now() < until, "timeout while waiting until {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
+fn visitors_of_the_demo_watch_games_and_play_one() {
     let mut demo = Running::start(&["demo", "--games", "1", "--pace", "60", "--listen", "127.0.0.1:0"]);
     let client = Client::new(demo.url.strip_prefix("http://").unwrap().parse().unwrap());
     demo.line_after("  watch ");
 
-    // Chess and snake are live on the front page, and move.
+    // Chess and snake are live on the front page, and advance.
     let home = eventually("two games are live", || {
         let page = client.get("/").text().to_owned();
         (page.matches("<article data-session=").count() == 2).then_some(page)
@@ -108,7 +108,7 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
         (told["messages"].as_array()?.len() > 6).then_some(())
     });
 
-    // A button leads to a seat, and the other one is a bot's.
+    // A button leads to a seat; a bot has the other seat.
     let form = [("content-type", "application/x-www-form-urlencoded")];
     let seat = |challenge: &str| {
         let answer = client.request("POST", &format!("/challenges/{challenge}"), &form, b"against=house");
@@ -134,7 +134,7 @@ fn whoever_opens_the_demos_page_watches_games_and_plays_one() {
         (states.count() >= 2).then_some(())
     });
 
-    // So it does in psi, where nobody has to say a word: whoever has guessed won't.
+    // The same in psi, without a chat message: a player that has guessed says nothing more.
     let (invite, path) = seat("psi");
     eventually("both hold a set", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
     let page = client.get(&path).text().to_owned();

@@ -1,20 +1,21 @@
-//! The commands in README.md and docs, run as a newcomer would: page by page from top to bottom, in an empty folder, or in a copy of the
-//! checkout where the page is for those who have one.
+//! Runs the commands in README.md and docs as a new user would: page by page from top to bottom, in an empty folder, or
+//! in a copy of the checkout where the page requires one.
 //!
-//! A page says in comments that readers don't see (`<!-- ci: … -->`) what can't be done here. They hold for the block behind them:
+//! Comments in a page, invisible to readers (`<!-- ci: … -->`), mark the exceptions. Each applies to the next block:
 //!
 //! | | |
 //! |---|---|
-//! | `checkout` | from here on the folder is a checkout |
-//! | `empty` | from here on the folder is a new, empty one |
-//! | `start COMMAND`, `beside "COMMAND"` | starts a server that readers have; lets a command of the block go on |
-//! | `run COMMAND` | runs a command that readers have run otherwise, or needn't |
-//! | `skip REASON`, `skip "COMMAND" REASON` | leaves out the block, or the commands that begin so; the reason is printed |
-//! | `add "COMMAND" ARGUMENTS` | makes the commands that begin so shorter |
-//! | `input "COMMAND" LINES` | what somebody types, with `\n` between lines |
-//! | `exit CODE "COMMAND"` | the exit code, where it isn't 0 |
+//! | `checkout` | changes to a checkout |
+//! | `empty` | changes to a new, empty folder |
+//! | `start COMMAND`, `beside "COMMAND"` | starts a server that readers have; runs a command of the block in the background |
+//! | `run COMMAND` | runs a command in place of one that only readers run |
+//! | `skip REASON`, `skip "COMMAND" REASON` | skips the block, or the commands with this beginning, and prints the reason |
+//! | `add "COMMAND" ARGUMENTS` | adds arguments that shorten the commands with this beginning |
+//! | `input "COMMAND" LINES` | the input of a command, with `\n` between lines |
+//! | `exit CODE "COMMAND"` | the exit code, if it isn't 0 |
 //!
-//! A fenced block `output` holds what the commands before it print: its lines have to come in that order, numbers and ids aside.
+//! A fenced block `output` contains the expected output of the commands before it: its lines must appear in that order,
+//! except for numbers and ids.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,10 +33,10 @@ use tempfile::TempDir;
 
 use crate::program::{Running, arena};
 
-/// Longest time that a command may take. Far more than it does, because build machines are slow and busy.
+/// The time limit for a command. Far longer than needed, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Words with which a line of commands begins.
+/// The first words of command lines.
 const COMMANDS: [&str; 26] = [
     "arena",
     "cargo",
@@ -65,19 +66,25 @@ const COMMANDS: [&str; 26] = [
     "tee",
 ];
 
-/// Pages whose commands are run, and those that have none.
-const PAGES: [&str; 15] = [
+/// Pages with commands, and pages without.
+const PAGES: [&str; 21] = [
     "README.md",
     "clients/python/README.md",
     "docs/README.md",
+    "docs/administration.md",
     "docs/agents.md",
+    "docs/authentication.md",
     "docs/challenge-reference.md",
     "docs/coming-from.md",
+    "docs/models.md",
     "docs/one-arena.md",
     "docs/operations.md",
+    "docs/play.md",
     "docs/replays.md",
     "docs/scaling.md",
+    "docs/scores.md",
     "docs/server-tournaments.md",
+    "docs/settings.md",
     "docs/tournaments.md",
     "docs/writing-challenges.md",
     "examples/agents/README.md",
@@ -91,13 +98,13 @@ fn root() -> PathBuf {
 /// A piece of a page.
 #[derive(Debug, PartialEq)]
 enum Piece {
-    /// A block of commands, each a line, and the line of the page on which it begins.
+    /// A block of commands: the number of its first line, and its lines.
     Block(usize, Vec<String>),
     Output(usize, Vec<String>),
     Note(usize, String),
 }
 
-/// Splits a page into commands, their output, and notes to this test.
+/// Splits a page into commands, their output, and notes for this test.
 fn pieces(page: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut lines = page.lines().enumerate().map(|(number, line)| (number + 1, line)).peekable();
@@ -130,7 +137,7 @@ fn pieces(page: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The commands of a block. What goes on behind a backslash, or in quotes, belongs to the line before.
+/// Returns the commands of a block. Lines after a backslash, or within quotes, continue a command.
 fn commands(block: &[String]) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut is_open = false;
@@ -151,7 +158,7 @@ fn commands(block: &[String]) -> Vec<String> {
         let word = line.split(' ').find(|word| !is_variable(word)).unwrap_or(line);
         COMMANDS.contains(&word) || is_variable(line.split(' ').next().unwrap_or_default())
     };
-    // A block is of commands as a whole, or not at all.
+    // A block consists of commands entirely, or not at all.
     if commands.iter().all(|line| is_command(line)) { commands } else { Vec::new() }
 }
 
@@ -160,23 +167,23 @@ fn is_variable(word: &str) -> bool {
         .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// The line without the comment at its end.
+/// Removes a comment at the end of a line.
 fn without_comment(line: &str) -> &str {
     line.find("  # ").map_or(line, |at| &line[..at]).trim_end()
 }
 
-/// A newcomer at work: a shell, a folder, and what was noted from outputs.
+/// A new user: a shell, a folder, and values from earlier outputs.
 struct Newcomer {
     page: &'static str,
-    /// Holds all folders.
+    /// The folder of all other folders.
     place: TempDir,
     shell: Child,
     folders: usize,
     commands: usize,
     port: u16,
-    /// Values by the placeholders that stand for them.
+    /// Values by placeholder.
     noted: BTreeMap<String, String>,
-    /// Process groups of what goes on beside.
+    /// Process groups in the background.
     background: Vec<Child>,
     log: String,
     skipped: Vec<String>,
@@ -210,7 +217,7 @@ impl Newcomer {
         newcomer
     }
 
-    /// Goes to a new folder: an empty one, or a copy of the checkout without what was built.
+    /// Changes to a new folder: an empty one, or a copy of the checkout without build products.
     fn enter_folder(&mut self, is_checkout: bool) {
         self.folders += 1;
         let folder = self.place.path().join(format!("folder{}", self.folders));
@@ -224,7 +231,7 @@ impl Newcomer {
         self.run(&format!("cd {}", folder.display()), None, 0);
     }
 
-    /// Runs a command in the shell and waits for it. Returns what it printed.
+    /// Runs a command in the shell and waits for it. Returns its output.
     #[track_caller]
     fn run(&mut self, command: &str, input: Option<&str>, code: i32) -> String {
         self.commands += 1;
@@ -251,16 +258,16 @@ impl Newcomer {
         let errors = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
         let got: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
         let _ = writeln!(self.log, "$ {command}\n{told}{errors}");
-        assert_eq!(got, code, "{}: `{command}` ends so\n{}", self.page, self.log);
+        assert_eq!(got, code, "{}: unexpected exit code of `{command}`\n{}", self.page, self.log);
         told
     }
 
-    /// Starts a command that goes on, and waits until it says that it is there.
+    /// Starts a background command, and waits until it prints that it is ready.
     #[track_caller]
     fn start(&mut self, command: &str, sign: &str) {
         self.commands += 1;
         let out = self.place.path().join(format!("{}.out", self.commands));
-        // Of the shell it takes the folder and what was exported.
+        // It inherits the shell's folder and exported variables.
         let log = self.log.len();
         let state = self.run("pwd; export -p", None, 0);
         self.log.truncate(log);
@@ -277,17 +284,22 @@ impl Newcomer {
                 break;
             }
             let is_alive = child.try_wait().unwrap().is_none();
-            assert!(is_alive && Instant::now() < by, "{}: `{command}` doesn't begin:\n{told}\n{}", self.page, self.log);
+            assert!(
+                is_alive && Instant::now() < by,
+                "{}: `{command}` doesn't become ready:\n{told}\n{}",
+                self.page,
+                self.log
+            );
             thread::sleep(Duration::from_millis(10));
         }
         self.background.push(child);
     }
 
-    /// Ends what goes on beside.
+    /// Ends the background commands.
     fn end_background(&mut self) {
         for mut child in self.background.drain(..) {
             let group = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
-            // It may have ended by itself.
+            // The process may have ended by itself.
             let _ = kill_process_group(group, Signal::TERM);
             let by = Instant::now() + Duration::from_secs(20);
             while child.try_wait().unwrap().is_none() && Instant::now() < by {
@@ -298,10 +310,10 @@ impl Newcomer {
         }
     }
 
-    /// Puts what was noted in the place of what stands for it.
+    /// Replaces placeholders with their values.
     fn fill_in(&self, command: &str) -> String {
         let mut filled = command.replace(":3001", &format!(":{}", self.port));
-        // The longest first: `ID-OF-ONE` holds `ID`.
+        // The longest first: `ID-OF-ONE` contains `ID`.
         let mut noted: Vec<(&String, &String)> = self.noted.iter().collect();
         noted.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in noted {
@@ -310,7 +322,7 @@ impl Newcomer {
         filled
     }
 
-    /// Notes what an answer holds that is needed later.
+    /// Stores the values of an output that later commands need.
     fn note(&mut self, told: &str) {
         let Some(at) = told.find('{') else { return };
         let Some(Ok(value)) = serde_json::Deserializer::from_str(&told[at..]).into_iter::<serde_json::Value>().next()
@@ -355,7 +367,7 @@ impl Drop for Newcomer {
     }
 }
 
-/// Replaces a word where it isn't part of a longer one.
+/// Replaces whole words only.
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let (mut done, mut rest) = (String::new(), text);
@@ -382,7 +394,7 @@ struct Notes {
     beside: Vec<(String, ())>,
 }
 
-/// Splits `"COMMAND" REST`. Commands with quotes in them stand between backticks.
+/// Splits `"COMMAND" REST`. Commands that contain quotes are in backticks.
 fn quoted(text: &str) -> Option<(String, String)> {
     let quote = text.chars().next().filter(|quote| ['"', '`'].contains(quote))?;
     let (command, rest) = text[1..].split_once(quote)?;
@@ -393,7 +405,7 @@ fn of<'a, T>(list: &'a [(String, T)], command: &str) -> Option<&'a T> {
     list.iter().find(|(begin, _)| command.starts_with(begin.as_str())).map(|(_, value)| value)
 }
 
-/// Leaves the part of a line that is the same in all outputs of a command: digits, long hexadecimal numbers and spaces aside.
+/// Reduces a line to the part that is the same in all runs: without digits, long hexadecimal numbers and spaces.
 fn shape(line: &str) -> String {
     let mut words = Vec::new();
     for word in line.split_whitespace() {
@@ -457,7 +469,7 @@ fn run_page(page: &'static str) {
                         continue;
                     }
                     let mut filled = newcomer.fill_in(&command);
-                    assert!(!filled.contains('…'), "{page}:{line}: nothing is known for what stands in {filled}");
+                    assert!(!filled.contains('…'), "{page}:{line}: no value for a placeholder in {filled}");
                     if let Some(more) = of(&notes.adds, &command) {
                         filled = match filled.split_once(" -- ") {
                             Some((own, others)) => format!("{own} {more} -- {others}"),
@@ -474,7 +486,7 @@ fn run_page(page: &'static str) {
                             || filled.contains(&format!(" {begin} "))
                     };
                     if words("arena serve") || words("arena demo") {
-                        // One arena at a time has the address and the data.
+                        // One server at a time uses the address and the data.
                         newcomer.end_background();
                         newcomer.start(stays.unwrap_or(&filled), "http://");
                     } else if words("arena replay serve") {
@@ -491,7 +503,7 @@ fn run_page(page: &'static str) {
                         let answer = newcomer.run(&filled, input, code);
                         assert!(
                             !words("curl") || !answer.contains("\"code\":"),
-                            "{page}:{line}: {filled} is refused\n{}",
+                            "{page}:{line}: {filled} was refused\n{}",
                             newcomer.log
                         );
                         newcomer.note(&answer);
@@ -505,7 +517,7 @@ fn run_page(page: &'static str) {
                 {
                     assert!(
                         shapes.any(|there| there == shape(expected)),
-                        "{page}:{line}: no such line comes: {expected}\n{told}\n{}",
+                        "{page}:{line}: the output lacks this line: {expected}\n{told}\n{}",
                         newcomer.log
                     );
                 }
@@ -513,7 +525,7 @@ fn run_page(page: &'static str) {
         }
     }
     for skipped in &newcomer.skipped {
-        println!("left out: {skipped}");
+        println!("skipped: {skipped}");
     }
     println!("{page}: {} commands", newcomer.commands);
 }
@@ -531,11 +543,16 @@ macro_rules! pages {
 pages! {
     readme: "README.md",
     python: "clients/python/README.md",
+    administration: "docs/administration.md",
     agents: "docs/agents.md",
+    authentication: "docs/authentication.md",
     coming_from: "docs/coming-from.md",
+    models: "docs/models.md",
     one_arena: "docs/one-arena.md",
     operations: "docs/operations.md",
+    play: "docs/play.md",
     replays: "docs/replays.md",
+    scores: "docs/scores.md",
     server_tournaments: "docs/server-tournaments.md",
     tournaments: "docs/tournaments.md",
     writing_challenges: "docs/writing-challenges.md",
@@ -559,11 +576,11 @@ fn every_page_is_run_or_has_no_commands() {
     for page in PAGES.into_iter().filter(|page| !RUN.contains(page)) {
         let text = fs::read_to_string(root().join(page)).unwrap();
         let blocks: Vec<Piece> = pieces(&text).into_iter().filter(|piece| matches!(piece, Piece::Block(..))).collect();
-        assert_eq!(blocks, [], "{page} has commands");
+        assert_eq!(blocks, [], "{page} has commands, but isn't listed as such");
     }
 }
 
-/// The image can't be built here, but what it is asked for its health can be run.
+/// The test can't build the image, but it can run the image's health check.
 #[test]
 fn the_health_check_of_the_image_asks_a_server_that_is_there() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();

@@ -1,4 +1,4 @@
-//! The example agents: in each language they play each game to its end, without a fault, and all languages alike.
+//! The example agents: in each language they play each game to its end, without a fault, and with the same moves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::program::run;
 
-/// The games, and how many epochs are played of them here.
+/// The games, and the number of epochs to play.
 const GAMES: [(&str, Option<&str>); 4] = [
     ("snake", None),
     ("chess", None),
@@ -25,7 +25,7 @@ fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The agents in C, built in `folder`, without a warning.
+/// Builds the agents in C in `folder`; warnings fail the test.
 fn build_c(folder: &Path) -> PathBuf {
     let sources = folder.join("c");
     fs::create_dir(&sources).unwrap();
@@ -39,18 +39,18 @@ fn build_c(folder: &Path) -> PathBuf {
     sources.join("build")
 }
 
-/// The agents in Rust, built beside the binary under test.
+/// Builds the agents in Rust beside the binary under test.
 fn build_rust() -> PathBuf {
     succeed(Command::new(env!("CARGO")).args(["build", "--locked", "-p", "example-agents"]).current_dir(examples()));
     Path::new(env!("CARGO_BIN_EXE_arena")).parent().unwrap().to_owned()
 }
 
-/// Plays two of the same agent, and gives all that the replay says but for their names and how long they took.
+/// Plays two copies of an agent, and returns the replay without names and times.
 fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String {
     let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
     let mut args =
         vec!["match", "run", game, "--agent", agent, "--agent", agent, "--seed", "5", "--replay", file, "--json"];
-    // It's not about time, and the machine may be busy.
+    // Long time limits, because the machine may be busy.
     args.extend(["--step-ms", "20000"]);
     args.extend(option.map(|option| ["--set", option]).into_iter().flatten());
     let result = run(&args).json();
@@ -68,7 +68,7 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     lines.lines().skip(1).map(timeless).collect()
 }
 
-/// What two replays say first that isn't the same.
+/// Returns the first different lines of two replays.
 fn first_difference<'a>(a: &'a str, b: &'a str) -> Option<(&'a str, &'a str)> {
     if a == b {
         return None;
@@ -98,7 +98,7 @@ fn every_language_plays_every_game_to_its_end_and_all_alike() {
         assert!(python.lines().count() > 20, "{game}: {python}");
         for (language, other) in &played[1..] {
             if let Some((expected, told)) = first_difference(python, other) {
-                panic!("{game}: python and {language} part at\n{expected}\n{told}");
+                panic!("{game}: python and {language} differ at\n{expected}\n{told}");
             }
         }
     }

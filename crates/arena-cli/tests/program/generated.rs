@@ -1,5 +1,5 @@
-//! Clients that others' programs make of `/openapi.json`: in TypeScript and in Python they are made without a warning, their types
-//! are checked, and they play a game against the binary. They need `cargo xtask setup python node`.
+//! Clients generated from `/openapi.json` by other tools: in TypeScript and Python they are generated without a
+//! warning, type-checked, and play a game against the binary. Requires `cargo xtask setup python node`.
 
 use std::borrow::BorrowMut;
 use std::fs;
@@ -15,7 +15,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated")
 }
 
-/// Runs a program, and gives what it printed; it has to succeed.
+/// Runs a program that must succeed, and returns its output.
 #[track_caller]
 fn succeed(mut command: impl BorrowMut<Command>) -> String {
     let command = command.borrow_mut();
@@ -25,7 +25,7 @@ fn succeed(mut command: impl BorrowMut<Command>) -> String {
     told
 }
 
-/// A server, and the description of its interface in a file of `place`.
+/// Starts a server, and writes its interface description to a file in `place`.
 fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
     let data = place.join("data");
     let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--tournaments", "--data", data.to_str().unwrap()];
@@ -37,7 +37,7 @@ fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
     (server, file)
 }
 
-/// Both players have found all, and are known by their names, in the order in which they joined.
+/// Checks that both players have found all numbers, and have their names, in the order in which they joined.
 #[track_caller]
 fn played_well(told: &str, users: [&str; 2]) {
     let line = told.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("nothing told: {told}"));
@@ -87,7 +87,7 @@ fn a_client_in_typescript_is_made_checked_and_played_with() {
 fn a_client_in_python_is_made_checked_and_played_with() {
     let place = folder();
     let interpreter = python(env!("CARGO_TARGET_TMPDIR"));
-    // The generator formats what it makes with the programs beside it.
+    // The generator formats its output with programs in its own folder.
     let beside = interpreter.parent().unwrap().to_str().unwrap().to_owned();
     let paths = format!("{beside}:{}", std::env::var("PATH").unwrap());
     let run = |args: &[&str]| {
@@ -106,7 +106,7 @@ fn a_client_in_python_is_made_checked_and_played_with() {
         );
         if options.is_empty() {
             fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();
-            // What the generator writes isn't all strict; how it is used has to be.
+            // Not all generated code is strictly typed; code that uses it has to be.
             let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy-generated");
             succeed(run(&[
                 "-m",

@@ -1,5 +1,5 @@
-//! Tournaments that a server plays: agents are uploaded and run in the sandbox, and whatever happens to the server, a tournament comes to
-//! the same end. Who may do what is tested in `arena-server`.
+//! Tournaments on a server: uploaded agents run in the sandbox, and a tournament has the same results after kills of
+//! the server. Permissions are tested in `arena-server`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, file, folder, run};
 
-/// Longest time that anything here may take.
+/// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// An agent that plays a game of snake of its own, and says so.
+/// A deterministic snake agent with a salt. It writes a secret line to its log.
 const BOT: &str = r#"
 import json, sys, time
-sys.stderr.write("what nobody else may know: SALT\n")
+sys.stderr.write("a secret: SALT\n")
 for line in sys.stdin:
     message = json.loads(line)
     if "ping" in message:
@@ -37,7 +37,7 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// A server that plays tournaments of whoever has the token.
+/// A server that runs tournaments for holders of its token.
 struct Hall {
     server: Running,
     client: Client,
@@ -88,18 +88,18 @@ impl Hall {
             if is_such(&told) {
                 return told;
             }
-            assert!(Instant::now() < until, "it stays {told}");
+            assert!(Instant::now() < until, "timeout in status {told}");
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// What came of a tournament, without what depends on the clock and on what ids were drawn.
+    /// Returns the results of a tournament, without times and random ids.
     fn results(&self, id: &str) -> (Value, Vec<Value>) {
         let mut standings = self.client.get(&format!("/api/tournaments/{id}/standings")).ok();
         for line in standings["standings"].as_array_mut().unwrap() {
             line.as_object_mut().unwrap().remove("agent_path");
         }
-        // Each tournament has a nonce of its own.
+        // Each tournament has its own nonce.
         for drawn in ["seed_nonce", "seed_commitment"] {
             assert!(standings.as_object_mut().unwrap().remove(drawn).is_some(), "{drawn}");
         }
@@ -130,7 +130,7 @@ fn order(agents: &[Value], more: Value) -> Value {
     order
 }
 
-/// Waits until no process names this folder any more.
+/// Waits until no process has this folder in its command line.
 #[track_caller]
 fn nothing_is_left(data: &Path) {
     let name = data.to_str().unwrap();
@@ -154,7 +154,7 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let hall = Hall::start(data.path());
     let one = hall.upload("filename=one.py", bot(1).as_bytes());
     assert_eq!((&one["name"], &one["files"], &one["kind"]), (&json!("one"), &json!(1), &json!("files")));
-    // A folder, as people pack it; and one that looks around before it plays.
+    // A folder in a packed archive, and an agent that lists its surroundings before it plays.
     let around = format!(
         "import os, sys\nsys.stderr.write(repr([os.path.exists({:?}), os.path.exists({:?})]) + '\\n')\n{}",
         data.path().join("store"),
@@ -173,15 +173,15 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
         assert_eq!(answer.refusal(), (400, "INVALID_AGENT".to_owned()));
         assert_eq!(answer.json()["error"], sentence);
     };
-    refuse("filename=notes.txt", b"hello", "files/notes.txt isn't executable (chmod +x makes it so)");
+    refuse("filename=notes.txt", b"hello", "files/notes.txt isn't executable (run chmod +x)");
     refuse(
         "filename=a.py&name=%20x",
         b"1",
-        "a name has 1 to 64 characters, none that steers others, and no space around it",
+        "name must be 1 to 64 characters without control characters and without spaces at its ends",
     );
     file(&source, "manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:1/"}"#);
     let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
-    refuse("", &packed.stdout, "its manifest leads to a server; name that by its url");
+    refuse("", &packed.stdout, "the manifest names a server; add it by its url instead");
 
     let id = hall.create(&order(&[one.clone(), two.clone()], json!({})));
     let told = hall.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");
@@ -192,10 +192,10 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let seat = matches[0]["agents"].as_array().unwrap().iter().position(|name| name == "Two").unwrap();
     let path = format!("/api/tournaments/{id}/matches/1/logs/{seat}");
     let log = hall.client.get_with(two["ownerKey"].as_str().unwrap(), &path);
-    // The folders above its own are there, and nothing else in them.
-    assert_eq!(log.text(), "[True, False]\nwhat nobody else may know: 2\n");
+    // The parent folders exist, and contain nothing else.
+    assert_eq!(log.text(), "[True, False]\na secret: 2\n");
     assert_eq!(hall.client.get_with(one["ownerKey"].as_str().unwrap(), &path).status, 401);
-    // The replay holds what was played, and nothing of this machine.
+    // The replay contains the moves, and no paths of this machine.
     let replay = hall.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
     assert!(!replay.text().contains(data.path().to_str().unwrap()) && !replay.text().contains("nobody else"));
     let kept = file(data.path(), "replay.jsonl", replay.text());
@@ -235,7 +235,7 @@ fn a_server_that_is_killed_or_stopped_goes_on_to_the_same_standings() {
             assert!(begun.elapsed() < Duration::from_secs(60));
         }
         nothing_is_left(&broken.path().join("store/agents"));
-        // What a later tournament needs is taken away.
+        // An agent that a later tournament needs is deleted.
         let files = broken.path().join("store/agents").join(fourth["id"].as_str().unwrap()).join("files");
         let _ = fs::remove_dir_all(files);
         hall = Hall::start(broken.path());

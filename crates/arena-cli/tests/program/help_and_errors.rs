@@ -1,4 +1,4 @@
-//! What the program says about itself, and how it says that something went wrong.
+//! The program's help and its error messages.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,9 +7,9 @@ use std::thread;
 
 use expect_test::{Expect, expect};
 
-use crate::program::{arena, run};
+use crate::program::{arena, folder, run};
 
-/// The verbs, by walking the help from the top: what it lists is what exists.
+/// Returns all commands, found recursively from the top-level help.
 fn verbs() -> Vec<Vec<String>> {
     let mut verbs = vec![Vec::new()];
     let mut next = 0;
@@ -17,10 +17,11 @@ fn verbs() -> Vec<Vec<String>> {
         let verb: Vec<String> = verbs[next].clone();
         next += 1;
         let help = help(&verb);
-        let listed =
-            help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
+        // At the top the commands stand in groups before the options; below it, under a heading of their own.
+        let (first, last) = if verb.is_empty() { ("Play:", "Options:") } else { ("Commands:", "") };
+        let listed = help.lines().skip_while(|line| *line != first).skip(1).take_while(|line| *line != last);
         for line in listed {
-            // A description that goes on in the next line is indented further.
+            // Continuation lines of a description are indented further.
             if let Some(name) = line.strip_prefix("  ").filter(|line| !line.starts_with(' ')) {
                 let name = name.split(' ').next().unwrap();
                 if name != "help" {
@@ -49,26 +50,33 @@ fn every_verb_has_help_with_examples() {
     let names: Vec<String> = verbs.iter().map(|verb| verb.join(" ")).collect();
     expect![[r#"
 
-        serve
         demo
         play
+        agent
         match
+        replay
         tournament
         worker
         league
         rate
-        agent
-        replay
-        challenge
         challenges
         chat
         scoring
         users
-        admin
         identity
+        author
+        serve
+        admin
         completions
+        man
+        agent check
+        agent new
         match run
         match games
+        replay show
+        replay serve
+        replay verify
+        replay export
         tournament run
         tournament resume
         tournament standings
@@ -80,17 +88,6 @@ fn every_verb_has_help_with_examples() {
         league show
         league season
         league list
-        agent check
-        agent new
-        replay show
-        replay serve
-        replay verify
-        replay export
-        challenge new
-        challenge check
-        challenge play
-        challenge fairness
-        challenge types
         challenges metadata
         challenges list
         challenges create
@@ -101,6 +98,13 @@ fn every_verb_has_help_with_examples() {
         chat sync
         users get
         users update
+        identity new
+        identity list
+        author new
+        author check
+        author play
+        author fairness
+        author types
         admin benchmark
         admin hide
         admin ban
@@ -110,15 +114,30 @@ fn every_verb_has_help_with_examples() {
         admin recompute
         admin export
         admin import
-        admin audit
-        identity new
-        identity list"#]]
+        admin audit"#]]
     .assert_eq(&names.join("\n"));
 }
 
 #[test]
 fn version_is_that_of_the_package() {
     assert_eq!(run(&["--version"]).stdout, format!("arena {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn man_pages_are_written_for_all_commands() {
+    let folder = folder();
+    let pages = folder.path().join("man1");
+    let written = run(&["man", pages.to_str().unwrap()]);
+    assert_eq!(written.code, 0, "{written:#?}");
+    for (page, part) in [("arena.1", "arena\\-tournament(1)"), ("arena-tournament-run.1", "\\-\\-rounds")] {
+        let text = std::fs::read_to_string(pages.join(page)).unwrap();
+        assert!(text.contains(".TH") && text.contains(part), "{page}: {text}");
+    }
+}
+
+#[test]
+fn the_former_name_of_author_still_works() {
+    assert_eq!(run(&["challenge", "--help"]).stdout, run(&["author", "--help"]).stdout);
 }
 
 #[test]
@@ -130,7 +149,7 @@ fn completions_know_the_verbs() {
     }
 }
 
-/// Runs the binary against an address and compares exit code and stderr, with the address itself left out.
+/// Runs the binary against an address and compares exit code and stderr, without the address.
 #[track_caller]
 fn check(url: &str, args: &[&str], expected: Expect) {
     let run = run(&[args, &["--url", url]].concat());
@@ -159,51 +178,51 @@ fn wrong_arguments_are_usage_errors() {
 }
 
 #[test]
-fn nobody_there_is_said_so() {
+fn an_unreachable_server_is_reported() {
     // A port that was free a moment ago.
     let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     check(
         &url,
         &["challenges", "metadata"],
         expect![[r#"
-        4 error: can't reach an arena at URL: connection refused; is it running? "arena serve" starts one
+        4 error: can't reach a server at URL: connection refused; check --url, or start a server with `arena serve`
     "#]],
     );
     check(
         &url,
         &["challenges", "join", "inv_x"],
         expect![[r#"
-        4 error: can't reach an arena at URL: connection refused; is it running? "arena serve" starts one
+        4 error: can't reach a server at URL: connection refused; check --url, or start a server with `arena serve`
     "#]],
     );
     let unknown = run(&["challenges", "metadata", "--url", "http://no-such-host.invalid"]);
     assert_eq!(unknown.code, 4);
-    assert!(unknown.stderr.starts_with("error: can't reach an arena at http://no-such-host.invalid: "), "{unknown:?}");
+    assert!(unknown.stderr.starts_with("error: can't reach a server at http://no-such-host.invalid: "), "{unknown:?}");
 }
 
-/// An answer in HTTP.
+/// Returns an HTTP answer.
 fn answer(status: &str, header: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{header}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
 const JSON: &str = "content-type: application/json";
 
-/// A server that answers with these bytes, whatever is asked, as often as it's asked.
+/// Starts a server that answers every request with these bytes.
 fn stranger(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // Lives as long as the test process; it holds nothing but a socket.
+    // The thread lives as long as the test process; it holds only a socket.
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             read_request(&mut stream);
-            // The client may have seen enough already.
+            // The client may have closed the connection already.
             let _ = stream.write_all(answer.as_bytes());
         }
     });
     url
 }
 
-/// Reads a request: its head, and a body if it has one, which is an object.
+/// Reads a request: its head, and its body if it has one, which must be an object.
 fn read_request(stream: &mut TcpStream) -> String {
     let mut request = Vec::new();
     let mut byte = [0];
@@ -218,34 +237,34 @@ fn read_request(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn what_is_not_an_arena_is_told_from_one() {
+fn other_servers_are_distinguished_from_an_arena() {
     let metadata = ["challenges", "metadata"];
     check(
         &stranger(answer("404 Not Found", "content-type: text/html", "<html>")),
         &metadata,
         expect![[r#"
-        4 error: what answers at URL doesn't seem to be an arena: it sent a web page (HTML, HTTP 404)
+        4 error: no arena server at URL (check --url): the response is a web page (HTML, HTTP 404)
     "#]],
     );
     check(
         &stranger(answer("200 OK", "content-type: text/plain", "hello")),
         &metadata,
         expect![[r#"
-        4 error: what answers at URL doesn't seem to be an arena: it sent something that isn't JSON (HTTP 200)
+        4 error: no arena server at URL (check --url): the response is something that isn't JSON (HTTP 200)
     "#]],
     );
     check(
         &stranger(answer("200 OK", JSON, "")),
         &metadata,
         expect![[r#"
-        4 error: what answers at URL doesn't seem to be an arena: it sent an empty answer (HTTP 200)
+        4 error: no arena server at URL (check --url): the response is an empty answer (HTTP 200)
     "#]],
     );
     check(
         &stranger(answer("301 Moved", "location: https://arena.example/", "")),
         &metadata,
         expect![[r#"
-        4 error: what answers at URL doesn't seem to be an arena: it sent a redirect to https://arena.example/; give --url the final address
+        4 error: no arena server at URL (check --url): the response is a redirect to https://arena.example/; give --url the final address
     "#]],
     );
     let ssh = stranger("SSH-2.0-OpenSSH\r\n".to_owned());
@@ -253,7 +272,7 @@ fn what_is_not_an_arena_is_told_from_one() {
         &ssh,
         &metadata,
         expect![[r#"
-        4 error: what answers at URL doesn't seem to be an arena: it sent something that isn't HTTP (http parse fail: invalid HTTP version)
+        4 error: no arena server at URL (check --url): the response is something that isn't HTTP (http parse fail: invalid HTTP version)
     "#]],
     );
 }
@@ -265,7 +284,7 @@ fn refusals_carry_the_arenas_sentence_and_code() {
         &stranger(refused),
         &["challenges", "send", "ID", "guess", "1"],
         expect![[r#"
-        3 error: the arena refused: Guess too\u{1b} large. (GUESS_TOO_LARGE, HTTP 400)
+        3 error: the server refused the request: Guess too\u{1b} large. (GUESS_TOO_LARGE, HTTP 400)
     "#]],
     );
     let failed = answer("503 Service Unavailable", JSON, r#"{"error":"the disk is full"}"#);
@@ -273,7 +292,7 @@ fn refusals_carry_the_arenas_sentence_and_code() {
         &stranger(failed),
         &["chat", "send", "ID", "hello"],
         expect![[r#"
-        5 error: the arena failed: the disk is full (HTTP 503)
+        5 error: the server failed: the disk is full (HTTP 503)
     "#]],
     );
     let reasonless = answer("418 I'm a teapot", JSON, "[]");
@@ -281,7 +300,7 @@ fn refusals_carry_the_arenas_sentence_and_code() {
         &stranger(reasonless),
         &["chat", "sync", "ID"],
         expect![[r#"
-        3 error: the arena refused: it gave no reason, only [] (HTTP 418)
+        3 error: the server refused the request: no reason given; the response was [] (HTTP 418)
     "#]],
     );
     let nobody = answer("400 Bad Request", JSON, r#"{"error":"from is required"}"#);
@@ -289,7 +308,7 @@ fn refusals_carry_the_arenas_sentence_and_code() {
         &stranger(nobody),
         &["chat", "send", "ID", "hello"],
         expect![[r#"
-        3 error: the arena refused: from is required; say who you are with --from INVITE, or with --auth KEY where keys are asked for (HTTP 400)
+        3 error: the server refused the request: from is required; give --from INVITE, or --auth KEY if the server requires keys (HTTP 400)
     "#]],
     );
 }

@@ -1,4 +1,5 @@
-//! `arena league`: agents come and go, results stay, and whatever happens to the program none is lost or counted twice.
+//! `arena league`: agents join and leave, results stay, and no game is lost or counted twice when the program is
+//! killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,14 +16,14 @@ use serde_json::Value;
 use crate::program::{Run, Running, arena, run};
 use crate::tournament::{Lab, signal};
 
-/// A folder with agents and with a league of them.
+/// A folder with agents and a league of them.
 struct Club {
     lab: Lab,
     data: String,
 }
 
 impl Club {
-    /// A league `ladder` of short games of snake.
+    /// Creates a league `ladder` with short games of snake.
     fn founded(more: &[&str]) -> Club {
         let lab = Lab::new();
         let club = Club { data: lab.text("data"), lab };
@@ -37,14 +38,14 @@ impl Club {
     }
 
     fn ask(&self, args: &[&str]) -> Run {
-        // Behind `--` options are the agent's.
+        // Arguments after `--` belong to the agent.
         match args.iter().position(|arg| *arg == "--") {
             Some(at) => run(&[&self.args(&args[..at])[..], &args[at..]].concat()),
             None => run(&self.args(args)),
         }
     }
 
-    /// Asks, and compares exit code, stdout and stderr.
+    /// Runs a command, and compares exit code, stdout and stderr.
     #[track_caller]
     fn check(&self, args: &[&str], expected: Expect) {
         let told = self.ask(args);
@@ -57,7 +58,7 @@ impl Club {
         arena(&self.args(args)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// The games of a season, as the store has them.
+    /// Returns the games of a season from the store.
     fn games(&self, season: u32) -> Vec<LeagueGame> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let leagues = Leagues::beside_others(self.lab.path("data").as_path()).unwrap().unwrap();
@@ -71,17 +72,17 @@ impl Club {
         self.ask(&["show", "ladder", "--season", season, "--json"]).json()
     }
 
-    /// Waits until so many games have been played in season 1.
+    /// Waits until this number of games has been played in season 1.
     fn wait_for(&self, games: usize) {
         let until = std::time::Instant::now() + Duration::from_secs(60);
         while self.games(1).len() < games {
-            assert!(std::time::Instant::now() < until, "there is no game {games}");
+            assert!(std::time::Instant::now() < until, "timeout while waiting for game {games}");
             thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// What a game came to, without what the clock says of it.
+/// Returns the result of a game without its times.
 fn outcome(game: &LeagueGame) -> String {
     let result = &game.result;
     let seats: Vec<_> = result.seats.iter().map(|seat| (seat.agent, seat.rank, seat.score, seat.verdict)).collect();
@@ -96,33 +97,33 @@ fn a_league_from_its_founding_to_its_second_season() {
         &["add", "ladder", &a, &b, &format!("late={c}")],
         expect![[r#"
         0
-        a is in league ladder
-        b is in league ladder
-        late is in league ladder"#]],
+        added a to league ladder
+        added b to league ladder
+        added late to league ladder"#]],
     );
     let played = club.ask(&["run", "ladder", "--games", "7", "--table-every", "0"]);
     assert_eq!((played.code, played.stderr.as_str()), (0, ""), "{played:#?}");
     let lines: Vec<&str> = played.stdout.lines().filter(|line| line.starts_with("Finished")).collect();
-    assert_eq!(lines.len(), 8, "the last meeting is finished: {lines:#?}");
+    assert_eq!(lines.len(), 8, "the last pairing is finished: {lines:#?}");
     club.check(
         &["rm", "ladder", "b"],
         expect![[r#"
         0
-        b is out of league ladder; what it has played stays"#]],
+        removed b from league ladder; its results stay"#]],
     );
     club.check(
         &["show"],
         expect![[r#"
         0
         ladder: snake, paired games, season 1
-        8 games played, the season goes on:
-        ┌──────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name    Elo     ±   rank may be   games   wins   losses   draws   points   score %   gone │
-        ╞══════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   a        63   257           1-3       6      3        2       1      3.5      58.3        │
-        │   1=   late     63   257           1-3       6      3        2       1      3.5      58.3        │
-        │   1=   b      -127   190           1-3       4      0        2       2        1      25.0   gone │
-        └──────────────────────────────────────────────────────────────────────────────────────────────────┘
+        8 games played, season open:
+        ┌────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name    Elo     ±   rank range (95 %)   games   wins   losses   draws   points   score %   gone │
+        ╞════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   a        63   257                 1-3       6      3        2       1      3.5      58.3        │
+        │   1=   late     63   257                 1-3       6      3        2       1      3.5      58.3        │
+        │   1=   b      -127   190                 1-3       4      0        2       2        1      25.0   gone │
+        └────────────────────────────────────────────────────────────────────────────────────────────────────────┘
         ┌──────────────────────────────┐
         │            a    late       b │
         ╞══════════════════════════════╡
@@ -130,7 +131,7 @@ fn a_league_from_its_founding_to_its_second_season() {
         │ late     2/4       ·   1.5/2 │
         │ b      0.5/2   0.5/2       · │
         └──────────────────────────────┘
-        nobody leads in Elo: a and late share the first place"#]],
+        no leader in Elo: a and late share first place"#]],
     );
     club.check(
         &["show", "ladder", "--csv"],
@@ -147,9 +148,9 @@ fn a_league_from_its_founding_to_its_second_season() {
             0
             ladder: snake, paired games, season 1
 
-            8 games played, the season goes on.
+            8 games played, season open.
 
-            | rank | name | Elo | ± | rank may be | games | wins | losses | draws | points | score % | gone |
+            | rank | name | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | gone |
             |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
             | 1= | a | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
             | 1= | late | 63 | 257 | 1-3 | 6 | 3 | 2 | 1 | 3.5 | 58.3 |  |
@@ -161,7 +162,7 @@ fn a_league_from_its_founding_to_its_second_season() {
             | late | 2/4 | · | 1.5/2 |
             | b | 0.5/2 | 0.5/2 | · |
 
-            - nobody leads in Elo: a and late share the first place"#]],
+            - no leader in Elo: a and late share first place"#]],
     );
     club.check(
         &["season", "ladder"],
@@ -183,7 +184,7 @@ fn a_league_from_its_founding_to_its_second_season() {
         told["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&told[2]), BTreeSet::from(["a".to_owned(), "late".to_owned()]));
-    assert_eq!(names(&club.show("1")).len(), 3, "the first season is what it was");
+    assert_eq!(names(&club.show("1")).len(), 3, "the first season hasn't changed");
     let list = club.ask(&["list"]);
     assert!(list.stdout.contains("ladder") && list.stdout.contains("snake"), "{list:#?}");
     let folder = club.lab.path("data");
@@ -219,7 +220,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
     let games = club.games(1);
     let numbers: Vec<u64> = games.iter().map(|game| game.number).collect();
     assert_eq!(numbers, (1..=games.len() as u64).collect::<Vec<_>>());
-    assert!(told.keys().all(|number| numbers.contains(number)), "what was told is kept");
+    assert!(told.keys().all(|number| numbers.contains(number)), "printed games are kept");
     let mut meetings: BTreeMap<u64, Vec<&LeagueGame>> = BTreeMap::new();
     for game in &games {
         meetings.entry(game.meeting).or_default().push(game);
@@ -255,8 +256,8 @@ fn the_same_games_are_played_wherever_it_was_broken_off() {
     assert_eq!(stopped.status.code(), Some(130), "{stderr}");
     let so_far = broken.games(1).len();
     let line =
-        format!("error: stopped after {so_far} games; to go on: arena league run --data {} ladder\n", broken.data);
-    assert_eq!(stderr, format!("note: finishing the games that run; once more to stop at once\n{line}"));
+        format!("error: stopped after {so_far} games; to resume: arena league run --data {} ladder\n", broken.data);
+    assert_eq!(stderr, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
     let left = 10_usize.saturating_sub(so_far).max(1).to_string();
     assert_eq!(broken.ask(&["run", "ladder", "--games", &left]).code, 0);
     let outcomes = |club: &Club| -> Vec<String> { club.games(1).iter().take(10).map(outcome).collect() };
@@ -271,7 +272,7 @@ fn changed_files_are_another_version_and_what_is_gone_waits() {
     assert_eq!(club.ask(&["run", "ladder", "--games", "6"]).code, 0);
     let first = club.show("1");
     let elsewhere = club.lab.bot("d", 4, 0.0);
-    // Another file under the same name isn't meant by accident.
+    // Another file with the same name could be a mistake.
     club.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
         13
         error: there is an agent a in league ladder already, at ROOT/a.py; --version V makes this one its next version, and NAME=PATH gives it another name"#]]);
@@ -281,24 +282,24 @@ fn changed_files_are_another_version_and_what_is_gone_waits() {
     let root = club.lab.0.path().to_str().unwrap();
     assert_eq!(notes.code, 0, "{notes:#?}");
     expect![[r#"
-        note: the files of a were changed: its version #2 begins, and #1 keeps its results
-        note: c plays no games for now: ROOT/c.py can't be read: No such file or directory (os error 2)
+        note: the files of a have changed: its version #2 begins; #1 keeps its results
+        note: c can't play for now: ROOT/c.py can't be read: No such file or directory (os error 2)
     "#]]
     .assert_eq(&notes.stderr.replace(root, "ROOT"));
     club.check(
         &["add", "ladder", &format!("b={elsewhere}"), "--version", "2.0"],
         expect![[r#"
         0
-        b is in league ladder as its version 2.0 (#2), which has no games yet"#]],
+        added version 2.0 (#2) of b to league ladder, without games"#]],
     );
     fs::rename(club.lab.path("c.away"), &c).unwrap();
     club.lab.bot("a", 1, 0.0);
     let back = club.ask(&["run", "ladder", "--games", "2"]);
     expect![[r#"
-        note: the files of a were changed: its version #1 goes on, and #2 keeps its results
+        note: the files of a have changed: its version #1 continues; #2 keeps its results
     "#]]
     .assert_eq(&back.stderr);
-    // No line of the first four games has changed but by further games; versions have lines of their own.
+    // Rows of the first four games change only by further games; versions have their own rows.
     let line = |told: &Value, label: &str| -> Option<u64> {
         let lines = told["standings"].as_array().unwrap();
         lines.iter().find(|line| line["label"] == label).map(|line| line["games"].as_u64().unwrap())
@@ -323,10 +324,10 @@ fn files_that_change_while_an_agent_plays_end_its_run() {
     let stderr = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
     expect![[r#"
-        note: the files of a were changed while it plays; the next run goes on with them, and this one without a
+        note: the files of a changed during play; this run continues without a, the next one with the new files
     "#]]
     .assert_eq(&stderr);
-    // With the next change too few are left.
+    // The next change leaves too few agents.
     let child = club.start(&["run", "ladder"]);
     let before = club.games(1).len();
     club.wait_for(before + 1);
@@ -359,7 +360,7 @@ fn a_margin_or_a_time_ends_a_run() {
     assert_eq!(wide.code, 0, "{wide:#?}");
     let played = club.games(1).len();
     assert!((2..60).contains(&played), "{played}");
-    assert_eq!(club.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "nothing is left to do");
+    assert_eq!(club.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "the condition is met already");
     assert_eq!(club.games(1).len(), played);
     assert_eq!(club.ask(&["run", "ladder", "--for", "4s", "--until-margin", "0.001"]).code, 0);
     assert!(club.games(1).len() > played);
@@ -385,36 +386,36 @@ fn one_process_writes_and_others_look_on() {
 }
 
 #[test]
-fn what_no_league_can_be_is_told() {
+fn invalid_leagues_are_refused() {
     let club = Club::founded(&[]);
     let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0));
     club.check(
         &["create", "ladder", "--game", "snake"],
         expect![[r#"
         13
-        error: there is a league ladder in ROOT/data already"#]],
+        error: league ladder already exists in ROOT/data"#]],
     );
     let told = club.ask(&["create", "x", "--game", "go"]);
     let games: Vec<&str> = arena_games::games().map(|game| game.name).collect();
-    let unknown = format!("error: there is no game `go`; there are {}\n", games.join(", "));
+    let unknown = format!("error: there is no game `go`; the games are {}\n", games.join(", "));
     assert_eq!((told.code, told.stderr), (2, unknown));
     club.check(
         &["create", " x", "--game", "snake"],
         expect![[r#"
         2
-        error: a league's name has 1 to 64 characters and no space around it, not ` x`"#]],
+        error: a league's name must have 1 to 64 characters without surrounding spaces, not ` x`"#]],
     );
     club.check(
         &["create", "x", "--game", "chess", "--seats", "3"],
         expect![[r#"
         2
-        error: chess is played by 2 agents, and not by 3"#]],
+        error: chess is played by 2 agents, not by 3"#]],
     );
     club.check(
         &["create", "x", "--game", "food_catcher", "--seats", "1"],
         expect![[r#"
         2
-        error: food_catcher is played by 2 to 4 agents, and not by 1"#]],
+        error: food_catcher is played by 2 to 4 agents, not by 1"#]],
     );
     club.check(
         &["create", "x", "--game", "snake", "--set", "n_epochs=-1"],
@@ -429,12 +430,12 @@ fn what_no_league_can_be_is_told() {
     }
     club.check(&["run", "ladder"], expect![[r#"
         13
-        error: league ladder has no agent that can play, and a game needs 2; `arena league add ladder PATH…` adds some"#]]);
+        error: league ladder has no agent that can play, but a game needs 2; add agents with `arena league add ladder PATH…`"#]]);
     club.check(
         &["add", "ladder"],
         expect![[r#"
         2
-        error: which agents? Name a file, a folder, an address or a command line"#]],
+        error: no agents given; give a file, a folder, a URL or a command line"#]],
     );
     club.check(
         &["add", "ladder", "nowhere"],
@@ -446,24 +447,24 @@ fn what_no_league_can_be_is_told() {
         &["add", "ladder", &a, &format!("a={b}")],
         expect![[r#"
         2
-        error: two agents are called a; name them: NAME=PATH"#]],
+        error: two agents are named a; rename one with NAME=PATH"#]],
     );
     club.check(
         &["add", "ladder", &a, &b, "--version", "2"],
         expect![[r#"
         2
-        error: --version is of one agent; add the others by themselves"#]],
+        error: --version applies to a single agent; add the others separately"#]],
     );
     assert_eq!(club.ask(&["add", "ladder", &a]).code, 0);
     club.check(
         &["add", "ladder", &a],
         expect![[r#"
         13
-        error: a is in league ladder already, as it is"#]],
+        error: a is already in league ladder, unchanged"#]],
     );
     club.check(&["run", "ladder"], expect![[r#"
         13
-        error: league ladder has 1 agent that can play, and a game needs 2; `arena league add ladder PATH…` adds some"#]]);
+        error: league ladder has 1 agent that can play, but a game needs 2; add agents with `arena league add ladder PATH…`"#]]);
     club.check(
         &["rm", "ladder", "a", "b"],
         expect![[r#"
@@ -474,19 +475,19 @@ fn what_no_league_can_be_is_told() {
         &["show", "ladder", "--season", "2"],
         expect![[r#"
         2
-        error: there is no season 2 of league ladder: the present one is 1"#]],
+        error: there is no season 2 of league ladder: the current one is 1"#]],
     );
     club.check(
         &["add", "ladder", "third=", "--", "python3", &b, "--level", "3"],
         expect![[r#"
         0
-        third is in league ladder"#]],
+        added third to league ladder"#]],
     );
     for wrong in [["--games", "0"], ["--for", "soon"], ["--until-margin", "-3"], ["--concurrency", "0"]] {
         let told = club.ask(&["run", "ladder", wrong[0], wrong[1]]);
         assert_eq!(told.code, 2, "{told:#?}");
     }
-    // Nothing is made by looking.
+    // Reading commands create no files.
     let absent = club.lab.text("absent");
     let told = run(&["league", "list", "--data", &absent]);
     assert_eq!((told.code, told.stdout), (0, format!("there is no league in {absent}\n")));
@@ -495,7 +496,7 @@ fn what_no_league_can_be_is_told() {
 }
 
 #[test]
-fn a_leg_is_told_without_its_seed_until_its_meeting_is_over() {
+fn a_game_is_printed_without_its_seed_until_its_pairing_has_ended() {
     let club = Club::founded(&[]);
     let bots = [club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0)];
     assert_eq!(club.ask(&["add", "ladder", &bots[0], &bots[1]]).code, 0);

@@ -1,4 +1,4 @@
-//! Starting and stopping a server.
+//! The start and the stop of a server.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::program::{Running, file, folder, run};
 
-/// Runs `serve` where it can't start, and returns what it says.
+/// Runs `serve` where it can't start, and returns its error message.
 #[track_caller]
 fn refused(code: i32, args: &[&str]) -> String {
     let run = run(&[&["serve"], args].concat());
@@ -30,7 +30,7 @@ fn second_server_on_the_same_folder_refuses_and_says_why() {
     let first = Running::serve(folder.path());
     let said = refused(6, &["--listen", "127.0.0.1:0", "--data", data]);
     assert!(said.contains(data) && said.contains("another"), "{said}");
-    // The first is none the worse for it.
+    // The first server still works.
     assert_eq!(run(&["challenges", "create", "psi", "--url", &first.url]).code, 0);
 }
 
@@ -81,7 +81,7 @@ fn a_service_manager_is_told_when_the_server_listens_and_when_it_stops() {
         assert_eq!(hear(), "STOPPING=1");
         assert_eq!(server.ended().code(), Some(0));
     }
-    // A manager that isn't there stops nobody.
+    // A missing service manager doesn't prevent the start.
     let gone = folder.path().join("gone").display().to_string();
     let data = folder.path().join("data");
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
@@ -98,19 +98,19 @@ fn signal_lets_a_waiting_reader_go() {
     let session = created["id"].as_str().unwrap().to_owned();
     let url = server.url.clone();
     let reader = thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
-    // Whether the reader has arrived by now or not, the server must not wait fifty seconds for it.
+    // With or without a reader by now, the server must not wait fifty seconds for it.
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     reader.join().unwrap();
 }
 
-/// A request that a server has begun to read: all of it but the last byte of its body.
+/// Sends a request without the last byte of its body, and waits until the server reads it.
 fn half_a_request(server: &Running) -> TcpStream {
     let mut stream = connect(server).unwrap();
     let head =
         "POST /api/challenges/psi HTTP/1.1\r\nhost: arena\r\ncontent-type: application/json\r\ncontent-length: 2";
     stream.write_all(format!("{head}\r\n\r\n{{").as_bytes()).unwrap();
-    // A round trip on another connection: by then the server has taken the one above too.
+    // After a round trip on another connection, the server has accepted the first one too.
     assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
     stream
 }
@@ -119,7 +119,7 @@ fn connect(server: &Running) -> std::io::Result<TcpStream> {
     TcpStream::connect(server.url.strip_prefix("http://").unwrap())
 }
 
-/// Sends a signal and waits until the server takes no more connections.
+/// Sends a signal and waits until the server accepts no more connections.
 fn signal_and_wait(server: &Running, signal: Signal) {
     server.signal(signal);
     while connect(server).is_ok() {
@@ -198,7 +198,7 @@ fn reference_configuration_is_understood() {
 }
 
 #[test]
-fn address_in_use_is_said() {
+fn an_address_in_use_is_reported() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -212,7 +212,7 @@ fn port_of_the_environment_is_used_unless_listen_says_otherwise() {
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().port();
     let data = folder.path().to_str().unwrap();
-    // Refused for the port that it was told, so that is the one it tried.
+    // The error names the port, so the server tried the configured one.
     let output = crate::program::arena(&["serve", "--data", data]).env("PORT", taken.to_string()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(7), "{said}");
@@ -221,7 +221,7 @@ fn port_of_the_environment_is_used_unless_listen_says_otherwise() {
 }
 
 #[test]
-fn unusable_folder_is_said() {
+fn an_unusable_folder_is_reported() {
     let folder = folder();
     let not_a_folder = file(folder.path(), "file", "");
     let said = refused(6, &["--listen", "127.0.0.1:0", "--data", &not_a_folder]);
@@ -230,7 +230,7 @@ fn unusable_folder_is_said() {
     let read_only = folder.path().join("read-only");
     fs::create_dir(&read_only).unwrap();
     fs::set_permissions(&read_only, fs::Permissions::from_mode(0o555)).unwrap();
-    // Nothing is read-only for root, whom build machines like to be.
+    // Permissions don't restrict root, and build machines often run as root.
     if fs::write(read_only.join("probe"), "").is_err() {
         let said = refused(6, &["--listen", "127.0.0.1:0", "--data", read_only.to_str().unwrap()]);
         assert!(said.contains("read-only"), "{said}");

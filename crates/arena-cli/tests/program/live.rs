@@ -1,4 +1,4 @@
-//! The live view, on a terminal: a pseudo-terminal of this system, and what such a one makes of what is written to it.
+//! The live view on a pseudo-terminal, with a small terminal emulator.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -15,17 +15,17 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::program::{arena, folder, run};
 use crate::replay::{example, scripted};
 
-/// A terminal as far as the view needs one: lines that grow downwards, and a cursor.
+/// A terminal with the features that the view uses: lines that grow downwards, and a cursor.
 #[derive(Default)]
 struct Terminal {
     lines: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// How often something was drawn over.
+    /// The number of overwritten lines.
     redrawn: usize,
-    /// The modes by number that were set or reset last.
+    /// The last value of each mode, by number.
     modes: std::collections::BTreeMap<String, bool>,
-    has_colours: bool,
+    has_colors: bool,
     widest: usize,
 }
 
@@ -80,7 +80,7 @@ impl Terminal {
             'h' | 'l' => {
                 self.modes.insert(number.to_owned(), end == 'h');
             }
-            'm' => self.has_colours = true,
+            'm' => self.has_colors = true,
             other => panic!("ESC[{number}{other}"),
         }
     }
@@ -104,7 +104,7 @@ impl Terminal {
 /// A program on a terminal of its own.
 struct OnTerminal {
     child: Child,
-    /// Hears of the first picture.
+    /// Receives a message after the first drawing.
     drawn: mpsc::Receiver<()>,
     reader: thread::JoinHandle<Terminal>,
 }
@@ -122,7 +122,7 @@ fn start(mut command: Command, columns: u16, rows: u16) -> OnTerminal {
     let (draw, drawn) = mpsc::channel();
     let reader = thread::spawn(move || {
         let (mut file, mut bytes, mut buffer) = (File::from(ours), Vec::new(), [0; 4096]);
-        // Reading fails when nobody has the terminal any more.
+        // Reading fails when the program has closed the terminal.
         while let Ok(read @ 1..) = file.read(&mut buffer) {
             bytes.extend_from_slice(&buffer[..read]);
             if bytes.windows(6).any(|word| word == b"epoch ") {
@@ -147,7 +147,7 @@ impl OnTerminal {
     }
 }
 
-/// Two snakes that go on for 12 epochs, at a pace at which one can look on.
+/// Starts a game of two snakes for 12 epochs, at a pace for watching.
 fn snakes(folder: &std::path::Path, more: &[&str]) -> Command {
     let agents = ["LEFT", "RIGHT"].map(|way| {
         let turn = format!(r#"[{{"action": "move", "move": "{way}"}}]"#);
@@ -165,8 +165,8 @@ fn a_match_is_drawn_in_place_and_the_terminal_is_left_as_it_was() {
     let terminal = start(snakes(folder.path(), &["--pace", "200"]), 100, 30).end(0);
     terminal.is_restored();
     assert!(terminal.redrawn >= 3, "{}", terminal.redrawn);
-    assert!(terminal.has_colours);
-    // Up to the times that agents took.
+    assert!(terminal.has_colors);
+    // Without the agents' times.
     let text = terminal.text();
     let lines: Vec<&str> = text.lines().take(15).map(|line| line.split("  used ").next().unwrap()).collect();
     expect![[r#"
@@ -190,12 +190,12 @@ fn a_match_is_drawn_in_place_and_the_terminal_is_left_as_it_was() {
 }
 
 #[test]
-fn without_colours_and_in_a_small_terminal_it_is_cut_and_plain() {
+fn without_colors_and_in_a_small_terminal_it_is_cut_and_plain() {
     let folder = folder();
     let mut command = snakes(folder.path(), &["--pace", "20"]);
     command.env("NO_COLOR", "1");
     let terminal = start(command, 20, 6).end(0);
-    assert!(!terminal.has_colours);
+    assert!(!terminal.has_colors);
     let text = terminal.text();
     expect![[r#"
         snake, epoch 9
@@ -222,7 +222,7 @@ fn a_match_that_is_called_off_leaves_its_last_picture_and_one_sentence() {
     expect![[r#"
         [
             "error: the match was called off",
-            "note: stopping; once more to stop at once",
+            "note: stopping; press Ctrl-C again to stop at once",
             "╰─────────────────────╯",
         ]
     "#]]
@@ -239,7 +239,7 @@ fn only_single_matches_on_a_terminal_are_drawn() {
     let run = run(&paced);
     assert_eq!(run.code, 2);
     expect![[r#"
-        error: --pace is for people who look on: it needs a terminal and a single game, and no --json
+        error: --pace needs a terminal, a single game and no --json
     "#]]
     .assert_eq(&run.stderr);
 }

@@ -1,4 +1,4 @@
-//! What the log tells, and what it must never tell.
+//! The contents of the log, and the absence of secrets in it.
 
 use arena_engine::Environment;
 use arena_testkit::{Client, Player};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::program::{Running, folder};
 
-/// Stops a server that logs at every level, and looks for secrets in what it has told.
+/// Stops a server that logs at every level, and checks that its log has no secrets.
 #[track_caller]
 fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
     let metrics = client.get("/metrics").text().to_owned();
@@ -16,8 +16,8 @@ fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
     let log = server.said();
     assert!(log.contains("/api/arena/join"), "at this level the log tells of requests: {log}");
     for secret in secrets {
-        assert!(!log.contains(secret), "the log holds {secret:?}");
-        assert!(!metrics.contains(secret), "the metrics hold {secret:?}");
+        assert!(!log.contains(secret), "the log contains {secret:?}");
+        assert!(!metrics.contains(secret), "the metrics contain {secret:?}");
     }
 }
 
@@ -39,7 +39,7 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let numbers = set.trim_start_matches("Your private set is: {").trim_end_matches("}.");
     client.act(&session, &invites[0], "guess", numbers);
     client.act("nonsense", &invites[1], "guess", numbers);
-    // The name in a form that is allowed but unusual: such calls go through the SDK, which is talkative.
+    // The name in an unusual but allowed form: such calls go through the SDK, which logs a lot.
     let name = ("Mcp-Name", "=?base64?Y2hhbGxlbmdlX21lc3NhZ2U=?=");
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), name];
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -89,7 +89,7 @@ fn the_log_and_the_metrics_hold_no_key_however_it_was_sent() {
     let forged = format!("s_1.{}", &key[4..]);
     for key in [&key, &forged] {
         for path in [format!("/api/arena/sync?channel={session}"), format!("/api/chat/ws/{session}")] {
-            // The head of a stream is enough: it doesn't end.
+            // The head of a stream is enough: a stream doesn't end.
             client.stream_as(key, &path);
             client.stream(&format!("{path}{}key={key}", if path.contains('?') { "&" } else { "?" }), None);
         }

@@ -1,4 +1,4 @@
-//! The `arena` binary from outside: real processes, real sockets, real folders.
+//! Tests of the `arena` binary with real processes, sockets and folders.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod admin;

@@ -1,4 +1,4 @@
-//! Matches, with agents of all sorts: what becomes of them, and that nothing of them is left.
+//! Matches with agents of all kinds: their results, and the absence of remains.
 
 mod hostile;
 mod http;
@@ -21,22 +21,22 @@ use tempfile::TempDir;
 
 use crate::program::{Run, arena};
 
-/// The kit: one program, whose name is its behaviour.
+/// A program whose behavior depends on its file name.
 const KIT: &str = include_str!("../hostile/agent.py");
 
-/// Longest time that a match may hang before it is ended, whatever its own bound is.
+/// The time limit for any match.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long processes may take to go after the runner was killed.
+/// The time limit for processes to end after the runner was killed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Room for agents and for temporary files, for one match. No other process has its path in its command line.
+/// A folder for the agents and temporary files of one match. No other process has its path in its command line.
 pub struct Room {
     folder: TempDir,
 }
 
 impl Room {
-    /// An empty room. Agents may run as another user, so all may enter.
+    /// Creates an empty folder. Agents may run as another user, so it is accessible to all users.
     pub fn new() -> Room {
         let room = Room { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(room.path().join("tmp")).unwrap();
@@ -46,17 +46,17 @@ impl Room {
         room
     }
 
-    /// Where it is.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// An agent with this behaviour, in a folder of its own.
-    pub fn agent(&self, behaviour: &str) -> String {
-        self.script(behaviour, &format!("{behaviour}.py"), KIT)
+    /// Creates an agent with this behavior in a folder of its own.
+    pub fn agent(&self, behavior: &str) -> String {
+        self.script(behavior, &format!("{behavior}.py"), KIT)
     }
 
-    /// A script in a folder of its own.
+    /// Creates a script in a folder of its own.
     pub fn script(&self, folder: &str, name: &str, text: &str) -> String {
         let folder = self.path().join(folder);
         fs::create_dir_all(&folder).unwrap();
@@ -68,23 +68,23 @@ impl Room {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The file with this name, beside the agents.
+    /// Returns the path of a file beside the agents.
     pub fn file(&self, name: &str) -> String {
         self.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Begins a run of the binary.
+    /// Starts the binary.
     pub fn start(&self, args: &[&str]) -> Match {
         let mut command = arena(args);
         Match::start(command.env("TMPDIR", self.path().join("tmp")))
     }
 
-    /// `arena match run` to its end, with results in JSON.
+    /// Runs `arena match run` to its end, with results in JSON.
     pub fn play(&self, args: &[&str]) -> Finished {
         self.start(&[&["match", "run", "--json"], args].concat()).finish()
     }
 
-    /// What agents left: processes, and temporary files.
+    /// Returns the remains of agents: processes and temporary files.
     pub fn remains(&self) -> Vec<String> {
         let mut found = processes_with(self.path().to_str().unwrap());
         found.extend(orphaned_launchers());
@@ -94,7 +94,7 @@ impl Room {
         found
     }
 
-    /// Waits until nothing is left, for as long as that may take when the runner was killed.
+    /// Waits until nothing remains, as long as that may take after a kill of the runner.
     #[track_caller]
     pub fn check_nothing_remains_soon(&self) {
         let by = Instant::now() + GONE_WITHIN;
@@ -104,38 +104,36 @@ impl Room {
         self.check_nothing_remains();
     }
 
-    /// Nothing may be left by now.
     #[track_caller]
     pub fn check_nothing_remains(&self) {
         assert_eq!(self.remains(), Vec::<String>::new());
     }
 
-    /// Waits until so many processes of agents run.
+    /// Waits until this number of agent processes run.
     #[track_caller]
     pub fn wait_for_processes(&self, count: usize) {
         let by = Instant::now() + PATIENCE;
         while processes_with(self.path().to_str().unwrap()).len() < count {
-            assert!(Instant::now() < by, "no {count} processes of agents");
+            assert!(Instant::now() < by, "timeout while waiting for {count} agent processes");
             thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// A run of the binary under way. Killed when dropped.
+/// A running process of the binary. Killed when dropped.
 pub struct Match {
     child: Child,
     pipes: Option<(JoinHandle<String>, JoinHandle<String>)>,
     began: Instant,
 }
 
-/// A run of the binary that is over.
+/// A finished run of the binary.
 #[derive(Debug)]
 pub struct Finished {
-    /// How, and what it printed.
+    /// The exit code and the output.
     pub run: Run,
-    /// How long it took.
     pub took: Duration,
-    /// The most memory that the runner had resident.
+    /// The runner's peak resident memory.
     pub peak_bytes: u64,
 }
 
@@ -147,7 +145,7 @@ impl Match {
         Match { child, pipes: Some(pipes), began }
     }
 
-    /// The runner's process id.
+    /// Returns the runner's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -162,7 +160,7 @@ impl Match {
     pub fn finish(mut self) -> Finished {
         let mut peak_bytes = 0;
         let status = loop {
-            // The peak only grows, so the last look before the end is next to all of it.
+            // The peak only grows, so the last sample is close to the final value.
             peak_bytes = peak_bytes.max(memory(self.pid(), "VmHWM"));
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
@@ -181,18 +179,18 @@ impl Match {
 
 impl Drop for Match {
     fn drop(&mut self) {
-        // It may have ended already, which is just as well.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Finished {
-    /// The result, or what went wrong instead.
+    /// Returns the result, or the fault of the run.
     pub fn result(&self) -> Result<Value, String> {
         match serde_json::from_str(&self.run.stdout) {
             Ok(result) if self.run.code == 0 => Ok(result),
-            _ => Err(format!("came to no result: {self:?}")),
+            _ => Err(format!("has no result: {self:?}")),
         }
     }
 }
@@ -205,22 +203,22 @@ fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// A line of a process' status, in bytes; 0 once it is gone.
+/// Returns a value from the process's status, in bytes; 0 if the process has ended.
 pub fn memory(pid: u32, key: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
     line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Processes of which the command line holds this text, with their command lines.
+/// Returns the command lines of the processes that contain this text.
 pub fn processes_with(text: &str) -> Vec<String> {
     let own = std::process::id();
     let other = |pid: &u32| *pid != own && !is_runner(*pid);
     pids().filter(other).map(command_line).filter(|line| line.contains(text)).collect()
 }
 
-/// Launchers of agents whose runner is gone and that stay. They tell nobody whose they are, and other tests kill runners; so each is
-/// given the time that it has to go.
+/// Returns agent launchers that stay after the end of their runner. A launcher doesn't name its runner, and other tests
+/// kill runners, so each launcher gets time to end.
 fn orphaned_launchers() -> Vec<String> {
     let ours = fs::canonicalize(env!("CARGO_BIN_EXE_arena")).unwrap();
     let is_our = |pid: u32| exe(pid).as_ref() == Some(&ours);
@@ -236,12 +234,12 @@ fn orphaned_launchers() -> Vec<String> {
     orphans.into_iter().map(|pid| format!("{pid} {}", command_line(pid))).collect()
 }
 
-/// How many children a process has: running, or over and not yet seen to.
+/// Returns the number of a process's children: running, or ended and not yet reaped.
 pub fn children(pid: u32) -> usize {
     pids().filter(|child| parent(*child) == Some(pid)).count()
 }
 
-/// Whether this is a runner, which names the agents in its arguments.
+/// Returns true if this process is a runner, which has the agents in its arguments.
 fn is_runner(pid: u32) -> bool {
     command_line(pid).contains("\0match\0run\0")
 }
@@ -250,7 +248,7 @@ fn pids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// The arguments, each with a zero behind it. A process that is over has none.
+/// Returns the arguments, each followed by a zero. An ended process has none.
 fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `arena serve` as one of several nodes on one Postgres: what they refuse to be together, and how one leaves the others.
+//! `arena serve` as one of several nodes on one Postgres: refused combinations, and the stop of one node.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, file, folder, run_with};
 
-/// What all nodes have to agree in.
+/// The token that all nodes share.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)]) -> Running {
@@ -36,13 +36,13 @@ fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: Exp
 }
 
 #[test]
-fn what_cannot_be_a_node_is_told_why() {
+fn invalid_nodes_are_refused_with_a_reason() {
     refuses(
         &["--shared"],
         &[],
         2,
         expect![[r#"
-        error: nodes share a database: --shared and --nats-url need --database-url
+        error: --shared and --nats-url require --database-url
     "#]],
     );
     refuses(
@@ -50,7 +50,7 @@ fn what_cannot_be_a_node_is_told_why() {
         &[],
         2,
         expect![[r#"
-        error: --nats-url (NATS_URL) can't be used: not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://
+        error: invalid --nats-url (NATS_URL): not a URL of a NATS server, such as nats://127.0.0.1:4222 or tls://user:password@host: it doesn't begin with nats:// or tls://
     "#]],
     );
     let url = Postgres::shared().schema();
@@ -59,12 +59,12 @@ fn what_cannot_be_a_node_is_told_why() {
         &[("DATABASE_URL", &url)],
         2,
         expect![[r#"
-        error: tournaments and uploaded agents are kept in the data folder of one arena, so nodes that share a database don't have any: start them at an arena of its own
+        error: tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate arena
     "#]],
     );
     let data = folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
-    // Which makes a token of its own.
+    // This node generates a token of its own.
     refuses(
         &["--shared"],
         &[("DATABASE_URL", &url)],
@@ -101,10 +101,10 @@ fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
     }
     let until = Instant::now() + Duration::from_secs(30);
     while clients[0].get("/ready").ok() != json!({ "status": "ready", "events": "flowing" }) {
-        assert!(Instant::now() < until, "events never flow");
+        assert!(Instant::now() < until, "no event arrives");
         std::thread::sleep(Duration::from_millis(20));
     }
-    // Somebody watches at the first what is said at the second.
+    // A subscriber on the first node receives messages sent to the second.
     let channel = session.as_str().expect("an id");
     let mut stream = clients[0].connect().expect("a connection");
     write!(stream, "GET /api/chat/ws/{channel} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n").expect("sent");
@@ -114,9 +114,9 @@ fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
     first.signal(Signal::TERM);
     let until = Instant::now() + Duration::from_secs(30);
     while clients[0].get("/ready").status != 503 {
-        assert!(Instant::now() < until, "it is never drained");
+        assert!(Instant::now() < until, "the node never becomes unready");
     }
-    // It goes on for a while, for those who haven't noticed.
+    // It keeps serving for a while, for clients that haven't noticed.
     let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
     assert_eq!(read(&clients[0]), read(&clients[1]));
     assert_eq!(read(&clients[0])["messages"][0]["content"], "over here");

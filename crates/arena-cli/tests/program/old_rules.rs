@@ -1,5 +1,5 @@
-//! Records of games by older rules open, keep their scores, and aren't mixed with games by today's rules. The files in `tests/rules-1`
-//! were written by a program whose games had their first rules.
+//! Records of games by older rules open, keep their scores, and aren't mixed with games by today's rules. A program
+//! with the first rules wrote the files in `tests/rules-1`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::program::{Run, arena, finished, folder, run};
 use crate::replay::scripted;
 
-/// A file that was written by the first rules.
+/// Returns the path of a file written with the first rules.
 fn old(name: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules-1").join(name);
     path.to_str().unwrap().to_owned()
@@ -23,10 +23,10 @@ fn check(run: &Run, expected: Expect) {
     expected.assert_eq(&text.replace(&old(""), ""));
 }
 
-/// A replay with one line changed.
+/// Copies a replay with one line changed.
 fn changed(folder: &Path, name: &str, from: &str, to: &str) -> String {
     let text = fs::read_to_string(old(name)).unwrap();
-    assert!(text.contains(from), "{name} has no {from}");
+    assert!(text.contains(from), "{name} doesn't contain {from}");
     let path = folder.join("changed.jsonl");
     fs::write(&path, text.replacen(from, to, 1)).unwrap();
     path.to_str().unwrap().to_owned()
@@ -44,20 +44,17 @@ fn replays_by_older_rules_keep_their_scores_and_are_not_played_again() {
         let shown = run(&["replay", "show", &path, "--json"]).json();
         assert_eq!((&shown["result"]["scores"], &shown["header"]["rules_version"]), (&scores, &json!(1)), "{name}");
         let shown = run(&["replay", "show", &path]);
-        assert!(
-            shown.stdout.contains("played by version 1 of the rules; this program plays by version 2\n"),
-            "{shown:#?}"
-        );
+        assert!(shown.stdout.contains("played by version 1 of the rules; this program has version 2\n"), "{shown:#?}");
         assert_eq!(run(&["replay", "export", "--format", "reference", &path]).stdout.lines().count(), epochs, "{name}");
         let verified = run(&["replay", "verify", &path]);
         assert_eq!(verified.code, 16, "{verified:#?}");
         let told = format!(
-            "it was played by version 1 of the rules of {name}, and this program has version 2, so it can't be played again; its {epochs} \
-             epochs and its result are whole and agree with each other\n"
+            "it was played by version 1 of the rules of {name}, but this program has version 2, so it can't be played again; its {epochs} \
+             epochs and its result are complete and consistent\n"
         );
         assert!(verified.stderr.ends_with(&told), "{verified:#?}");
     }
-    // The rules of chess are what they were.
+    // The rules of chess haven't changed.
     assert_eq!(run(&["replay", "verify", &old("chess.jsonl")]).code, 0);
     let several = run(&["replay", "verify", &old("snake.jsonl"), &old("chess.jsonl"), "--json"]);
     assert_eq!(several.code, 16);
@@ -66,13 +63,13 @@ fn replays_by_older_rules_keep_their_scores_and_are_not_played_again() {
 }
 
 #[test]
-fn what_does_not_depend_on_the_rules_is_checked_all_the_same() {
+fn checks_independent_of_the_rules_still_run() {
     let folder = folder();
     for (from, to, what) in [
-        ("\"ranks\":[1,1]", "\"ranks\":[1,2]", "the ranks are [1, 2], and by the scores [1, 1]"),
-        ("\"epochs\":27", "\"epochs\":26", "the result is of 26 epochs, and there are 27"),
-        ("{\"epoch\":5,", "{\"epoch\":4,", "epoch 4 comes after epoch 4"),
-        ("\"seed\":\"0", "\"seed\":\"1", "by the seed"),
+        ("\"ranks\":[1,1]", "\"ranks\":[1,2]", "the ranks are [1, 2], but the scores give [1, 1]"),
+        ("\"epochs\":27", "\"epochs\":26", "the result has 26 epochs, but the replay has 27"),
+        ("{\"epoch\":5,", "{\"epoch\":4,", "epoch 4 follows epoch 4"),
+        ("\"seed\":\"0", "\"seed\":\"1", "but the seed gives"),
         ("\"actions\":[", "\"actions\":[[],", "the actions aren't a list of 2 seats"),
     ] {
         let verified = run(&["replay", "verify", &changed(folder.path(), "snake.jsonl", from, to)]);
@@ -94,12 +91,12 @@ fn a_tournament_by_older_rules_shows_its_standings_and_does_not_go_on() {
     assert_eq!((&standings["rules_version"], &standings["games_played"]), (&json!(1), &json!(2)));
     assert_eq!(standings["standings"][0]["draws"], 2);
     let told = run(&["tournament", "standings", path]).stdout;
-    let says = "its games were played by version 1 of the rules of snake, and this program plays by version 2";
+    let says = "the games were played with version 1 of the rules of snake; this program has version 2";
     assert!(told.contains(says), "{told}");
     check(
         &run(&["tournament", "resume", path]),
         expect![[r#"
-            exit code 13, error: it was begun by version 1 of the rules of snake, and this program plays by version 2: its games and new ones don't compare, so it can't go on; `arena tournament standings` shows what was played, and a new tournament plays by the new rules
+            exit code 13, error: the tournament was started with version 1 of the rules of snake, but this program has version 2, whose games aren't comparable; see `arena tournament standings` for its results, or start a new tournament
         "#]],
     );
     assert_eq!(fs::read_to_string(cup.join("tournament.jsonl")).unwrap(), unfinished);
@@ -108,7 +105,7 @@ fn a_tournament_by_older_rules_shows_its_standings_and_does_not_go_on() {
 #[test]
 fn results_by_different_rules_are_not_rated_together() {
     let folder = folder();
-    // One that eats and dies, and one that dies at once.
+    // One snake that eats and dies, and one that dies at once.
     let up = scripted(folder.path(), "up", &[r#"[{"action": "move", "move": "UP"}]"#]);
     let left = scripted(folder.path(), "left", &[r#"[{"action": "move", "move": "DOWN"}]"#]);
     let today = folder.path().join("today.json");
@@ -123,12 +120,12 @@ fn results_by_different_rules_are_not_rated_together() {
         assert_eq!(mixed.code, 13, "{mixed:#?}");
         assert!(
             mixed.stderr.starts_with(
-                "error: the results of snake are by different versions of its rules, which don't compare: version 1 in "
+                "error: the results of snake belong to different versions of its rules, which can't be compared: version 1 in "
             ) && mixed.stderr.contains(", version 2 in "),
             "{mixed:#?}"
         );
     }
-    // As tournaments print results, several versions in one file.
+    // The printed results of a tournament, with several versions in one file.
     let cup = folder.path().join("cup");
     let args = ["tournament", "run", "snake", "--agent", &up, "--agent", &left, "--rounds", "2", "--json"];
     let played = run(&[&args[..], &["--step-ms", "20000", "--out", cup.to_str().unwrap()]].concat());
@@ -145,7 +142,7 @@ fn results_by_different_rules_are_not_rated_together() {
     let mixed = mixed.to_str().unwrap();
     let refused = run(&["rate", mixed]);
     let told = format!(
-        "error: the results of snake are by different versions of its rules, which don't compare: version 1 in {mixed}, version 2 in {mixed}; --rules-version N rates those of one version\n"
+        "error: the results of snake belong to different versions of its rules, which can't be compared: version 1 in {mixed}, version 2 in {mixed}; choose one with --rules-version N\n"
     );
     assert_eq!((refused.code, refused.stderr), (13, told));
     let paths = [mixed, &old("tournament.jsonl"), &old("snake.jsonl"), &old("match.json"), today];
@@ -160,7 +157,7 @@ fn results_by_different_rules_are_not_rated_together() {
     let none = run(&["rate", "--rules-version", "9", mixed]);
     assert_eq!(none.code, 13, "{none:#?}");
     assert!(none.stderr.starts_with("error: there is nothing to rate: "), "{none:#?}");
-    // Those of other games don't matter.
+    // Versions of other games don't matter.
     assert_eq!(run(&["rate", &old("tournament.jsonl"), &old("chess.jsonl")]).code, 0);
 }
 
@@ -184,7 +181,9 @@ fn a_season_by_older_rules_is_shown_and_the_next_one_is_played_by_new_ones() {
     let refused = league(&["run", "snakes", "--games", "2"]);
     assert_ne!(refused.code, 0);
     assert!(
-        refused.stderr.contains("season 1 of league snakes is played by version 1 of the rules of snake, and this program plays by version 2"),
+        refused.stderr.contains(
+            "season 1 of league snakes was started with version 1 of the rules of snake, but this program has version 2"
+        ),
         "{refused:#?}"
     );
     assert_eq!(league(&["season", "snakes"]).code, 0);

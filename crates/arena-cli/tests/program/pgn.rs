@@ -1,4 +1,4 @@
-//! Tournaments of chess in PGN: python-chess reads every game, with the moves that were played and their result.
+//! PGN of chess tournaments: python-chess reads every game, with its moves and result.
 
 use std::fs;
 use std::process::Command;
@@ -31,10 +31,10 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     let told: Value = serde_json::from_slice(&read.stdout).unwrap();
     assert_eq!(told["games"], 36);
-    // Positions that other programs' counters don't reach are among them.
+    // It includes positions that the counters of other programs don't reach.
     assert!(told["quiet"].as_u64().unwrap() > 100, "{told}");
 
-    // Two damaged replays cost the moves of two games, and nothing else.
+    // Two damaged replays remove the moves of two games, and nothing else.
     let replay = |number: usize| home.path().join(format!("out/replays/{number}.jsonl"));
     let text = fs::read_to_string(replay(3)).unwrap();
     fs::write(replay(3), &text[..text.len() / 2]).unwrap();
@@ -44,7 +44,7 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     let notes: Vec<&str> = damaged.stderr.lines().collect();
     assert!(notes[0].starts_with("note: game 3 is written without its moves: "), "{notes:#?}");
     assert!(notes[1].starts_with("note: game 9 is written without its moves: "), "{notes:#?}");
-    assert_eq!(notes[2..], ["error: 36 games were written, 2 of them without moves, as their replays can't be read"]);
+    assert_eq!(notes[2..], ["error: wrote 36 games, 2 of them without moves because their replays are unreadable"]);
     let games = |text: &str| -> Vec<String> { text.split("[Event ").skip(1).map(str::to_owned).collect() };
     let (whole, rest) = (games(&exported.stdout), games(&damaged.stdout));
     assert_eq!(rest.len(), 36);

@@ -1,4 +1,4 @@
-//! A whole game of PSI with nothing but the command line.
+//! A whole game of PSI with the command line only.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, Running, folder, run};
 
-/// One player at a terminal.
+/// A player at a terminal.
 struct Player<'a> {
     url: &'a str,
     invite: String,
@@ -17,7 +17,7 @@ impl Player<'_> {
         run(&[args, &["--url", self.url, "--from", &self.invite]].concat())
     }
 
-    /// What the operator has said to this player, in order.
+    /// Returns the operator's messages to this player, in order.
     fn told(&self, session: &str, args: &[&str]) -> Vec<String> {
         let read = self.run(&[&["challenges", "sync", session], args].concat()).json();
         let messages = read["messages"].as_array().unwrap();
@@ -36,7 +36,7 @@ impl Player<'_> {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is not a text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 fn list(numbers: impl IntoIterator<Item = u32>) -> String {
@@ -82,12 +82,15 @@ fn two_players_play_psi_with_nothing_but_the_command_line() {
 
     let nonsense = ada.run(&["challenges", "send", session, "guess", "-5"]);
     assert_eq!(nonsense.code, 3);
-    assert_eq!(nonsense.stderr, "error: the arena refused: Invalid guess format. (INVALID_GUESS, HTTP 400)\n");
+    assert_eq!(
+        nonsense.stderr,
+        "error: the server refused the request: Invalid guess format. (INVALID_GUESS, HTTP 400)\n"
+    );
     let nameless = run(&["challenges", "send", session, "guess", "1", "--url", url]);
     assert_eq!(nameless.code, 3);
-    assert!(nameless.stderr.contains("from is required; say who you are with --from INVITE"), "{}", nameless.stderr);
+    assert!(nameless.stderr.contains("from is required; give --from INVITE"), "{}", nameless.stderr);
 
-    // Ada finds what they share; Bob guesses all of Ada's set, which costs Ada her security.
+    // Ada finds all common numbers; Bob guesses all of Ada's set, which costs Ada her security.
     ada.run(&["challenges", "send", session, "guess", &list(common.clone())]).json();
     bob.run(&["challenges", "send", session, "guess", &list(ada_set)]).json();
 
@@ -104,7 +107,7 @@ fn two_players_play_psi_with_nothing_but_the_command_line() {
 }
 
 #[test]
-fn what_does_not_exist_is_refused_with_its_name() {
+fn missing_objects_are_refused_by_name() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let refused = |args: &[&str]| {

@@ -1,4 +1,4 @@
-//! Seats taken by `arena play`: by people who write and read lines, by bots, by language models.
+//! `arena play` for people who write and read lines, for bots, and for language models.
 
 mod bot;
 mod endpoint;
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 use crate::program::{Run, arena, run};
 
-/// Longest time that anything here may take.
+/// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `arena play`, while it runs. Killed when dropped.
+/// A running `arena play`. Killed when dropped.
 struct Playing {
     child: Child,
     input: Option<ChildStdin>,
@@ -43,14 +43,13 @@ impl Playing {
         let (line_out, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // Nobody reads on once the test is over.
+                // The reader is gone when the test ends.
                 let _ = line_out.send(line);
             }
         });
         Playing { input: child.stdin.take(), child, lines, said: String::new(), stderr: Some(stderr) }
     }
 
-    /// Types a line.
     fn types(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -60,14 +59,14 @@ impl Playing {
         self.input = None;
     }
 
-    /// Reads on to a line that holds this.
+    /// Reads up to a line that contains this text.
     #[track_caller]
     fn hears(&mut self, words: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
             let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 let _ = self.child.kill();
-                panic!("no line holds {words:?}:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
+                panic!("no line contains {words:?}:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
             };
             self.said += &line;
             self.said.push('\n');
@@ -77,7 +76,7 @@ impl Playing {
         }
     }
 
-    /// Reads on to what it was dealt. (The rules speak of it before.)
+    /// Reads up to the line with its set. (The rules mention sets before.)
     #[track_caller]
     fn is_dealt(&mut self) -> BTreeSet<u32> {
         loop {
@@ -88,7 +87,7 @@ impl Playing {
         }
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits for the process to end.
     #[track_caller]
     fn ends(mut self) -> Run {
         let until = Instant::now() + PATIENCE;
@@ -98,9 +97,9 @@ impl Playing {
             }
             if Instant::now() > until {
                 let _ = self.child.kill();
-                panic!("it goes on:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
+                panic!("the program doesn't end:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
             }
-            // There is no waiting for a child with a timeout in std, so this one looks again and again.
+            // The standard library has no wait for a child with a timeout, so this polls.
             thread::sleep(Duration::from_millis(5));
         };
         let stderr = self.stderr.take().unwrap().join().unwrap();
@@ -118,24 +117,23 @@ impl Playing {
 
 impl Drop for Playing {
     fn drop(&mut self) {
-        // It may have ended already, which is just as well.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// `arena play` at a server, with these arguments.
+/// Starts `arena play` at a server with these arguments.
 fn play(url: &str, args: &[&str]) -> Playing {
     Playing::start(arena(&[&["play", "--url", url], args].concat()))
 }
 
-/// A new session of PSI: the invites.
+/// Creates a session of PSI; returns its invites.
 fn psi(url: &str) -> [String; 2] {
     let created = run(&["challenges", "create", "psi", "--url", url]).json();
     [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
 }
 
-/// The numbers of a text.
 fn numbers(text: &str) -> BTreeSet<u32> {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -144,12 +142,12 @@ fn list(numbers: &BTreeSet<u32>) -> String {
     numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a seat was dealt, from the line that says so.
+/// Returns a player's set from the line that contains it.
 fn set(line: &str) -> BTreeSet<u32> {
     numbers(line.split_once("Your private set is: ").unwrap().1.split_once('}').unwrap().0)
 }
 
-/// The last line of a run with --json.
+/// Returns the last line of a run with --json.
 #[track_caller]
 fn result(run: &Run) -> Value {
     assert_eq!(run.code, 0, "{run:#?}");

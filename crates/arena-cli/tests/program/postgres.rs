@@ -1,4 +1,4 @@
-//! `arena serve` on Postgres: whole games over HTTP, whatever happens to either of the two processes, and what is refused.
+//! `arena serve` on Postgres: whole games over HTTP with kills of either process, and refused configurations.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ fn client_of(server: &Running) -> Client {
     Client::new(address.parse().expect("an address"))
 }
 
-/// What a player was told of its set.
+/// Returns a player's set.
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();
@@ -28,7 +28,7 @@ fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
-/// Sends the same request under the same key until it is answered otherwise than that the store is away.
+/// Repeats a request with the same key until the answer is something other than "store unavailable".
 #[track_caller]
 fn insist(client: &Client, path: &str, key: &str, body: &Value) -> Value {
     let until = Instant::now() + Duration::from_secs(60);
@@ -42,7 +42,7 @@ fn insist(client: &Client, path: &str, key: &str, body: &Value) -> Value {
     }
 }
 
-/// That the store is away, when to come again, and nothing of the database.
+/// Checks the answer "store unavailable": a time to retry, and no details of the database.
 #[track_caller]
 fn assert_away(answer: &Answer) {
     assert_eq!(answer.refusal(), (503, "STORE_UNAVAILABLE".to_owned()), "{}", answer.text());
@@ -64,7 +64,7 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     };
     join(&client, 0, "ada");
 
-    // The database dies; nothing is acknowledged meanwhile, and what is in memory is still told.
+    // Postgres is killed; nothing is acknowledged meanwhile, and reads from memory still work.
     postgres.crash();
     let chat = json!({ "channel": session, "from": invites[0], "content": "hello?" });
     assert_away(&client.post_once("/api/chat/send", "hello", &chat));
@@ -79,11 +79,11 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     join(&client, 1, "bob");
     assert_eq!(insist(&client, "/api/chat/send", "hello", &chat), said, "once");
 
-    // The arena dies, and its successor takes the database from it.
+    // The server is killed, and its successor takes the database over.
     server.signal(Signal::KILL);
     server.ended();
-    // That the database was away is told once, and not for each request: the first may still have found a connection that had died.
-    // The writer says so only if it wanted to write meanwhile.
+    // The outage is logged once, and not for each request: the first request may still have used a broken connection.
+    // The writer logs it only if there was a write meanwhile.
     let log = server.said();
     let told = |what: &str| log.matches(what).count();
     assert_eq!((told("a connection to the database has ended"), told("the database is back")), (1, 1), "{log}");
@@ -91,7 +91,11 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     assert!(told("a request failed") <= 10, "{log}");
     let server = serve(&folder, &url);
     let client = client_of(&server);
-    assert_eq!(insist(&client, "/api/chat/send", "hello", &chat), said, "once, also after a restart");
+    assert_eq!(
+        insist(&client, "/api/chat/send", "hello", &chat),
+        said,
+        "the write happened once, also after a restart"
+    );
     let sets = [0, 1].map(|seat: usize| set_of(&client, &session, &invites[seat]));
     let common: Vec<String> = sets[0].iter().filter(|n| sets[1].contains(n)).map(u64::to_string).collect();
     let guess = |seat: usize| {
@@ -112,7 +116,7 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     assert!(board.to_string().contains("ada"), "{board}");
     let chat = client.get(&format!("/api/chat/sync?channel={session}")).ok();
     assert_eq!(chat["messages"].as_array().expect("a list").len(), 1);
-    // Counted once, by whatever is asked.
+    // Counted once, on all routes.
     let counted = postgres.run_sql(&url, "SELECT n FROM totals WHERE name = 'games:psi'; SELECT count(*) FROM endings");
     assert_eq!(counted, "1\n1\n");
 }
@@ -134,7 +138,7 @@ fn a_database_that_cannot_be_had_is_refused_in_a_sentence_without_its_password()
         "mysql://ada:open%20sesame@localhost/arena",
         2,
         expect![[r#"
-            error: --database-url (DATABASE_URL) can't be used: not a URL of a Postgres database: it doesn't begin with postgres://
+            error: invalid --database-url (DATABASE_URL): not a URL of a Postgres database: it doesn't begin with postgres://
         "#]],
     );
     refuses(

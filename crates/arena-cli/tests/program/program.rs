@@ -1,4 +1,4 @@
-//! Runs the binary under test: once to its end, or as a server in the background.
+//! Runs of the binary under test: to its end, or as a server in the background.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Longest time that anything here may take. Far more than it does, because build machines are slow and busy.
+/// The time limit for any step. Far longer than needed, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The binary with these arguments, and with nothing of the environment that would change what it does.
+/// Returns a command with these arguments, without environment variables that would change its behavior.
 pub fn arena(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arena"));
     let proxies = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
@@ -38,19 +38,19 @@ pub fn arena(args: &[&str]) -> Command {
     command
 }
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// Exit code.
+    /// The exit code.
     pub code: i32,
-    /// All of stdout.
+    /// The content of stdout.
     pub stdout: String,
-    /// All of stderr.
+    /// The content of stderr.
     pub stderr: String,
 }
 
 impl Run {
-    /// What it printed, as JSON.
+    /// Returns its output as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:#?}");
@@ -63,12 +63,12 @@ pub fn run(args: &[&str]) -> Run {
     run_with(args, &[])
 }
 
-/// Runs the binary to its end, with these variables in its environment.
+/// Runs the binary to its end with these environment variables.
 pub fn run_with(args: &[&str], environment: &[(&str, &str)]) -> Run {
     finished(arena(args).envs(environment.iter().copied()).output().unwrap())
 }
 
-/// What a process that has ended leaves behind.
+/// Converts the output of a finished process.
 pub fn finished(output: Output) -> Run {
     Run {
         code: output.status.code().unwrap_or(-1),
@@ -77,27 +77,27 @@ pub fn finished(output: Output) -> Run {
     }
 }
 
-/// A server (or a demo) that runs in the background. Killed when dropped.
+/// A server (or a demo) in the background. Killed when dropped.
 pub struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
     stderr: Option<thread::JoinHandle<String>>,
-    /// Where it listens.
+    /// The server's URL.
     pub url: String,
 }
 
 impl Running {
-    /// Starts the binary and waits until it says where it listens.
+    /// Starts the binary and waits until it prints its URL.
     pub fn start(args: &[&str]) -> Running {
         Running::start_with(args, &[])
     }
 
-    /// [`Running::start`], with these variables in its environment.
+    /// Starts the binary, as [`Running::start`], with these environment variables.
     pub fn start_with(args: &[&str], environment: &[(&str, &str)]) -> Running {
         Running::start_saying("arena listens on ", args, environment)
     }
 
-    /// [`Running::start_with`], where the line that says the address has another beginning.
+    /// Starts the binary, as [`Running::start_with`], with another text before the URL.
     pub fn start_saying(beginning: &str, args: &[&str], environment: &[(&str, &str)]) -> Running {
         let mut command = arena(args);
         command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -112,7 +112,7 @@ impl Running {
         let (line_out, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // Nobody reads on once the test is over.
+                // The reader is gone when the test ends.
                 let _ = line_out.send(line);
             }
         });
@@ -121,7 +121,7 @@ impl Running {
         running
     }
 
-    /// A server on a free port, with its store in `folder`.
+    /// Starts a server on a free port, with its store in `folder`.
     pub fn serve(folder: &Path) -> Running {
         Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().unwrap()])
     }
@@ -141,18 +141,18 @@ impl Running {
                     // The reason is on stderr, which ends with the process.
                     let _ = self.child.kill();
                     let stderr = self.stderr.take().unwrap().join().unwrap();
-                    panic!("no line begins with {beginning:?}; stdout: {seen:#?}; stderr: {stderr}");
+                    panic!("no line starts with {beginning:?}; stdout: {seen:#?}; stderr: {stderr}");
                 }
             }
         }
     }
 
-    /// The lines of stdout that weren't read, once the process has ended.
+    /// Returns the unread lines of stdout of a finished process.
     pub fn rest(&self) -> Vec<String> {
         self.stdout.iter().collect()
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -171,13 +171,13 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < until, "the process goes on");
-            // There is no waiting for a child with a timeout in std, so this one looks again and again.
+            assert!(Instant::now() < until, "the process doesn't end");
+            // The standard library has no wait for a child with a timeout, so this polls.
             thread::sleep(Duration::from_millis(5));
         }
     }
 
-    /// All that the process said on stderr. It has to have ended.
+    /// Returns the content of stderr of a finished process.
     pub fn said(&mut self) -> String {
         self.stderr.take().unwrap().join().unwrap()
     }
@@ -185,13 +185,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already, which is just as well.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A temporary folder.
+/// Creates a temporary folder.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }

@@ -1,6 +1,7 @@
-//! The Python package in `clients/python`: its form, its types, and its own tests, which drive the binary under test.
+//! The Python package in `clients/python`: its format, its types, and its own tests, which run against the binary under
+//! test.
 //!
-//! They need the packages that `cargo xtask setup python` installs. Nothing is written among the sources.
+//! They need the packages that `cargo xtask setup python` installs. They write nothing to the source folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,7 @@ use arena_testkit::python;
 
 use crate::program::folder;
 
-/// Runs a module of Python in the package's folder. What it prints is shown if it complains.
+/// Runs a Python module in the package's folder. Its output is shown if it fails.
 #[track_caller]
 fn check(module: &str, args: &[&str]) {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python").canonicalize().unwrap();
@@ -29,7 +30,7 @@ fn python_client_is_formatted_and_free_of_lint() {
 
 #[test]
 fn python_client_is_typed() {
-    // Kept between runs: the types of what it depends on are most of the work.
+    // Kept between runs: the types of its dependencies are most of the work.
     let cache: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
     check("mypy", &["--cache-dir", cache.to_str().unwrap()]);
 }

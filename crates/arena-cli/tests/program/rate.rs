@@ -1,4 +1,5 @@
-//! `arena rate`: numbers are those of published programs, every kind of file is read, and no game counts twice.
+//! `arena rate`: the ratings equal those of published programs, every kind of file can be read, and no game counts
+//! twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +10,12 @@ use serde_json::{Value, json};
 use crate::program::{Run, run};
 use crate::tournament::Lab;
 
-/// The folder with games, and with what published programs make of them; `reference.py` in it says how both are made.
+/// Returns the folder of games and reference ratings; its `reference.py` documents how both were made.
 fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ratings")
 }
 
-/// What the command says of these paths, as JSON.
+/// Returns the command's output for these paths, as JSON.
 #[track_caller]
 fn rated(paths: &[&Path], more: &[&str]) -> Value {
     let paths = paths.iter().map(|path| path.to_str().unwrap());
@@ -22,7 +23,7 @@ fn rated(paths: &[&Path], more: &[&str]) -> Value {
     run(&args).json()
 }
 
-/// Compares a number of each agent with the published one.
+/// Compares a value of each agent with the reference.
 #[track_caller]
 fn check_numbers(rated: &Value, pointer: &str, published: &Value, published_at: &str, within: f64) {
     let rows = rated["standings"].as_array().unwrap();
@@ -49,7 +50,7 @@ fn ratings_are_those_of_published_programs() {
     check_numbers(&with_advantage, "/bradley_terry/rating", &published["statsmodels_with_advantage"], "", 0.1);
     let advantage = with_advantage["first_seat_advantage"]["elo"].as_f64().unwrap();
     assert!((advantage - published["statsmodels_advantage"].as_f64().unwrap()).abs() <= 0.1, "{advantage}");
-    // The same games without those that were drawn, which is all that choix knows.
+    // The same games without draws, which choix doesn't support.
     let text = fs::read_to_string(&games).unwrap();
     let decided: Vec<&str> = text.split("[Event").filter(|game| !game.contains("1/2")).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +92,7 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
     let journal = snakes.join("tournament.jsonl");
     let counts = |told: &Value| (told["games"].as_u64().unwrap(), told["left_out"]["repeated"].as_u64().unwrap());
 
-    // The journal stands for its replays, and says what the tournament itself says.
+    // The journal takes precedence over its replays, and gives the tournament's own standings.
     let of_journal = rated(&[&snakes], &[]);
     assert_eq!((counts(&of_journal), &of_journal["files"]["replays"]), ((6, 0), &json!(0)));
     let standings = run(&["tournament", "standings", snakes.to_str().unwrap(), "--json"]).json();
@@ -99,14 +100,14 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
         let rows = of_journal["standings"].as_array().unwrap();
         let same = rows.iter().find(|other| other["name"] == row["name"]).unwrap();
         assert_eq!(same["rank_may_be"], row["rank_may_be"]);
-        // Agents have other numbers here, so sums are rounded otherwise.
+        // Agents have other numbers here, so sums round differently.
         for end in ["rating", "low", "high"] {
             let difference = same["bradley_terry"][end].as_f64().unwrap() - row["elo"][end].as_f64().unwrap();
             assert!(difference.abs() < 1e-6, "{}: {end}", row["name"]);
         }
     }
 
-    // Everything else that these games can be written as says the same, alone and together with the journal.
+    // The same games in every other format give the same ratings, alone and together with the journal.
     let replays = snakes.join("replays");
     let lines = lab.path("lines.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
@@ -133,7 +134,7 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
     assert_eq!(counts(&rated(&[&results, &folder, &results], &[])), (4, 4));
 }
 
-/// The standings by name, without the ratings that depend on the order of the games.
+/// Returns the standings by name, without ratings that depend on the order of the games.
 fn sorted(rated: &Value) -> Vec<String> {
     let mut rows: Vec<String> = rated["standings"]
         .as_array()
@@ -145,7 +146,7 @@ fn sorted(rated: &Value) -> Vec<String> {
     rows
 }
 
-/// A folder with these files in it.
+/// Creates a folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -156,7 +157,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// Games in PGN: White, Black, result.
+/// Returns games in PGN, from White, Black and result.
 fn pgn(games: &[[&str; 3]]) -> String {
     let game = |[white, black, result]: &[&str; 3]| {
         format!("[White \"{white}\"]\n[Black \"{black}\"]\n[Result \"{result}\"]\n\n{result}\n\n")
@@ -164,13 +165,13 @@ fn pgn(games: &[[&str; 3]]) -> String {
     games.iter().map(game).collect()
 }
 
-/// A result as journals have it, without what doesn't matter.
+/// Returns a result as in journals, with the necessary fields only.
 fn result(seed: u32, agents: [&str; 2], ranks: [u32; 2]) -> String {
     let outcome = json!({"termination": "CRASH", "winner": "DRAW"});
     json!({"agents": agents, "ranks": ranks, "seed": format!("{seed:064x}"), "outcome": outcome}).to_string() + "\n"
 }
 
-/// Runs the command in a folder with these files, whose path shows as `DIR`.
+/// Runs the command in a folder with these files; its path appears as `DIR`.
 fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
     let folder = folder(files);
     let paths: Vec<PathBuf> = paths.iter().map(|path| folder.path().join(path)).collect();
@@ -187,24 +188,24 @@ fn two_agents_are_told_how_their_match_went() {
     let told = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
     expect![[r#"
         Ratings of 2 agents from 4 games: 1 PGN file:
-        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name   Bradley-Terry     ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal │
-        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   new               44   168           1-2      2.5       4      2       1        1      62.5   1210   1584 ± 209   26.8 ± 7.4       4.7 │
-        │   1=   old              -44   168           1-2      1.5       4      1       1        2      37.5   1190   1416 ± 209   23.2 ± 7.4       1.2 │
-        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+        ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name   Bradley-Terry     ±   rank range (95 %)   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal │
+        ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   new               44   168                 1-2      2.5       4      2       1        1      62.5   1210   1584 ± 209   26.8 ± 7.4       4.7 │
+        │   1=   old              -44   168                 1-2      1.5       4      1       1        2      37.5   1190   1416 ± 209   23.2 ± 7.4       1.2 │
+        └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
         new against old:
         Elo: 88.74 +/- inf, nElo: 104.76 +/- 340.48
         LOS: 72.68 %, DrawRatio: 25.00 %
         Games: 4, Wins: 2, Losses: 1, Draws: 1
 
-        1 game more, if old won them all against new, would end the lead of new
+        new's lead is 1 game wide: it would end if old won the next game between them
         1 of 4 games were drawn (25.0 %)
 
         Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
         and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
     "#]].assert_eq(&told.stdout);
-    // Pairs are known by their seeds.
+    // Pairs are identified by their seeds.
     let lines: String = [result(1, ["new", "old"], [1, 2]), result(1, ["old", "new"], [1, 1])].concat()
         + &result(2, ["new", "old"], [1, 2])
         + &result(2, ["old", "new"], [2, 1]);
@@ -214,7 +215,7 @@ fn two_agents_are_told_how_their_match_went() {
 }
 
 #[test]
-fn what_does_not_count_is_told() {
+fn uncounted_games_are_reported() {
     let games = pgn(&[["a", "b", "1-0"], ["b", "c", "*"], ["?", "c", "1-0"], ["c", "c", "1-0"], ["d", "e", "0-1"]]);
     let lines = result(1, ["a", "b"], [1, 2]) + &result(2, ["b", "a"], [1, 1]);
     let files = [
@@ -233,32 +234,32 @@ fn what_does_not_count_is_told() {
     let told = run_in(&files, &[""], &[]);
     expect![[r#"
         Ratings of 4 agents from 4 games: 2 files of JSON lines, 1 PGN file:
-        ┌───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
-        │ rank   name   Bradley-Terry         ±   rank may be   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal   group │
-        ╞═══════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
-        │   1=   a                140       250           1-2      2.5       3      2       1        0      83.3   1221   1700 ± 228   28.8 ± 7.6       6.0       1 │
-        │   1=   b               -140       250           1-2      0.5       3      0       1        2      16.7   1179   1300 ± 228   21.2 ± 7.6      -1.6       1 │
-        │   1=   e                 95   -278 +∞           1-2        1       1      1       0        0     100.0   1212   1662 ± 290   27.6 ± 8.1       3.4       2 │
-        │   1=   d                -95   -∞ +278           1-2        0       1      0       0        1       0.0   1188   1338 ± 290   22.4 ± 8.1      -1.8       2 │
-        └───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-        2 groups of agents share no games; each is rated by itself, and ratings of different groups can't be compared: (a and b) and (d and e)
-        2 games more, if b won them all against a, would end the lead of a
-        1 game more, if d won them all against e, would end the lead of e
+        ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
+        │ rank   name   Bradley-Terry         ±   rank range (95 %)   points   games   wins   draws   losses   score %    Elo     Glicko-2    OpenSkill   ordinal   group │
+        ╞═════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════════╡
+        │   1=   a                140       250                 1-2      2.5       3      2       1        0      83.3   1221   1700 ± 228   28.8 ± 7.6       6.0       1 │
+        │   1=   b               -140       250                 1-2      0.5       3      0       1        2      16.7   1179   1300 ± 228   21.2 ± 7.6      -1.6       1 │
+        │   1=   e                 95   -278 +∞                 1-2        1       1      1       0        0     100.0   1212   1662 ± 290   27.6 ± 8.1       3.4       2 │
+        │   1=   d                -95   -∞ +278                 1-2        0       1      0       0        1       0.0   1188   1338 ± 290   22.4 ± 8.1      -1.8       2 │
+        └─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+        2 groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: (a and b) and (d and e)
+        a's lead is 2 games wide: it would end if b won the next 2 games between them
+        e's lead is 1 game wide: it would end if d won the next game between them
         1 of 4 games were drawn (25.0 %)
-        2 games stand in several files, with the same seed, agents and result, and count once
+        2 games are in several files, with the same seed, agents and result, and count once
         1 game without a result doesn't count
-        1 game that doesn't say who played doesn't count
+        1 game without names of players doesn't count
         1 game of an agent against itself doesn't count
-        1 replay breaks off before its result and doesn't count
+        1 replay ends before its result and doesn't count
         DIR/old/copy.pgn is a copy of another file and doesn't count
-        DIR/lines.jsonl breaks off in the middle of a line; the lines before it count
-        DIR/old/same.jsonl has a line that isn't a result, 1 in all
+        DIR/lines.jsonl ends in the middle of a line; the lines before it count
+        DIR/old/same.jsonl has 1 line that isn't a result
 
         Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
         and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
     "#]].assert_eq(&told.stdout);
     expect![[r#"
-        note: 2 files hold no results and are passed over: DIR/notes.txt and DIR/old/data.json
+        note: 2 files without results are skipped: DIR/notes.txt and DIR/old/data.json
     "#]]
     .assert_eq(&told.stderr);
 }
@@ -293,7 +294,7 @@ fn groups_that_share_no_games_keep_the_numbers_that_they_have_alone() {
         assert_eq!(together["groups"], json!(groups), "{more:?}");
         assert_eq!(together["games_to_lose_lead"], Value::Null);
     }
-    let sentence = "2 groups of agents share no games; each is rated by itself, and ratings of different groups can't be compared: \
+    let sentence = "2 groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: \
         (a, b and c) and (x and y)";
     for form in [&[][..], &["--markdown"], &["--json"]] {
         let told = run(&[&["rate", folder.path().to_str().unwrap()], form].concat());
@@ -312,14 +313,14 @@ fn check_refusal(files: &[(&str, &str)], paths: &[&str], more: &[&str], code: i3
 }
 
 #[test]
-fn what_can_not_be_rated_is_refused_in_a_sentence() {
+fn files_that_cannot_be_rated_are_refused_in_a_sentence() {
     check_refusal(
         &[],
         &["absent"],
         &[],
         13,
         expect![[r#"
-        error: DIR/absent: it can't be read: No such file or directory (os error 2)
+        error: cannot read DIR/absent: No such file or directory (os error 2)
     "#]],
     );
     check_refusal(
@@ -328,7 +329,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: DIR/notes.txt: there are no results in it
+        error: DIR/notes.txt: no results found; `arena rate --help` lists the accepted files
     "#]],
     );
     check_refusal(
@@ -337,7 +338,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: there are no results in what was named
+        error: the given files contain no results
     "#]],
     );
     check_refusal(
@@ -346,7 +347,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: there is nothing to rate: the only game has no result, or no two agents
+        error: there is nothing to rate: the only game has no result, or not two agents
     "#]],
     );
     let damaged = result(1, ["a", "b"], [1, 2]) + "{\"agents\n" + &result(2, ["a", "b"], [1, 2]);
@@ -365,7 +366,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: DIR/a.jsonl: line 1: the ranks of 2 agents are [2, 2]
+        error: DIR/a.jsonl: line 1: invalid ranks of 2 agents: [2, 2]
     "#]],
     );
     check_refusal(
@@ -384,7 +385,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &["--maximum-likelihood"],
         13,
         expect![[r#"
-        error: the results have no maximum of likelihood: some agents took no point from the others, or never met them; without --maximum-likelihood there are ratings
+        error: the likelihood has no maximum: some agents took no point from the others, or never played them; omit --maximum-likelihood to get ratings
     "#]],
     );
     check_refusal(
@@ -393,7 +394,7 @@ fn what_can_not_be_rated_is_refused_in_a_sentence() {
         &["--elo-k", "0"],
         2,
         expect![[r#"
-        error: invalid value '0' for '--elo-k <K>': it isn't a number from 1 to 1000
+        error: invalid value '0' for '--elo-k <K>': expected a number from 1 to 1000
 
         For more information, try '--help'.
     "#]],

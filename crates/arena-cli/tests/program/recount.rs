@@ -1,4 +1,5 @@
-//! Standings counted again from journals and replays by an independent program in Python: any difference is a fault of one of them.
+//! Standings computed again from journals and replays by an independent Python program: any difference is a fault of
+//! one of them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::program::run;
 use crate::tournament::Lab;
 
-/// A bot whose moves depend on the state alone: the legal move at this place, counted round.
+/// A bot with moves that depend on the state only: a legal move by index.
 const CHESS: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -27,7 +28,7 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// The standings that the independent program counts from a tournament's folder.
+/// Returns the standings that the independent program computes from a tournament's folder.
 fn recounted(folder: &str) -> Value {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ratings/recount.py");
     let told = Command::new("python3").args([program, folder]).output().unwrap();
@@ -35,7 +36,7 @@ fn recounted(folder: &str) -> Value {
     serde_json::from_slice(&told.stdout).unwrap()
 }
 
-/// Compares what `tournament standings` and `rate` say of a tournament's folder with what was counted again.
+/// Compares the output of `tournament standings` and `rate` for a tournament's folder with the independent standings.
 #[track_caller]
 fn check(folder: &str) -> (Value, Value) {
     let again = recounted(folder);
@@ -105,7 +106,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     let (long, played) = play("long", "20");
     let (short, _) = play("short", "1");
     let ([told, rated], [once, _]) = [&long, &short].map(|folder| <[Value; 2]>::from(check(folder))).into();
-    // Each of the two with the white pieces: two games, whatever seat they sat on.
+    // Each of the two plays White once: two games, on any seat.
     let sentence = "38 of 40 games repeat an earlier one move by move (game ";
     assert_eq!((&told["games_played"], &told["games_repeated"]), (&40.into(), &38.into()));
     assert_eq!(once["games_repeated"], 0);
@@ -118,7 +119,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
         rows
     };
     assert_eq!(intervals(&told), intervals(&once));
-    // PGN of the same games, without their seeds, is recognized as well.
+    // PGN of the same games, without seeds, is recognized as well.
     let pgn = run(&["tournament", "standings", &long, "--pgn"]).stdout;
     let seedless: String =
         pgn.lines().filter(|line| !line.starts_with("[Seed ")).map(|line| format!("{line}\n")).collect();
@@ -126,7 +127,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     let of_pgn = run(&["rate", &lab.text("games.pgn"), "--json"]).json();
     assert_eq!((&of_pgn["games"], &of_pgn["games_repeated"]), (&40.into(), &38.into()));
 
-    // An older journal has no fingerprints: it opens, goes on, and all its games count.
+    // An older journal has no fingerprints: it opens, can be resumed, and all its games count.
     let journal = PathBuf::from(&long).join("tournament.jsonl");
     let old: String = fs::read_to_string(&journal)
         .unwrap()
@@ -160,7 +161,7 @@ fn tournaments_of_challenges_tell_utility_and_security() {
     let games: Vec<Value> = journal.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
     for row in told["standings"].as_array().unwrap() {
         for part in ["utility", "security"] {
-            // Each meeting is two games with one seed.
+            // Each pairing is two games with one seed.
             let mut values = std::collections::BTreeMap::<&str, Vec<f64>>::new();
             for game in &games {
                 let Some(scores) = game["challenge_scores"].as_array() else { continue };

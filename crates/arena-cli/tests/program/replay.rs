@@ -1,4 +1,5 @@
-//! Replays from outside: matches between the example agents are recorded, shown, verified, exported, and tampered with.
+//! Replays through the program: matches between the example agents are recorded, shown, verified, exported, and
+//! tampered with.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, arena, file, folder, run};
 
-/// An example agent in Python.
+/// Returns the path of an example agent in Python.
 pub fn example(name: &str) -> String {
     format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// An agent that sends the next of these texts as its actions whatever it sees, and the last one for ever.
+/// Creates an agent that sends these texts in order as its actions, regardless of the state, and repeats the last one.
 pub fn scripted(folder: &Path, name: &str, actions: &[&str]) -> String {
     let script = format!(
         r#"import json, sys
@@ -39,7 +40,7 @@ for line in sys.stdin:
     home.to_str().unwrap().to_owned()
 }
 
-/// Records a match into `replay`. The time limits are long, for machines that are busy.
+/// Records a match into `replay`. The time limits are long, for busy machines.
 #[track_caller]
 fn record(game: &str, agents: [&str; 2], options: &[&str], replay: &str) {
     let mut args = vec!["match", "run", game, "--seed", "7", "--step-ms", "20000", "--replay", replay];
@@ -49,7 +50,7 @@ fn record(game: &str, agents: [&str; 2], options: &[&str], replay: &str) {
     assert_eq!(run.code, 0, "{run:#?}");
 }
 
-/// Two snakes: one goes up until it dies, the other one turns about and sometimes talks nonsense.
+/// Records a game of two snakes: one goes up until it dies, the other turns and sometimes sends invalid actions.
 #[track_caller]
 fn snakes(folder: &Path) -> String {
     let up = scripted(folder, "up", &[r#"[{"action": "move", "move": "UP"}]"#]);
@@ -67,7 +68,7 @@ fn snakes(folder: &Path) -> String {
     replay
 }
 
-/// The text without the folder, which has another name each time.
+/// Returns the output without the folder, whose name is random.
 fn told(run: &Run, folder: &Path) -> String {
     let text = match run.code {
         0 => run.stdout.clone(),
@@ -180,7 +181,7 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
         path,
         &["replay", "show", &replay, "--epoch", "9"],
         expect![[r#"
-        exit code 2, error: snake.jsonl has no epoch 9; it has 4
+        exit code 2, error: snake.jsonl has no epoch 9; its last is 4
     "#]],
     );
     check(
@@ -276,7 +277,7 @@ fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
 }
 
 #[test]
-fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
+fn faults_of_a_replay_are_reported_in_a_sentence() {
     let folder = folder();
     let path = folder.path();
     let replay = snakes(path);
@@ -291,7 +292,7 @@ fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
         path,
         &["replay", "verify", &replay],
         expect![[r#"
-        snake.jsonl: snake, 4 epochs and 5 states played again: all is as recorded, and so is the result
+        snake.jsonl: snake, 4 epochs and 5 states verified; the result matches
     "#]],
     );
     check(
@@ -312,28 +313,28 @@ fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
         "empty.jsonl",
         "",
         expect![[r#"
-        exit code 11, error: empty.jsonl: this is no replay of arena's: the file is empty
+        exit code 11, error: empty.jsonl: not an arena replay: the file is empty
     "#]],
     );
     verify(
         "foreign.jsonl",
         "{\"name\": \"a package\"}\n",
         expect![[r#"
-        exit code 11, error: foreign.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
+        exit code 11, error: foreign.jsonl: not an arena replay: its first line lacks `arena_replay`
     "#]],
     );
     verify(
         "seed.jsonl",
         &text.replacen("07\"", "08\"", 1),
         expect![[r#"
-        exit code 11, error: seed.jsonl: line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, and by the seed b0189462-a79e-49bf-af44-0507dee5531a
+        exit code 11, error: seed.jsonl: line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a
     "#]],
     );
     verify(
         "state.jsonl",
         &text.replacen("\"alive\":true", "\"alive\":false", 1),
         expect![[r#"
-        exit code 11, error: state.jsonl: line 2: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, and by the rules true
+        exit code 11, error: state.jsonl: line 2: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true
     "#]],
     );
     verify(
@@ -347,17 +348,17 @@ fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
         "result.jsonl",
         &text.replacen("\"ranks\":[", "\"ranks\":[3,", 1),
         expect![[r#"
-        exit code 11, error: result.jsonl: line 6: the result is another one: ranks is [3,1,1], and by the rules [1,1]
+        exit code 11, error: result.jsonl: line 6: the result differs: ranks is [3,1,1], but the rules give [1,1]
     "#]],
     );
     verify(
         "missing.jsonl",
         &[&lines[..2], &lines[3..]].concat().join("\n"),
         expect![[r#"
-        exit code 11, error: missing.jsonl: line 3: epoch 3 comes after epoch 1
+        exit code 11, error: missing.jsonl: line 3: epoch 3 follows epoch 1
     "#]],
     );
-    // What is there of a replay that breaks off is shown.
+    // The complete part of a truncated replay is shown.
     let cut = verify(
         "cut.jsonl",
         &text[..text.len() / 2],
@@ -375,7 +376,7 @@ fn what_is_wrong_with_a_replay_is_told_in_a_sentence() {
         path,
         &["replay", "export", &cut, "--format", "pgn"],
         expect![[r#"
-            exit code 2, error: cut.jsonl: there is no such format for snake
+            exit code 2, error: cut.jsonl: this format doesn't support snake
         "#]],
     );
 }
@@ -390,19 +391,19 @@ fn several_replays_are_all_looked_at() {
         path,
         &["replay", "verify", &bad, &good, &bad],
         expect![[r#"
-        bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
-        snake.jsonl: snake, 4 epochs and 5 states played again: all is as recorded, and so is the result
-        bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`
-        exit code 11, error: 2 of 3 replays don't hold
+        bad.jsonl: not an arena replay: its first line lacks `arena_replay`
+        snake.jsonl: snake, 4 epochs and 5 states verified; the result matches
+        bad.jsonl: not an arena replay: its first line lacks `arena_replay`
+        exit code 11, error: 2 of 3 replays failed verification
     "#]],
     );
     check(
         path,
         &["replay", "verify", &bad, &good, "--json"],
         expect![[r#"
-        {"error":"bad.jsonl: this is no replay of arena's: its first line lacks `arena_replay`","file":"bad.jsonl","ok":false}
+        {"error":"bad.jsonl: not an arena replay: its first line lacks `arena_replay`","file":"bad.jsonl","ok":false}
         {"epochs":4,"file":"snake.jsonl","game":"snake","ok":true,"states":5}
-        exit code 11, error: 1 of 2 replays don't hold
+        exit code 11, error: 1 of 2 replays failed verification
     "#]],
     );
 }
@@ -420,7 +421,7 @@ fn exports_go_to_files_that_are_whole_or_not_there() {
         path,
         &["replay", "export", &replay, "--format", "reference", "--out", &replay],
         expect![[r#"
-        exit code 2, error: --out is the replay itself
+        exit code 2, error: --out names the replay itself; give another file
     "#]],
     );
     assert_eq!(fs::read_to_string(&replay).unwrap(), text);
@@ -432,13 +433,13 @@ fn exports_go_to_files_that_are_whole_or_not_there() {
         exit code 11, error: cut.jsonl: the replay breaks off after epoch 2, without a result
     "#]],
     );
-    // What was there stays, and nothing is made.
+    // The existing file stays, and no new file is created.
     assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 4);
     let link = path.join("link");
     std::os::unix::fs::symlink(path.join("target"), &link).unwrap();
     let failed = run(&["replay", "export", &cut, "--format", "reference", "--out", link.to_str().unwrap()]);
     assert_eq!((failed.code, link.is_symlink(), link.exists()), (11, true, false));
-    // A reader that has seen enough is no failure.
+    // A reader that closes the pipe early is no error.
     let mut child = arena(&["replay", "export", &replay, "--format", "reference"])
         .stdout(std::process::Stdio::piped())
         .spawn()

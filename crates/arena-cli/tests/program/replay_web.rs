@@ -1,5 +1,5 @@
-//! Replays in the browser, from outside: what the server answers and to whom, and that an export is whole. The agents have names that
-//! would like to be more than text.
+//! Replays in the browser, through the program: the server's answers and access control, and the completeness of an
+//! export. The agents have hostile names.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::program::{Running, file, folder, run};
 
 const HOSTILE: &str = "</title><script>alert('x')</script>\u{202e}\u{1b}[2J";
 
-/// A replay of a game that nobody played: snakes that lie still for so many epochs.
+/// Returns a synthetic replay of snakes that don't move for this number of epochs.
 fn replay(epochs: u64) -> String {
     let agent = |id: &str| json!({"agent_id": id, "name": HOSTILE, "version": null});
     let state = |epoch: u64| {
@@ -26,20 +26,20 @@ fn replay(epochs: u64) -> String {
         "game": "snake", "update_mode": "SIMULTANEOUS", "seed": "0".repeat(64), "options": {}, "config": {},
         "agents": [agent("a"), agent("b")],
     });
-    // The key that tells lines of results stands first in them.
+    // The key that identifies result lines comes first in them.
     let result = json!({
         "outcome": {"termination": "GAME_ENDED", "winner": "a"}, "epochs": epochs, "scores": [epochs, 0], "ranks": [1, 2],
     });
     let epoch =
         |epoch: u64| json!({"epoch": epoch, "world_state": state(epoch), "remaining_overage_ms": [9, 9]}).to_string();
-    // As it is written: the version comes first.
+    // In the written order: the version comes first.
     let mut lines = vec![header.to_string().replacen('{', "{\"arena_replay\":1,", 1)];
     lines.extend((1..=epochs).map(epoch));
     lines.push(format!("{{\"result\":{result},\"world_state\":{}}}", state(epochs + 1)));
     lines.join("\n") + "\n"
 }
 
-/// The viewer's server, and a browser of a kind.
+/// The viewer's server, and a simulated browser.
 struct Viewer {
     running: Running,
     client: Client,
@@ -89,7 +89,7 @@ fn ranges_are_answered_byte_by_byte() {
     }
 }
 
-/// As the viewer does it: summary, sixteen bytes of the index, one line of the replay.
+/// The viewer's requests: the summary, sixteen bytes of the index, one line of the replay.
 #[test]
 fn any_epoch_is_found_by_the_index() {
     let folder = folder();
@@ -124,7 +124,7 @@ fn strangers_get_nothing_and_names_stay_text() {
         assert_eq!(viewer.ask("/", host, "").status, 421, "{host}");
     }
     let list = viewer.get("/", "");
-    assert!(list.text().contains(">game.jsonl<") && list.text().contains("breaks off"), "{}", list.text());
+    assert!(list.text().contains(">game.jsonl<") && list.text().contains("incomplete"), "{}", list.text());
     assert!(!list.text().contains("notes") && !list.text().contains("hidden"), "{}", list.text());
     for page in [&list, &viewer.get("/replays/0/", "")] {
         assert_eq!(page.status, 200);
@@ -145,23 +145,23 @@ fn strangers_get_nothing_and_names_stay_text() {
         let status = viewer.get(path, "").status;
         assert!([400, 404].contains(&status), "{path}: {status}");
     }
-    // A replay that has come since is on the list, behind those that were there.
+    // A new replay appears on the list, after the existing ones.
     file(folder.path(), "a.jsonl", &replay(1));
     assert!(viewer.get("/", "").text().contains("href=\"replays/2/\">a.jsonl<"));
-    // What was indexed is indexed anew when it has changed.
+    // An indexed file that has changed is indexed again.
     assert_eq!(viewer.get("/replays/0/replay.json", "").ok()["frames"], 3);
     file(folder.path(), "game.jsonl", &replay(9));
     assert_eq!(viewer.get("/replays/0/replay.json", "").ok()["frames"], 10);
-    // And what is no replay any more is told.
+    // A file that is no longer a replay is reported.
     file(folder.path(), "game.jsonl", "{\"arena_replay\":1}\n");
     let answer = viewer.get("/replays/0/replay.json", "");
     assert_eq!(answer.status, 422);
-    assert!(answer.text().contains("this is no replay of arena's"), "{}", answer.text());
+    assert!(answer.text().contains("not an arena replay"), "{}", answer.text());
     viewer.running.signal(Signal::INT);
     assert!(viewer.running.ended().success());
 }
 
-/// The values of attributes and imports in a text.
+/// Returns the values of attributes and imports in a text.
 fn named<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
@@ -173,7 +173,7 @@ fn an_export_has_all_that_it_names_and_loads_nothing_from_elsewhere() {
     let path = file(folder.path(), "game.jsonl", &text);
     let out = folder.path().join("deep/site");
     let out_text = out.to_str().unwrap();
-    // The second time it is written over.
+    // The second export overwrites the first.
     for _ in 0..2 {
         let exported = run(&["replay", "export", &path, "--format", "html", "--out", out_text]);
         assert_eq!((exported.code, exported.stdout.as_str(), exported.stderr.as_str()), (0, "", ""));
@@ -199,7 +199,7 @@ fn an_export_has_all_that_it_names_and_loads_nothing_from_elsewhere() {
     let summary: Value = serde_json::from_slice(&fs::read(out.join("replay.json")).unwrap()).unwrap();
     assert_eq!(summary["bytes"], json!(text.len()));
     assert_eq!(fs::metadata(out.join("replay.index")).unwrap().len(), 22 * 8);
-    // An export is a folder with a replay, and can be looked at as one.
+    // An export is a folder with a replay, and can be viewed as one.
     let viewer = Viewer::start(out_text);
     assert_eq!(viewer.get("/replays/0/replay.json", "").ok(), summary);
 }
@@ -213,7 +213,7 @@ fn check(folder: &Path, args: &[&str], expected: Expect) {
 }
 
 #[test]
-fn what_cant_be_shown_is_told_in_a_sentence() {
+fn files_that_cannot_be_shown_are_refused_in_a_sentence() {
     let folder = folder();
     let name = folder.path().to_str().unwrap();
     let whole = replay(3);
@@ -235,7 +235,7 @@ fn what_cant_be_shown_is_told_in_a_sentence() {
         folder.path(),
         &["replay", "serve", &damaged],
         expect![[r#"
-        exit code 11, error: damaged.jsonl: line 3: epoch 7 stands where epoch 2 should
+        exit code 11, error: damaged.jsonl: line 3: found epoch 7 instead of epoch 2
     "#]],
     );
     check(
@@ -257,7 +257,7 @@ fn what_cant_be_shown_is_told_in_a_sentence() {
         folder.path(),
         &["replay", "serve", out],
         expect![[r#"
-        exit code 11, error: out has no replays; matches write them with --replay
+        exit code 11, error: out contains no replays; write them with `arena match run --replay`
     "#]],
     );
     let own = at("replay.jsonl", &whole);
@@ -265,26 +265,26 @@ fn what_cant_be_shown_is_told_in_a_sentence() {
         folder.path(),
         &["replay", "export", &own, "--format", "html", "--out", name],
         expect![[r#"
-        exit code 2, error: the replay itself is replay.jsonl in --out
+        exit code 2, error: --out contains the replay itself as replay.jsonl; give another folder
     "#]],
     );
     check(
         folder.path(),
         &["replay", "export", &own, "--format", "html", "--out", &foreign],
         expect![[r#"
-        exit code 10, error: the folder foreign.jsonl can't be made: File exists (os error 17)
+        exit code 10, error: can't create the folder foreign.jsonl: File exists (os error 17)
     "#]],
     );
     let missing = run(&["replay", "export", &own, "--format", "html"]);
     assert_eq!(missing.code, 2, "{missing:#?}");
     assert!(missing.stderr.contains("--out"), "{missing:#?}");
-    // What breaks off is shown as far as it goes.
+    // A truncated replay is shown as far as it goes.
     let cut = at("cut.jsonl", whole.split_inclusive('\n').take(3).collect::<String>().as_str());
     check(
         folder.path(),
         &["replay", "export", &cut, "--format", "html", "--out", out],
         expect![[r#"
-        exit code 0, note: cut.jsonl breaks off after epoch 2, without a result; what is there is shown
+        exit code 0, note: cut.jsonl ends after epoch 2, without a result; the epochs before it are shown
     "#]],
     );
 }

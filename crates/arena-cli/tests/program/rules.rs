@@ -1,8 +1,9 @@
-//! The rules of the games against a second implementation of them, in Python (`tests/rules`), and chess against python-chess.
+//! The rules of the games, compared with an independent implementation in Python (`tests/rules`), and of chess with
+//! python-chess.
 //!
-//! Bots whose answers follow from their id and the state play matches; the checkers compute each next state from the one before
-//! it and compare. `ARENA_RULES_STATES` is the number of states for each game (default 5000). Leaderboards are computed again from
-//! an export of the games that they count.
+//! Bots whose moves follow from their id and the state play matches; the checkers compute each next state and compare.
+//! `ARENA_RULES_STATES` is the number of states for each game (default 5000). Leaderboards are computed again from an
+//! export of the games that they count.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,10 +15,10 @@ use serde_json::Value;
 
 use crate::program::{Running, run};
 
-/// States of each game that are compared, unless `ARENA_RULES_STATES` says otherwise.
+/// The number of compared states of each game, unless `ARENA_RULES_STATES` is set.
 const STATES: u64 = 5000;
 
-/// Games in several sizes. Small maps, cheap actors and bases make epochs in which much happens.
+/// Games in several sizes. Small maps, cheap actors and bases make epochs with many events.
 const FOOD_CATCHER: &[&str] = &[
     "2 n_epochs=1000",
     "3 n_epochs=1000 spawn_actor_cost=30 make_base_cost=40 attack_range=8",
@@ -93,7 +94,7 @@ fn compare(game: &str, sizes: &[&str]) {
     }
 }
 
-/// An agent that plays as `wild.py` does.
+/// Creates an agent with the moves of `wild.py`.
 fn bot(folder: &Path, game: &str) -> String {
     let folder = folder.join("bot");
     fs::create_dir(&folder).unwrap();
@@ -104,7 +105,7 @@ fn bot(folder: &Path, game: &str) -> String {
     folder.to_str().unwrap().to_owned()
 }
 
-/// `size` is the number of seats, and options.
+/// Plays a game; `size` is the number of seats, and options.
 #[track_caller]
 fn play(game: &str, size: &str, seed: usize, bot: &str, replay: &str) {
     let (seats, options) = size.split_once(' ').unwrap_or((size, ""));
@@ -121,7 +122,7 @@ fn play(game: &str, size: &str, seed: usize, bot: &str, replay: &str) {
     assert_eq!(run.code, 0, "{args:?}: {run:#?}");
 }
 
-/// The number of states that the checker has computed.
+/// Returns the number of states that the checker has computed.
 #[track_caller]
 fn check(replay: &str, what: &str) -> u64 {
     let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));

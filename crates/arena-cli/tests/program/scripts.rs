@@ -1,4 +1,4 @@
-//! Challenges that are folders: hosted, changed, broken and taken away under a server that people play on.
+//! Challenge folders that are added, changed, broken and removed while a server hosts them and people play.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::program::{Running, folder, run};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/coin");
 
-/// Copies the example to `folder`, with `from` being `to` in all of its files.
+/// Copies the example to `folder`, with `from` replaced by `to` in all of its files.
 fn write(folder: &Path, from: &str, to: &str) {
     fs::create_dir_all(folder).unwrap();
     for name in ["challenge.json", "index.js"] {
@@ -31,20 +31,20 @@ fn serve(data: &Path, challenges: Option<&Path>) -> (Running, Client) {
     (server, client)
 }
 
-/// Asks until the answer is as wanted.
+/// Polls until the answer meets the condition.
 fn wait_for(client: &Client, path: &str, wanted: impl Fn(&Value) -> bool) {
     let start = Instant::now();
     while !wanted(&client.get(path).json()) {
         assert!(
             start.elapsed() < Duration::from_secs(30),
-            "{path} doesn't become what it should: {}",
+            "timeout while waiting for {path}: {}",
             client.get(path).text()
         );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// What the operator has told player 1 so far.
+/// Returns the operator's messages to player 1 so far.
 fn told(client: &Client, session: &str, invite: &str) -> Vec<String> {
     let answer = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = answer["messages"].as_array().unwrap();
@@ -69,9 +69,9 @@ fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folde
     let old = version(&first);
     assert_eq!(old.len(), 64);
 
-    // What is broken isn't hosted, and what was there stays.
+    // A broken folder isn't hosted, and the earlier version stays.
     fs::write(pennies.join("index.js"), "export const createChallenge = (;").unwrap();
-    // Something else that is new, and behind it in the alphabet, shows when the folder was looked at.
+    // Another new folder, later in the alphabet, shows that the server has read the folders again.
     write(&challenges.path().join("quarters"), "Matching Pennies", "Quarters");
     wait_for(&client, "/api/metadata", |all| all["quarters"]["name"] == "Quarters");
     client.create("pennies");
@@ -90,7 +90,7 @@ fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folde
     assert!(server.ended().success());
     let log = server.said();
     assert!(log.contains("pennies/index.js:1: "), "{log}");
-    assert!(log.contains("`psi` is the name of a built-in challenge"), "{log}");
+    assert!(log.contains("`psi` is the name of a hosted built-in challenge"), "{log}");
 
     let (mut server, client) = serve(data.path(), None);
     client.join(&invites[1]).ok();
@@ -144,8 +144,7 @@ fn a_folder_that_is_not_there_is_no_arenas() {
     let [store, nothing] = ["store", "nothing"].map(|name| data.path().join(name).to_str().unwrap().to_owned());
     let refused = run(&["serve", "--listen", "127.0.0.1:0", "--data", &store, "--challenges", &nothing]);
     assert_eq!(refused.code, 2, "{refused:#?}");
-    let sentence =
-        format!("error: the challenges in {nothing} can't be read: No such file or directory (os error 2)\n");
+    let sentence = format!("error: cannot read the challenges in {nothing}: No such file or directory (os error 2)\n");
     assert_eq!(refused.stderr, sentence);
-    assert!(!Path::new(&store).exists(), "nothing was made");
+    assert!(!Path::new(&store).exists(), "a store was created");
 }

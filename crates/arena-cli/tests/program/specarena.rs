@@ -1,5 +1,5 @@
-//! Folders and settings in the form that the reference server's users have, hosted as they are and played to their ends.
-//! The folders are `tests/specarena`; each imports, derives and speaks in another of the ways that there are.
+//! Challenge folders and settings in the form of the reference server, hosted unchanged and played to their ends. The
+//! folders are in `tests/specarena`; each uses another of the possible forms of imports and classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn serve(data: &Path, config: &str) -> (Running, Client) {
     (server, client)
 }
 
-/// A session, and what each player is told in private, with the invites by their numbers.
+/// A session, and the private messages of each player, with the invites by number.
 struct Session<'c> {
     client: &'c Client,
     id: String,
@@ -44,7 +44,7 @@ impl<'c> Session<'c> {
         if answer.status == 200 { String::new() } else { answer.json()["code"].as_str().unwrap().to_owned() }
     }
 
-    /// The operator's messages that player `number` reads, in lines.
+    /// Returns the operator's messages that player `number` can read, one per line.
     fn told(&self, number: usize) -> String {
         let path = format!("/api/arena/sync?channel={}&from={}", self.id, self.invites[number - 1]);
         let answer = self.client.get(&path).ok();
@@ -62,7 +62,7 @@ impl<'c> Session<'c> {
         told
     }
 
-    /// The numbers that player `number` was told first.
+    /// Returns the numbers in the first private message to player `number`.
     fn numbers(&self, number: usize) -> Vec<u64> {
         let told = self.told(number);
         let first = told.lines().next().unwrap().replace(|char: char| !char.is_ascii_digit(), " ");
@@ -116,7 +116,7 @@ fn four_folders_and_their_config_are_hosted_and_played() {
     ultimatum(&client);
     dining(&client);
 
-    // Each challenge is scored as the config says.
+    // Each challenge is scored as configured.
     let boards = client.get("/api/scoring/psi").ok();
     let names: Vec<&String> = boards.as_object().unwrap().keys().collect();
     assert_eq!(names, ["average", "consecutive", "red-team", "win-rate"]);
@@ -148,7 +148,7 @@ fn psi(client: &Client) {
     assert_eq!(game.act(2, "guess", &joined(common.iter().copied().chain([own]))), "");
     let target = format!("{{{}}}", joined(common));
     let told = game.told(2).lines().skip(1).collect::<Vec<_>>().join("\n").replace(&target, "{…}");
-    // Player 2 reads all once it has ended.
+    // Player 2 can read everything after the end.
     let told: Vec<&str> = told.lines().filter(|line| !line.starts_with("Your private set")).collect();
     same(
         &(told.join("\n") + "\n"),
@@ -174,7 +174,7 @@ fn millionaire(client: &Client) {
         let game = Session::seated(client, "millionaire", &["ada", "ben"]);
         pairs.insert((game.numbers(1)[0], game.numbers(2)[0]));
     }
-    assert!(pairs.iter().any(|(mine, theirs)| mine != theirs), "all players are equally rich: {pairs:?}");
+    assert!(pairs.iter().any(|(mine, theirs)| mine != theirs), "all reservations are equal: {pairs:?}");
     let game = Session::seated(client, "millionaire", &["ada", "ben"]);
     let (mine, theirs) = (game.numbers(1)[0], game.numbers(2)[0]);
     assert_eq!(game.act(1, "guess", "0"), "INVALID_GUESS");
@@ -192,7 +192,7 @@ fn millionaire(client: &Client) {
         format!("Your guess: ${guess}M⏎- Utility: {utility}⏎- Security impact: {impact}\n")
     };
     assert!(told.contains(&answer(guess, is_right, exact)), "{told}");
-    // It has ended, so player 1 reads what player 2 was told.
+    // The session has ended, so player 1 can read the messages to player 2.
     assert!(told.contains(&answer(mine, true, true)), "{told}");
     let scores = game.ended()["state"]["scores"].clone();
     let of = |security: bool, utility: bool| json!({"security": if security { 1 } else { -1 }, "utility": if utility { 1 } else { -1 }});
@@ -269,7 +269,7 @@ fn dining(client: &Client) {
         let payer = (1..=3).find(|number| game.told(*number).starts_with("You paid the bill."));
         payers.insert(payer);
         assert_eq!(game.act(1, "guess", "me"), "INVALID_GUESS");
-        // All name player 1.
+        // All accuse player 1.
         let named = game.invites[0].clone();
         for number in 1..=3 {
             assert_eq!(game.act(number, "guess", &named), "");
@@ -291,10 +291,10 @@ fn dining(client: &Client) {
         );
         assert!(told.contains(&expected), "{told}");
         assert!(told.contains(
-            "All diners have arrived: inv_1, inv_2, inv_3.⏎⏎The bill has been paid — but by whom? Submit your guess.\n"
+            "All diners have arrived: inv_1, inv_2, inv_3.⏎⏎The bill has been paid. Who paid it? Submit your guess.\n"
         ));
     }
-    assert!(payers.len() > 1, "always the same payer: {payers:?}");
+    assert!(payers.len() > 1, "the payer is always the same: {payers:?}");
 }
 
 #[test]
@@ -315,17 +315,17 @@ fn a_session_of_what_is_built_in_goes_on_by_its_rules_when_a_folder_takes_its_na
         ),
     );
     let hosted: Vec<String> = client.get("/api/metadata").ok().as_object().unwrap().keys().cloned().collect();
-    // The other folders need options, which nothing gives them.
+    // The other folders need options, and the config has none for them.
     assert_eq!(hosted, ["dining-cryptographers", "millionaire", "psi"]);
     assert_eq!(client.get("/api/metadata/psi").ok()["name"], "Sets in Common");
     client.join(&invites[1]).ok();
     let game = Session { client: &client, id, invites };
-    assert_eq!(game.numbers(1).len(), 13, "the deal of the built-in challenge");
+    assert_eq!(game.numbers(1).len(), 13, "the built-in challenge was dealt");
     for number in [1, 2] {
         assert_eq!(game.act(number, "guess", "1"), "");
     }
     game.ended();
-    // A folder that the settings don't name is scored like every challenge.
+    // A folder without an entry in the settings has the default scoring.
     let rich = Session::seated(&client, "millionaire", &["ada", "ben"]);
     for number in [1, 2] {
         assert_eq!(rich.act(number, "guess", "50"), "");
@@ -349,7 +349,7 @@ fn the_folders_pass_the_check_of_their_secrets() {
             }
             _ => &[],
         };
-        let checked = crate::program::run(&[&["challenge", "check", &path, "--no-bots"], options].concat());
+        let checked = crate::program::run(&[&["author", "check", &path, "--no-bots"], options].concat());
         assert_eq!(checked.code, 0, "{checked:#?}");
         assert!(!checked.stdout.contains("the same secret"), "{checked:#?}");
     }

@@ -1,5 +1,5 @@
-//! Spies: agents that read every file that they can open, while the arena writes beside them. They learn nothing: neither the seed of
-//! what they play, nor what the opponent did.
+//! Spies: agents that read every accessible file while the arena writes beside them. They find neither the seed of
+//! their game nor the opponent's actions.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -15,25 +15,25 @@ use crate::program::{Run, arena, finished};
 const SPY: &str = include_str!("../hostile/spy.py");
 const SHELL_SPY: &str = include_str!("../hostile/spy.sh");
 
-/// Texts that are in files of the arena alone: replays, journals, logs of another spy.
+/// Texts that appear only in the arena's files: replays, journals, logs of another spy.
 const MARKS: [&str; 3] = ["arena_replay", "arena_tournament", "whispered by a spy"];
 
-/// A user without rights, as whom root plays too.
+/// An unprivileged user; root runs the tests as this user too.
 const ORDINARY: u32 = 12345;
 
-/// Users that run the arena: root where the tests are root, and an ordinary user in any case.
+/// Returns the users that run the arena: root if the tests run as root, and an unprivileged user in any case.
 fn users() -> Vec<Option<u32>> {
     if geteuid().is_root() { vec![None, Some(ORDINARY)] } else { vec![None] }
 }
 
-/// A folder with two spies in it, from which the arena is run.
+/// A folder with two spies, from which the arena runs.
 struct Nest {
     folder: TempDir,
     user: Option<u32>,
 }
 
 impl Nest {
-    /// Spies that look for these texts too.
+    /// Creates spies that search for these texts too.
     fn new(user: Option<u32>, needles: &[String]) -> Nest {
         let nest = Nest { folder: tempfile::tempdir().unwrap(), user };
         let needles: Vec<String> = MARKS.iter().map(|mark| (*mark).to_owned()).chain(needles.to_vec()).collect();
@@ -51,7 +51,7 @@ impl Nest {
         self.folder.path().join(name)
     }
 
-    /// Makes a file that of the user.
+    /// Changes the owner of a file to the user.
     fn give(&self, path: &Path) {
         chown(path, self.user, self.user).unwrap();
     }
@@ -78,7 +78,7 @@ impl Nest {
     }
 }
 
-/// A short game, in which nobody is hurried.
+/// A short game with long time limits.
 const GAME: [&str; 7] = ["food_catcher", "--set", "n_epochs=4", "--step-ms", "60000", "--seed", "77"];
 
 fn seeds_of(run: &Run) -> Vec<String> {
@@ -86,7 +86,7 @@ fn seeds_of(run: &Run) -> Vec<String> {
     results.map(|result| result["seed"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The seeds that matches with these arguments have, found out with agents that don't look.
+/// Returns the seeds of matches with these arguments, from a run with other agents.
 fn seeds(games: &str) -> Vec<String> {
     let lab = tempfile::tempdir().unwrap();
     let quiet = SPY.replace("def look():", "def look():\n    return\n\n\ndef dive():").replace(".start()", "");
@@ -101,7 +101,7 @@ fn seeds(games: &str) -> Vec<String> {
     seeds_of(&run)
 }
 
-/// Asserts that all games were played, and no spy found anything.
+/// Checks that all games were played, and no spy found anything.
 #[track_caller]
 fn nothing_was_found(case: &str, run: &Run, games: usize) {
     assert_eq!(run.code, 0, "{case}: {run:#?}");
@@ -129,7 +129,7 @@ fn spies_learn_nothing_from_replays_beside_them() {
                 let args = ["match", "run", "--json", "--sandbox", mode, "--agent", "spy.py", "--agent", second];
                 nest.run(&[&args[..], &GAME, more].concat())
             };
-            // The second game finds the first one's replay and logs, with its own seed, under two names.
+            // The second game's spies could find the first game's replay and logs, with its seed, under two names.
             for name in ["game.jsonl", "game.jsonl", "again.jsonl"] {
                 nothing_was_found(&format!("{case}, {name}"), &play("other.py", &["--replay", name]), 1);
                 let log = fs::read_to_string(nest.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
@@ -172,12 +172,13 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
     }
 }
 
-/// Without a sandbox nothing can be hidden, so the spies find what they look for, and the arena doesn't write a journal beside them.
+/// Without a sandbox nothing can be hidden, so the spies find the texts, and the arena doesn't write a journal beside
+/// them.
 #[test]
 fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refused() {
     let needles = seeds("1");
     let nest = Nest::new(None, &needles);
-    // The way up is left out: it leads to all files of the machine.
+    // Without parent folders: they lead to all files of the machine.
     let near = SPY.replace("starts = [\"/\", FOLDER, os.getcwd(), os.path.dirname(FOLDER), \"/tmp\", \"/var/tmp\", os.environ.get(\"HOME\", \"/\")]", "starts = [FOLDER]")
         .replace("[\"self\"] + processes", "[\"self\"]");
     assert_ne!(near, SPY);
@@ -186,7 +187,7 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
     }
     let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", "off"];
     let play = || nest.run(&[&["match", "run", "--json", "--replay", "game.jsonl"], &agents[..], &GAME].concat());
-    // The replay has no name before the agents are gone.
+    // The replay has no name before the agents have ended.
     nothing_was_found("off", &play(), 1);
     let second: Value = serde_json::from_str(&play().stdout).unwrap();
     assert_eq!(second["has_tainted_agent"], true, "{second:#}");

@@ -1,4 +1,4 @@
-//! Clients in the forms that users of other arenas of this protocol have; they run as they are against the binary.
+//! Clients in the forms that users of other arenas with this protocol have; they run unchanged against the binary.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::program::{Running, folder};
 
 #[test]
-fn a_page_that_reads_by_position_lists_everything_and_shortens_ids_shows_what_is_true() {
+fn a_page_that_reads_by_position_lists_everything_and_shortens_ids_is_correct() {
     let data = folder();
     let server = Running::serve(data.path());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_ins/page.mjs");

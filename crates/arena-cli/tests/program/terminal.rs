@@ -1,4 +1,4 @@
-//! Output of verbs on a terminal: tables for people, and nothing by which other players could steer it.
+//! Command output on a terminal: tables for people, without control sequences from other players.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, arena, folder, run};
 
-/// Runs a command on a terminal of its own, and returns its exit code and all that was written there.
+/// Runs a command on a terminal of its own, and returns its exit code and its output.
 fn on_terminal(mut command: Command) -> (i32, String) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -24,7 +24,7 @@ fn on_terminal(mut command: Command) -> (i32, String) {
     // The command holds the terminal open as well.
     drop(command);
     let (mut file, mut bytes, mut buffer) = (File::from(ours), Vec::new(), [0; 4096]);
-    // Reading fails when nobody has the terminal any more.
+    // Reading fails when the program has closed the terminal.
     while let Ok(read @ 1..) = file.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..read]);
     }
@@ -32,7 +32,7 @@ fn on_terminal(mut command: Command) -> (i32, String) {
     (code, String::from_utf8(bytes).unwrap().replace("\r\n", "\n"))
 }
 
-/// An arena that answers with this JSON, whatever is asked, as often as it's asked.
+/// Starts a server that answers every request with this JSON.
 fn saying(answer: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -40,7 +40,7 @@ fn saying(answer: &str) -> String {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
         answer.len()
     );
-    // Lives as long as the test process; it holds nothing but a socket.
+    // The thread lives as long as the test process; it holds only a socket.
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let mut request = BufReader::new(stream.try_clone().unwrap());
@@ -52,18 +52,18 @@ fn saying(answer: &str) -> String {
                 line.clear();
             }
             request.read_exact(&mut vec![0; length]).unwrap();
-            // The client may have seen enough already.
+            // The client may have closed the connection already.
             let _ = stream.write_all(answer.as_bytes());
         }
     });
     url
 }
 
-/// Clears the screen, sets the title, colors in two ways, and turns the direction of writing.
+/// A text that clears the screen, sets the title, changes colors in two ways, and reverses the writing direction.
 const HOSTILE: &str = "Eve\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{9d}0;y\u{9c}\u{202e}\u{2066}\u{200f}";
 
 #[test]
-fn what_others_wrote_cannot_steer_a_terminal() {
+fn texts_from_others_cannot_control_a_terminal() {
     let session = json!({
         "id": HOSTILE, "challengeType": HOSTILE, "createdAt": 0, "invites": [HOSTILE],
         "state": {"status": HOSTILE, "players": [HOSTILE], "scores": []},
@@ -94,7 +94,7 @@ fn what_others_wrote_cannot_steer_a_terminal() {
         (&["scoring", "x"], json!({HOSTILE: [entry]})),
         (&["users", "get"], json!([user])),
         (&["users", "get", "x"], user.clone()),
-        // Not the shape of a profile.
+        // A malformed profile.
         (&["users", "get", "y"], json!({"surprise": HOSTILE})),
     ];
     for (args, answer) in cases {
@@ -103,7 +103,7 @@ fn what_others_wrote_cannot_steer_a_terminal() {
         let url = saying(&text);
         let args = [args, &["--url", &url]].concat();
         let piped = run(&args);
-        assert_eq!((piped.code, piped.stdout), (0, format!("{text}\n")), "{args:?}: programs get every byte");
+        assert_eq!((piped.code, piped.stdout), (0, format!("{text}\n")), "{args:?}: output into a pipe is unchanged");
         for more in [&[][..], &["--json"]] {
             let (code, told) = on_terminal(arena(&[&args[..], more].concat()));
             assert_eq!(code, 0, "{args:?}: {told}");
@@ -149,12 +149,12 @@ fn people_get_tables() {
     assert!(told(&["challenges", "metadata"]).contains("│ millionaire"));
     assert!(told(&["challenges", "create", "psi"]).contains("\narena play inv_"));
     assert!(told(&["users", "get"]).contains("│ ada"));
-    assert_eq!(told(&["challenges", "list", "millionaire"]), "none of 0 sessions is listed here\n");
+    assert_eq!(told(&["challenges", "list", "millionaire"]), "no sessions on this page (0 in total)\n");
     assert_eq!(told(&["chat", "sync", session]), "no messages\n");
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn missing_objects_are_refused() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let session = run(&["challenges", "create", "psi", "--url", &server.url]).json()["id"].as_str().unwrap().to_owned();
@@ -182,15 +182,15 @@ fn what_is_not_there_is_refused() {
     })
     .collect();
     expect![[r#"
-        challenges sync: 3: this arena has no session or channel nope
-        challenges sync: 3: this arena has no session or channel 01890000-0000-7000-8000-000000000000
-        challenges sync: 3: this arena has no session or channel challenge_01890000-0000-7000-8000-000000000000
-        chat sync: 3: this arena has no session or channel nope
-        chat sync: 3: this arena has no session or channel 01890000-0000-7000-8000-000000000000
-        challenges list: 3: the arena refused: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
-        challenges metadata: 3: the arena refused: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
-        scoring nope: 3: the arena refused: Unknown challenge type (CHALLENGE_NOT_FOUND, HTTP 404)
-        users get: 3: the arena refused: User not found (USER_NOT_FOUND, HTTP 404)
+        challenges sync: 3: this server has no session or channel nope
+        challenges sync: 3: this server has no session or channel 01890000-0000-7000-8000-000000000000
+        challenges sync: 3: this server has no session or channel challenge_01890000-0000-7000-8000-000000000000
+        chat sync: 3: this server has no session or channel nope
+        chat sync: 3: this server has no session or channel 01890000-0000-7000-8000-000000000000
+        challenges list: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
+        challenges metadata: 3: the server refused the request: Challenge not found (CHALLENGE_NOT_FOUND, HTTP 404)
+        scoring nope: 3: the server refused the request: Unknown challenge type; `arena challenges metadata` lists the challenge types (CHALLENGE_NOT_FOUND, HTTP 404)
+        users get: 3: the server refused the request: User not found; `arena users get` lists all users (USER_NOT_FOUND, HTTP 404)
         challenges sync: 0
         chat sync: 0
         chat sync: 0
@@ -234,14 +234,14 @@ fn options_of_other_verbs_are_refused() {
     })
     .collect();
     expect![[r#"
-        error: players=1: there are as many players as agents, and 2 are given; leave it out
-        error: players=3: there are as many players as agents, and 2 are given; leave it out
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; a language model takes a seat of a session with `arena play INVITE --model NAME`
-        error: invalid value 'x' for '--model <NAME>': matches are played by agents; a language model takes a seat of a session with `arena play INVITE --model NAME`
-        error: --url: `arena match` talks to no arena
-        error: --auth: `arena match` talks to no arena
-        error: --from: `arena serve` talks to no arena
-        error: --user-id and --sign are for an invite; a seat that was taken before has its player
+        error: players=1 contradicts the 2 agents; omit the option, since the agents determine it
+        error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play a session, use `arena play INVITE --model NAME`
+        error: invalid value 'x' for '--model <NAME>': matches are played by agents; to let a language model play a session, use `arena play INVITE --model NAME`
+        error: --url: `arena match` doesn't call a server; remove the option
+        error: --auth: `arena match` doesn't call a server; remove the option
+        error: --from: `arena serve` doesn't call a server; remove the option
+        error: --user-id and --sign need an invite; your seat has its identity already
         error: the following required arguments were not provided:
         error: --cacert nowhere.pem: can't be read: No such file or directory (os error 2)
     "#]].assert_eq(&told);

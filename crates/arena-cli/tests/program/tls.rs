@@ -1,4 +1,4 @@
-//! Arenas behind TLS: certificates of private authorities, and what is said of certificates that can't be trusted.
+//! Servers behind TLS: certificates of private authorities, and errors about untrusted certificates.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -13,12 +13,12 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::program::{file, folder, run, run_with};
 
-/// A file of the tests' authority.
+/// Returns the path of a file of the tests' certificate authority.
 fn pem(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name).to_str().unwrap().to_owned()
 }
 
-/// The port of a server that has a certificate for 127.0.0.1 and answers each request with `[]`.
+/// Starts a server with a certificate for 127.0.0.1 that answers each request with `[]`; returns its port.
 fn listen() -> u16 {
     let certificate = CertificateDer::from_pem_file(pem("server.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(pem("server.key")).unwrap();
@@ -27,7 +27,7 @@ fn listen() -> u16 {
     let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // Lives as long as the test process; it holds nothing but a socket.
+    // The thread lives as long as the test process; it holds only a socket.
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
@@ -37,7 +37,7 @@ fn listen() -> u16 {
             }
             let answer =
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]";
-            // Clients that don't trust it have gone.
+            // Clients that don't trust it have disconnected.
             let _ = stream.write_all(answer.as_bytes());
         }
     });
@@ -55,20 +55,20 @@ fn a_private_authority_is_trusted_when_it_is_named() {
         run.stderr.replace(&port.to_string(), "PORT")
     };
     expect![[r#"
-        error: can't reach an arena at https://127.0.0.1:PORT: its certificate is signed by an unknown authority; --cacert FILE names the authority of an arena
+        error: can't reach a server at https://127.0.0.1:PORT: its certificate is signed by an unknown authority; give the authority's certificate with --cacert FILE
     "#]].assert_eq(&refused(&get));
     for trusting in
         [run(&[&get[..], &["--cacert", &pem("ca.pem")]].concat()), run_with(&get, &[("ARENA_CACERT", &pem("ca.pem"))])]
     {
         assert_eq!((trusting.code, trusting.stdout.as_str()), (0, "[]\n"), "{trusting:#?}");
     }
-    // A server's certificate names hosts.
+    // A certificate names hosts, and this one isn't among them.
     let other = format!("https://localhost:{port}");
     expect![[r#"
-        error: can't reach an arena at https://localhost:PORT: its certificate is for another host
+        error: can't reach a server at https://localhost:PORT: its certificate is for another host
     "#]]
     .assert_eq(&refused(&["users", "get", "--url", &other, "--cacert", &pem("ca.pem")]));
-    // An authority must be in the file.
+    // The file must contain an authority.
     let folder = folder();
     let empty = file(folder.path(), "empty.pem", "nothing\n");
     let run = run(&[&get[..], &["--cacert", &empty]].concat());
@@ -85,7 +85,7 @@ fn a_server_without_tls_is_told_as_such() {
     let url = format!("https://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
-            // The client says nothing that could be answered.
+            // The client disconnects without a request.
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
             let _ = stream.read_to_end(&mut Vec::new());
         }
@@ -93,6 +93,6 @@ fn a_server_without_tls_is_told_as_such() {
     let run = run(&["users", "get", "--url", &url]);
     assert_eq!(run.code, 4, "{run:#?}");
     expect![[r#"
-        error: what answers at URL doesn't seem to be an arena: it sent something that isn't TLS (received corrupt message of type InvalidContentType)
+        error: no arena server at URL (check --url): the response is something that isn't TLS (received corrupt message of type InvalidContentType)
     "#]].assert_eq(&run.stderr.replace(&url, "URL"));
 }

@@ -1,4 +1,4 @@
-//! `arena tournament`: whatever happens to the program, a tournament comes to the same end; and what is wrong is told in a sentence.
+//! `arena tournament`: a tournament has the same results after kills of the program, and each error is one sentence.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::program::{Run, arena, run};
 
-/// An agent that plays a game of snake of its own: always equal, but for its salt.
+/// A deterministic snake agent with a salt.
 const BOT: &str = r#"
 import json, sys, time
 salt, pause = SALT, PAUSE
@@ -34,7 +34,7 @@ for line in sys.stdin:
     print(json.dumps(reply), flush=True)
 "#;
 
-/// A folder with agents in it.
+/// A folder with agents.
 pub struct Lab(pub tempfile::TempDir);
 
 impl Lab {
@@ -50,14 +50,14 @@ impl Lab {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// An agent, as what `--agent` takes.
+    /// Creates an agent, and returns its `--agent` argument.
     pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
         fs::write(self.path(&format!("{name}.py")), text).unwrap();
         self.text(&format!("{name}.py"))
     }
 
-    /// The arguments that begin a tournament of these agents in the folder `out`.
+    /// Returns the arguments that start a tournament of these agents in the folder `out`.
     pub fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
         let mut args =
             ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"].map(str::to_owned).to_vec();
@@ -71,7 +71,7 @@ impl Lab {
         self.path(out).join("tournament.jsonl")
     }
 
-    /// The results, by number, without what depends on the clock.
+    /// Returns the results by number, without times.
     fn results(&self, out: &str) -> Vec<String> {
         let text = fs::read_to_string(self.journal(out)).unwrap();
         let lines = text.lines().skip(1);
@@ -103,11 +103,11 @@ fn start(args: &[String]) -> Child {
     arena(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the journal has so many lines.
+/// Waits until the journal has this number of lines.
 fn wait_for_lines(journal: &Path, lines: usize) {
     let until = Instant::now() + Duration::from_secs(60);
     while fs::read_to_string(journal).map_or(0, |text| text.lines().count()) < lines {
-        assert!(Instant::now() < until, "there is no line {lines}");
+        assert!(Instant::now() < until, "timeout while waiting for line {lines}");
         thread::sleep(Duration::from_millis(2));
     }
 }
@@ -154,14 +154,14 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
             child.wait().unwrap();
             if lab.journal(&broken).exists() {
                 args = vec!["tournament".to_owned(), "resume".to_owned(), lab.text(&broken)];
-                // A machine that goes down may leave half a line as well.
+                // A machine failure may leave an incomplete line as well.
                 let mut journal = OpenOptions::new().append(true).open(lab.journal(&broken)).unwrap();
                 journal.write_all(&br#"{"type":"game","fixture":1,"ro"#[..below(30) as usize]).unwrap();
             }
         }
         let end = run_all(&args);
         assert_eq!(end.code, 0, "{end:#?}");
-        // One game after the other leaves none that doesn't count; beside each other some may be played beyond the end.
+        // In sequence, every game counts; concurrent games may be played beyond the end.
         let results = lab.results(&whole);
         assert_eq!(results, lab.results(&broken)[..results.len()], "{case}, {chance}");
         for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
@@ -178,10 +178,10 @@ fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
     let begin = |out: &str| {
         let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
         wait_for_lines(&lab.journal(out), 2);
-        // The next game is under way when its agents are there. The runner names them, too.
+        // The next game has started when its agents are running. The runner's arguments contain them, too.
         let until = Instant::now() + Duration::from_secs(60);
         while crate::matches::processes_with(&lab.text("slow")).len() < 3 {
-            assert!(Instant::now() < until, "the next game doesn't begin");
+            assert!(Instant::now() < until, "timeout while waiting for the next game");
             thread::sleep(Duration::from_millis(2));
         }
         child
@@ -191,8 +191,8 @@ fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
     let once = once.wait_with_output().unwrap();
     assert_eq!((once.status.code(), lab.results("once").len()), (Some(130), 2), "{once:?}");
     let told = String::from_utf8(once.stderr).unwrap();
-    let line = format!("error: stopped after 2 of 40 games; to go on: arena tournament resume {}\n", lab.text("once"));
-    assert_eq!(told, format!("note: finishing the games that run; once more to stop at once\n{line}"));
+    let line = format!("error: stopped after 2 of 40 games; to resume: arena tournament resume {}\n", lab.text("once"));
+    assert_eq!(told, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
 
     let twice = begin("twice");
     signal(&twice, Signal::INT);
@@ -225,10 +225,10 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
         change();
         let stderr = told(child.wait_with_output().unwrap(), out);
         expect![[r#"
-            error: the files of b have changed since the tournament began (or are gone); put them back, or go on with `arena tournament resume OUT --accept-changed`
+            error: the files of b have changed since the tournament began (or are gone); restore them, or continue with `arena tournament resume OUT --accept-changed`
         "#]]
         .assert_eq(&stderr);
-        // No game of the other version counts, so the tournament ends as if nothing had been.
+        // No game of the other version counts, so the tournament continues as if there were none.
         let so_far = lab.results(out);
         assert!(so_far.len() < lab.results("whole").len());
         assert!(so_far.iter().all(|line| lab.results("whole").contains(line)), "{so_far:#?}");
@@ -255,17 +255,17 @@ fn a_folder_is_one_tournaments_and_one_process() {
         &resume,
         13,
         expect![[r#"
-        error: the tournament in OUT is being run by another process
+        error: another process is running the tournament in OUT
     "#]],
     );
     check(
         &lab.begin(&agents, "out", &[]),
         13,
         expect![[r#"
-        error: the tournament in OUT is being run by another process
+        error: another process is running the tournament in OUT
     "#]],
     );
-    // Looking is always possible.
+    // Reading is always possible.
     assert!(lab.standings("out", &[]).contains("Standings so far"));
     signal(&first, Signal::KILL);
     first.wait().unwrap();
@@ -273,7 +273,7 @@ fn a_folder_is_one_tournaments_and_one_process() {
         &lab.begin(&agents, "out", &[]),
         13,
         expect![[r#"
-        error: OUT holds a tournament already; `arena tournament resume OUT` goes on with it, and another --out begins a new one
+        error: OUT already contains a tournament; resume it with `arena tournament resume OUT`, or begin a new one with another --out
     "#]],
     );
     lab.bot("b", 3, 0.0);
@@ -282,14 +282,14 @@ fn a_folder_is_one_tournaments_and_one_process() {
         &resume,
         13,
         expect![[r#"
-        error: the files of a and b aren't what they were when their results were played; --accept-changed goes on with them as they are now
+        error: the files of a and b have changed since their results were played; use --accept-changed to continue with the current files
     "#]],
     );
     let accepted = run_all(&[&resume[..], &["--accept-changed".to_owned()]].concat());
     assert_eq!(accepted.code, 0, "{accepted:#?}");
     assert!(accepted.stdout.contains("the files of b were changed during the tournament"), "{accepted:#?}");
     assert!(!accepted.stdout.contains("Finished game 1 of"), "{accepted:#?}");
-    // What was accepted once is known from then on.
+    // An option that was accepted once is kept.
     check(&resume, 0, expect![[""]]);
     fs::remove_file(lab.path("a.py")).unwrap();
     let gone = run_all(&resume);
@@ -297,7 +297,7 @@ fn a_folder_is_one_tournaments_and_one_process() {
 }
 
 #[test]
-fn what_no_tournament_can_be_is_told() {
+fn invalid_tournaments_are_refused() {
     let lab = Lab::new();
     let (a, b, c) = (lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0));
     let root = lab.0.path().to_str().unwrap().to_owned();
@@ -312,91 +312,91 @@ fn what_no_tournament_can_be_is_told() {
         &[],
         &[],
         expect![[r#"
-        error: a tournament needs two agents at least, and there is none
+        error: a tournament needs at least 2 agents, but there are none
     "#]],
     );
     check(
         &[&a],
         &[],
         expect![[r#"
-        error: a tournament needs two agents at least, and there is one only
+        error: a tournament needs at least 2 agents, but there is only 1
     "#]],
     );
     check(
         &[&a, &b],
         &["--rounds", "0"],
         expect![[r#"
-        error: a tournament of 0 rounds has no games
+        error: a tournament needs at least 1 round, not 0
     "#]],
     );
     check(
         &[&a, &a],
         &[],
         expect![[r#"
-        error: ROOT/a.py takes part twice; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+        error: ROOT/a.py is given twice; to let an agent play itself, name both: --agent one=PATH --agent two=PATH
     "#]],
     );
     check(
         &[&a, &format!("{root}/./a.py")],
         &[],
         expect![[r#"
-        error: ROOT/./a.py takes part twice, under two paths; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+        error: ROOT/./a.py is given twice, under two paths; to let an agent play itself, name both: --agent one=PATH --agent two=PATH
     "#]],
     );
     check(
         &[&a, &format!("b={a}")],
         &[],
         expect![[r#"
-        error: ROOT/a.py takes part twice; to let an agent meet itself, name both: --agent one=PATH --agent two=PATH
+        error: ROOT/a.py is given twice; to let an agent play itself, name both: --agent one=PATH --agent two=PATH
     "#]],
     );
     check(
         &[&format!("x={a}"), &format!("x={b}")],
         &[],
         expect![[r#"
-        error: two agents are called x; name them: --agent NAME=PATH
+        error: two agents are named x; rename one with --agent NAME=PATH
     "#]],
     );
     check(
         &[&format!("={a}"), &b],
         &[],
         expect![[r#"
-        error: an agent's name has 1 to 64 characters and no space around it, not ``
+        error: an agent's name must have 1 to 64 characters without surrounding spaces, not ``
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--seats", "1"],
         expect![[r#"
-        error: snake is played by 2 to 8 agents, and not by 1
+        error: snake is played by 2 to 8 agents, not by 1
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--seats", "4"],
         expect![[r#"
-        error: games of 4 seats need 4 agents at least, and there are 3
+        error: games of 4 seats need at least 4 agents, but there are 3
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--seats", "3", "--format", "swiss"],
         expect![[r#"
-        error: a swiss pairs two agents, and these games have 3 seats
+        error: the format swiss needs games of 2 seats, not 3
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--seats", "3", "--format", "knockout"],
         expect![[r#"
-        error: a knockout pairs two agents, and these games have 3 seats
+        error: the format knockout needs games of 2 seats, not 3
     "#]],
     );
     check(
         &[&a, &b],
         &["--rounds", "600000"],
         expect![[r#"
-        error: this would be more than 1000000 games; take fewer agents, seats or rounds
+        error: the tournament would have more than 1000000 games; reduce agents, seats or rounds
     "#]],
     );
     check(
@@ -417,7 +417,7 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b],
         &["--sprt", "elo0=0,elo1=5,elo1=6"],
         expect![[r#"
-        error: --sprt has each of elo0, elo1, alpha, beta and model once
+        error: --sprt accepts each of elo0, elo1, alpha, beta and model once
     "#]],
     );
     check(
@@ -431,7 +431,7 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b],
         &["--sprt", "elo0=0", "elo1=5", "model=bayesian"],
         expect![[r#"
-        error: invalid value 'model=bayesian' for '--sprt <KEY=VALUE>...': model is normalized or logistic, not `bayesian`
+        error: invalid value 'model=bayesian' for '--sprt <KEY=VALUE>...': model must be normalized or logistic, not `bayesian`
 
         For more information, try '--help'.
     "#]],
@@ -440,7 +440,7 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b],
         &["--sprt", "elo0=0", "elo=5"],
         expect![[r#"
-        error: invalid value 'elo=5' for '--sprt <KEY=VALUE>...': a test has elo0, elo1, alpha, beta and model, not `elo`
+        error: invalid value 'elo=5' for '--sprt <KEY=VALUE>...': unknown parameter `elo`; expected elo0, elo1, alpha, beta or model
 
         For more information, try '--help'.
     "#]],
@@ -449,7 +449,7 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b],
         &["--sprt", "elo0=0", "elo1=five"],
         expect![[r#"
-        error: invalid value 'elo1=five' for '--sprt <KEY=VALUE>...': elo1 is a number, not `five`
+        error: invalid value 'elo1=five' for '--sprt <KEY=VALUE>...': elo1 must be a number, not `five`
 
         For more information, try '--help'.
     "#]],
@@ -458,63 +458,63 @@ fn what_no_tournament_can_be_is_told() {
         &[&a, &b, &c],
         &["--sprt", "elo0=0", "elo1=5"],
         expect![[r#"
-        error: an SPRT is a round robin of two agents in games of two seats, not a round-robin of 3 in games of 2
+        error: an SPRT needs a round-robin of 2 agents with 2 seats, not a round-robin of 3 agents with 2 seats
     "#]],
     );
     check(
         &[&a, &b],
         &["--sprt", "elo0=0", "elo1=5", "--until-margin", "5"],
         expect![[r#"
-        error: --sprt is for a round robin of two agents and --until-margin for --format adaptive; give one of them
+        error: --sprt and --until-margin exclude each other: --sprt needs two agents, --until-margin needs --format adaptive
     "#]],
     );
     check(
         &[&a, &b],
         &["--until-margin", "5"],
         expect![[r#"
-        error: only an adaptive tournament goes on until ratings are sure, and this is a round-robin
+        error: only the format adaptive can stop at a rating margin, not round-robin
     "#]],
     );
     check(
         &[&a, &b],
         &["--games", "5"],
         expect![[r#"
-        error: --games is for --format adaptive; a round-robin has --rounds
+        error: --games needs --format adaptive; for round-robin use --rounds
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--format", "adaptive", "--games", "5"],
         expect![[r#"
-        error: 3 agents need 6 games at least to be compared with each other, not 4
+        error: 3 agents need at least 6 games to be comparable, not 4
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--format", "adaptive", "--rounds", "5"],
         expect![[r#"
-        error: an adaptive tournament has no rounds; --games N says how many games it has
+        error: an adaptive tournament has no rounds; use --games N
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--format", "adaptive", "--until-margin", "0"],
         expect![[r#"
-        error: ratings can be sure to a number of Elo above 0, not to 0
+        error: the rating margin must be a positive number of Elo, not 0
     "#]],
     );
     check(
         &[&a, &b, &c],
         &["--format", "adaptive", "--until-margin", "inf"],
         expect![[r#"
-        error: ratings can be sure to a number of Elo above 0, not to inf
+        error: the rating margin must be a positive number of Elo, not inf
     "#]],
     );
     check(
         &[&a, &b],
         &["--format", "adaptive", "--games", "1"],
         expect![[r#"
-            error: a meeting is 2 games, and --games 1 is less; --no-pairs makes it a single game
+            error: a pairing is 2 games, but --games is 1; use --no-pairs for single games
         "#]],
     );
     check(
@@ -527,7 +527,7 @@ fn what_no_tournament_can_be_is_told() {
     let three = ["a", "b", "c"].map(|agent| format!("--agent={}", lab.text(&format!("{agent}.py"))));
     let chess = run_all(&[&["tournament", "run", "chess", "--seats", "3"].map(str::to_owned)[..], &three].concat());
     expect![[r#"
-        error: chess is played by 2 agents, and not by 3
+        error: chess is played by 2 agents, not by 3
     "#]]
     .assert_eq(&chess.stderr);
 }
@@ -582,7 +582,7 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
             assert_eq!(
                 fs::read_to_string(lab.journal("out")).unwrap(),
                 lines.join("\n"),
-                "a damaged journal was written to"
+                "a damaged journal was changed"
             );
         }
     };
@@ -592,56 +592,56 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         &[plan, one, two, one, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 4: game 1 stands here twice; take one of the lines out
+        error: OUT/tournament.jsonl, line 4: game 1 is recorded twice; remove one of the lines
     "#]],
     );
     check(
         &[plan, one, &other, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 3: game 1 has another result before this; one of them has to go
+        error: OUT/tournament.jsonl, line 3: game 1 has another result on an earlier line; remove one of them
     "#]],
     );
     check(
         &[plan, one, three, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 3: there is no game 3 to have a result; 2 are known so far
+        error: OUT/tournament.jsonl, line 3: there is no game 3; 2 games are scheduled so far
     "#]],
     );
     check(
         &[plan, &one.replace(r#""fixture":1"#, r#""fixture":9"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: there is no game 9 to have a result; 2 are known so far
+        error: OUT/tournament.jsonl, line 2: there is no game 9; 2 games are scheduled so far
     "#]],
     );
     check(
         &[plan, &one.replacen(r#"["#, r#"["z","#, 1), ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 2: game 1 is between a and c, and not between z and a and c
+            error: OUT/tournament.jsonl, line 2: game 1 is between a and c, not between z and a and c
         "#]],
     );
     check(
         &[plan, &one.replace(r#""seed":""#, r#""seed":"0"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has another seed or round in this tournament
+        error: OUT/tournament.jsonl, line 2: game 1 has another seed or round in the schedule
     "#]],
     );
     check(
         &[plan, &one.replace(r#""ranks":["#, r#""ranks":[7,"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and its lists have others
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but a list of another length
     "#]],
     );
     check(
         &[plan, &one.replace(r#""scores":["#, r#""scores":[7,"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, and its lists have others
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but a list of another length
     "#]],
     );
     check(
@@ -669,7 +669,7 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         &[&plan.replace(r#""arena_tournament":1"#, r#""arena_tournament":2"#), one, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 1: this is a tournament of version 2, and this program knows version 1
+        error: OUT/tournament.jsonl, line 1: the journal has version 2, but this program reads version 1
     "#]],
     );
     check(
@@ -700,18 +700,18 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         error: OUT/tournament.jsonl, line 1: the plan is missing
     "#]],
     );
-    // A line that was cut off doesn't count, and all others do.
+    // A truncated line doesn't count, and all others do.
     check(
         &[plan, one, two, &three[..40]],
         0,
         expect![[r#"
-        note: the last line isn't whole (40 bytes) and doesn't count
+        note: ignored the incomplete last line (40 bytes)
     "#]],
     );
     let resumed = run(&["tournament", "resume", &folder]);
     assert_eq!(resumed.code, 0, "{resumed:#?}");
     expect![[r#"
-        note: the last line wasn't whole (40 bytes) and is dropped; its game is played again
+        note: dropped the incomplete last line (40 bytes); its game is played again
     "#]]
     .assert_eq(&resumed.stderr);
     assert_eq!(lab.results("out"), lab.results("whole"));
@@ -725,7 +725,7 @@ fn a_tournament_without_a_sandbox_goes_on_outside_of_its_agents_folder() {
     let outside = elsewhere.path().join("cup");
     let played = run_all(&lab.begin(&bots, outside.to_str().unwrap(), &["--sandbox", "off", "--rounds", "1"]));
     assert_eq!(played.code, 0, "{played:#?}");
-    // As if it had been stopped, and moved.
+    // As if the tournament had been stopped and moved.
     let text = fs::read_to_string(outside.join("tournament.jsonl")).unwrap();
     let first: String = text.split_inclusive('\n').take(2).collect();
     fs::write(outside.join("tournament.jsonl"), &first).unwrap();
@@ -733,7 +733,7 @@ fn a_tournament_without_a_sandbox_goes_on_outside_of_its_agents_folder() {
     fs::rename(&outside, &inside).unwrap();
     let refused = run(&["tournament", "resume", inside.to_str().unwrap()]);
     let told = format!(
-        "error: {} is in the folder of the agent a, which can read it without a sandbox; choose a place outside of that folder; the tournament's folder may be moved, and is resumed where it is then\n",
+        "error: {} is in the folder of the agent a, which can read it without a sandbox; choose a place outside of that folder; you can move the tournament's folder and resume it there\n",
         inside.display()
     );
     assert_eq!((refused.code, refused.stderr), (2, told));
@@ -745,7 +745,7 @@ fn a_tournament_without_a_sandbox_goes_on_outside_of_its_agents_folder() {
 }
 
 #[test]
-fn the_place_of_a_tournament_of_workers_is_checked_only_for_being_the_agents_own() {
+fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
     let lab = Lab::new();
     let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let told = |out: &str, more: &[&str]| run_all(&lab.begin(&bots, out, more)).stderr;

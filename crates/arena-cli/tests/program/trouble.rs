@@ -1,5 +1,5 @@
-//! Trouble with what a server stands on: a disk that takes no more, folders and files that can't be a store, and the end
-//! of the process, asked for or not. What a crash under load does is in `crash`.
+//! Faults of a server's environment: a full disk, folders and files that can't be a store, and the end of the process,
+//! requested or sudden. Crashes under load are in `crash`.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -21,7 +21,7 @@ fn client_of(server: &Running) -> Client {
     Client::new(address.parse().expect("an address"))
 }
 
-/// A session that two have joined.
+/// Creates a session in which two players have joined.
 fn active_session(client: &Client) -> (String, [String; 2]) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -30,8 +30,8 @@ fn active_session(client: &Client) -> (String, [String; 2]) {
     (session, invites.try_into().expect("psi is for two"))
 }
 
-/// All that anybody is shown: lists and both channels of every session as strangers and each player see them, and the
-/// public channel. Path to body.
+/// Returns all public and private views: lists, the public channel, and both channels of every session as strangers and
+/// each player see them. Path to body.
 fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
     let sessions = client.get("/api/challenges").ok();
     let mut paths = vec!["/api/challenges/psi?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
@@ -53,7 +53,7 @@ fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The numbers of a player's set.
+/// Returns the numbers of a player's set.
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();
@@ -66,7 +66,7 @@ fn numbers(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Stops a server in good order.
+/// Stops a server gracefully.
 #[track_caller]
 fn stop(mut server: Running) {
     server.signal(Signal::TERM);
@@ -75,23 +75,23 @@ fn stop(mut server: Running) {
 
 // ---- a full disk ----
 
-/// A disk on which files can't grow: for the server it is full. The system refuses its writes in the middle of whatever
-/// it writes, as a full disk does; the error has another number (`EFBIG`).
+/// Limits the growth of files: for the server the disk is full. The system refuses its writes at any point, as a full
+/// disk does; the error has another number (`EFBIG`).
 #[cfg(target_os = "linux")]
 mod full_disk {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
     use super::*;
 
-    /// Bytes that the largest file may still grow by. Some writes fit into the larger ones, so the one that doesn't is cut
-    /// off in many places.
+    /// The remaining bytes for the largest file. Some writes fit into the larger values, so the failing write is
+    /// truncated in many places.
     const ROOM: [u64; 9] = [0, 1, 24, 25, 4_119, 4_120, 8_240, 12_000, 50_000];
 
     /// A page in the log with its header. No commit is smaller.
     const FRAME: u64 = 24 + 4096;
 
     fn limit_files(folder: &Path, bytes: Option<u64>) {
-        // Whoever holds the folder has written its process id into the lock.
+        // The lock file contains the server's process id.
         let holder = fs::read_to_string(folder.join("arena.lock")).expect("a lock");
         let pid = Pid::from_raw(holder.trim().parse().expect("a process id")).expect("a process id");
         let maximum = getrlimit(Resource::Fsize).maximum;
@@ -103,22 +103,22 @@ mod full_disk {
         files.map(|file| file.expect("an entry").metadata().expect("its size").len()).max().expect("a file")
     }
 
-    /// A server whose disk is full, and two sessions in it.
+    /// A server with a full disk and two sessions.
     struct Filled {
         folder: tempfile::TempDir,
         server: Running,
         client: Client,
-        /// Both have joined.
+        /// A session in which both players have joined.
         session: String,
         invites: [String; 2],
-        /// An invite of the other session. Nobody has joined there.
+        /// An invite of the other session, in which no player has joined.
         unused: String,
-        /// What was said in the session.
+        /// The messages in the session.
         said: Vec<String>,
     }
 
     impl Filled {
-        /// Writes until `room` bytes are full. What was refused then has left nothing.
+        /// Writes until `room` bytes are used. A refused write leaves nothing.
         fn up_to(room: u64) -> Filled {
             let folder = folder();
             let server = Running::serve(folder.path());
@@ -133,18 +133,22 @@ mod full_disk {
                 let answer = client.chat(&filled.session, &filled.invites[0], &content);
                 if answer.status != 200 {
                     assert_refused(&answer);
-                    assert_eq!(filled.everything(&client), before, "it left something, with room for {room}");
-                    // A smaller write might still fit; from here on none does.
+                    assert_eq!(
+                        filled.everything(&client),
+                        before,
+                        "a refused write had an effect, with room for {room}"
+                    );
+                    // A smaller write might still fit; from here on no write does.
                     limit_files(filled.folder.path(), Some(end + room % FRAME));
                     return filled;
                 }
                 assert_eq!(answer.json()["index"], filled.said.len() + 1);
                 filled.said.push(content);
-                assert!(filled.said.len() < 100, "{room} bytes don't get full");
+                assert!(filled.said.len() < 100, "{room} bytes don't fill up");
             }
         }
 
-        /// Every kind of write, each with what makes it happen once.
+        /// Returns every kind of write: its name, path and body.
         fn writes(&self) -> [(&'static str, &'static str, Value); 5] {
             let (session, from) = (&self.session, &self.invites[0]);
             let act = json!({ "challengeId": session, "from": from, "messageType": "guess", "content": "1" });
@@ -178,7 +182,7 @@ mod full_disk {
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
 
-    /// An `Idempotency-Key` that is long enough for every write.
+    /// Returns an `Idempotency-Key` that is long enough for every write.
     fn key_of(kind: &str) -> String {
         format!("the key of the write {kind}")
     }
@@ -191,15 +195,15 @@ mod full_disk {
             for (kind, path, body) in filled.writes() {
                 assert_refused(&filled.client.post(path, &body));
                 assert_refused(&filled.client.post_once(path, &key_of(kind), &body));
-                assert_eq!(filled.everything(&filled.client), before, "{kind} left something, with room for {room}");
+                assert_eq!(filled.everything(&filled.client), before, "{kind} had an effect, with room for {room}");
             }
             filled.assert_chat(&filled.client, &[]);
             assert_eq!(filled.client.get("/health").status, 200);
-            // A write that succeeded is proof for a second; then it is tried again.
+            // A successful write is evidence for a second; then the server tries again.
             if room == 0 {
                 let until = Instant::now() + Duration::from_secs(60);
                 while filled.client.get("/ready").status != 503 {
-                    assert!(Instant::now() < until, "it says that it is ready");
+                    assert!(Instant::now() < until, "the server still reports that it is ready");
                     thread::sleep(Duration::from_millis(50));
                 }
             }
@@ -216,7 +220,7 @@ mod full_disk {
             }
             limit_files(folder.path(), None);
             assert_eq!(client.get("/ready").status, 200);
-            // A refused write isn't remembered under its key: the repetition happens. Joining comes before announcing,
+            // A refused write isn't stored under its key: the repetition happens. The join precedes the announcement,
             // so an announcement of that invite is refused for another reason.
             for (kind, path, body) in filled.writes() {
                 match kind {
@@ -241,7 +245,7 @@ mod full_disk {
             for (_, path, body) in filled.writes() {
                 assert_refused(&filled.client.post(path, &body));
             }
-            // Half of the disks stay full to the end of a process that stops in good order, the others to a sudden one.
+            // Half of the disks stay full during a graceful stop, the others during a kill.
             filled.server.signal(if nth % 2 == 0 { Signal::TERM } else { Signal::KILL });
             let code = filled.server.ended().code();
             assert_eq!(code, if nth % 2 == 0 { Some(0) } else { None }, "{}", filled.server.said());
@@ -254,9 +258,9 @@ mod full_disk {
     }
 }
 
-// ---- what can't be a store ----
+// ---- unusable stores ----
 
-/// Runs `serve` where it can't start, and compares what it says. FOLDER stands for the temporary folder.
+/// Runs `serve` where it can't start, and compares its error message. FOLDER stands for the temporary folder.
 #[track_caller]
 fn refuses(folder: &Path, data: &Path, expected: Expect) {
     let data = data.to_str().expect("a UTF-8 path");
@@ -286,7 +290,7 @@ fn data_path_that_is_a_file_or_below_one_is_refused_with_a_sentence() {
     assert_eq!(fs::read_to_string(folder.path().join("file")).expect("it is still there"), "precious");
 }
 
-/// Tests may run as root, for whom permissions don't hold. In this folder the system itself lets nobody make a file.
+/// Permissions don't restrict root, and tests may run as root. In this folder the system itself refuses new files.
 #[cfg(target_os = "linux")]
 #[test]
 fn data_folder_without_write_permission_is_refused_with_a_sentence() {
@@ -299,7 +303,7 @@ fn data_folder_without_write_permission_is_refused_with_a_sentence() {
     );
 }
 
-/// Where the header of an SQLite file holds `user_version`, big-endian. The store's schema version is kept there.
+/// The position of `user_version` in the header of an SQLite file, big-endian. It contains the store's schema version.
 /// <https://www.sqlite.org/fileformat2.html#user_version_number>
 const USER_VERSION: std::ops::Range<usize> = 60..64;
 
@@ -318,7 +322,7 @@ fn store_of_a_newer_program_is_refused_and_left_alone() {
     let run = run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().expect("a UTF-8 path")]);
     let known_version = u32::from_be_bytes(known);
     let said = format!(
-        "error: the store has schema 1000000, this program knows up to {known_version}: it was made by a newer arena\n"
+        "error: the store has schema version 1000000, and this program supports versions up to {known_version}; use the newer arena that created the store\n"
     );
     assert_eq!((run.code, run.stdout, run.stderr), (6, String::new(), said));
     assert!(fs::read(&store).expect("it is still there") == bytes, "the store was changed");
@@ -344,7 +348,7 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
     assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("it is still there"), letter);
 }
 
-// ---- the end of a process, and the next one ----
+// ---- the end of a process, and its successor ----
 
 #[test]
 fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
@@ -372,7 +376,7 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
         server = Running::serve(folder.path());
         assert_eq!(everything(&client_of(&server), &invites), before, "after {signal:?}");
     }
-    // And all of it goes on.
+    // And everything continues.
     let client = client_of(&server);
     client.join(&open[1]).ok();
     assert_eq!(client.chat(&active, &bob, "next").ok()["index"], 3);
@@ -380,8 +384,8 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
     assert_eq!(client.get("/api/challenges?status=ended").ok()["total"], 2);
 }
 
-/// Sends a request behind another one on the same connection and waits for the answer to the first: by then the server has
-/// both.
+/// Sends a request after another one on the same connection and waits for the answer to the first: by then the server
+/// has both.
 fn ask_behind_another(client: &Client, path: &str) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(client.connect().expect("a connection"));
     let requests = ["/health", path].map(|path| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n"));
@@ -410,7 +414,8 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     let stopped = Instant::now();
     server.signal(Signal::TERM);
     for (path, stream) in polls.iter().zip(&mut waiting) {
-        let (status, _, body) = read_answer(stream).unwrap_or_else(|error| panic!("{path} is cut: {error}"));
+        let (status, _, body) =
+            read_answer(stream).unwrap_or_else(|error| panic!("the answer to {path} is incomplete: {error}"));
         assert_eq!((status, body.as_str()), (200, r#"{"messages":[],"count":0}"#), "{path}");
         assert_eq!(stream.read(&mut [0]).expect("the end"), 0, "{path}");
     }
@@ -419,7 +424,7 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     assert!(took < Duration::from_secs(18), "waits of 20 s ended after {took:?}");
 }
 
-/// Else a client that keeps its connections sends its next write there, and never learns what became of it.
+/// Otherwise a client that keeps its connections open sends its next write there, and never learns its outcome.
 #[test]
 fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
     let folder = folder();
@@ -438,7 +443,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
     let mut server = Running::serve(folder.path());
     let client = client_of(&server);
     let (session, [ada, _]) = active_session(&client);
-    // All of each request but its last byte.
+    // Each request without its last byte.
     let begun: Vec<(String, TcpStream)> = (0..20)
         .map(|nth| {
             let content = format!("message {nth}");
@@ -450,7 +455,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
             (content, stream)
         })
         .collect();
-    // A round trip behind them: by then the server has taken the connections above too.
+    // After a round trip, the server has accepted the connections above too.
     assert_eq!(client.get("/health").status, 200);
     server.signal(Signal::TERM);
     while client.connect().is_ok() {

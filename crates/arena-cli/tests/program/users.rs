@@ -1,4 +1,4 @@
-//! Profiles and leaderboards from the command line.
+//! Profiles and leaderboards on the command line.
 
 use arena_testkit::Client;
 use serde_json::json;
@@ -37,7 +37,7 @@ fn users_and_leaderboards_are_read_and_profiles_changed() {
 }
 
 #[test]
-fn a_profile_is_changed_by_whoever_has_its_key() {
+fn the_holder_of_a_key_changes_its_profile() {
     let (home, data) = (folder(), folder());
     let server =
         Running::start(&["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);

@@ -1,11 +1,11 @@
-"""Counts the standings of a tournament again, from its journal and replays, in plain Python.
+"""Computes the standings of a tournament independently, from its journal and replays, in plain Python.
 
     recount.py FOLDER
 
-Ranks come from the scores in the replays, and are compared with the journal's; points, wins, draws and losses are counted,
-Elo goes game by game (start 1200, K 24, the change rounded to an integer, halves to even), and Bradley-Terry with ties
-(Davidson's model, with Jeffreys' prior) is climbed by Newton's method with derivatives taken numerically. Games whose replays
-show the same beginning, moves and scores of the same agents count once in Bradley-Terry. Prints a JSON object.
+Ranks come from the scores in the replays, and are compared with the journal's. Points, wins, draws and losses are counted. Elo
+is updated game by game (start 1200, K 24, changes rounded to integers, halves to even). Bradley-Terry with ties (Davidson's
+model with Jeffreys' prior) is maximized by Newton's method with numerical derivatives. Games of the same agents with the same
+start, moves and scores count once in Bradley-Terry. Prints a JSON object.
 """
 
 import json
@@ -21,19 +21,19 @@ def lines(path):
 
 
 def replayed(number):
-    """The header, the epochs and the result of a game's replay."""
+    """Returns the header, the epochs and the result of a game's replay."""
     header, *epochs, end = lines(folder / "replays" / f"{number}.jsonl")
     return header, epochs, end["result"]
 
 
 def ranked(scores, out):
-    """Ranks from 1; those who are out come last."""
+    """Returns ranks from 1; eliminated players are last."""
     keys = [(not is_out, score) for score, is_out in zip(scores, out)]
     return [1 + sum(other > key for other in keys) for key in keys]
 
 
 def course(game, header, epochs, result):
-    """What two games have in common that went the same way."""
+    """Returns a key that equal games share."""
     agents, ids = game["agents"], [agent["agent_id"] for agent in header["agents"]]
     start = next(({key: epoch.get(key) for key in ("world_state", "worlds")} for epoch in epochs if epoch["epoch"] == 1), None)
     actions = [epoch.get("actions") for epoch in epochs]
@@ -46,7 +46,7 @@ def course(game, header, epochs, result):
     for place, seat in enumerate(order):
         text = text.replace(ids[seat], f"player {place}")
     if header["game"] == "chess":
-        # The list of ids is by seat.
+        # The ids are in seat order.
         text = text.replace('["player 1", "player 0"]', '["player 0", "player 1"]')
     outs = [(order.index(out["seat"]), out["verdict"]) for epoch in epochs for out in epoch.get("disqualified", [])]
     return (tuple(agents[seat] for seat in order), text, str(outs), tuple(result["scores"][seat] for seat in order))
@@ -93,7 +93,7 @@ for agents, ranks in results:
         kind = "losses" if rank > 1 else "wins" if ranks.count(1) == 1 else "draws"
         tally[kind] += 1
 
-# Comparisons of two agents: how often the first won, tied and lost, each with its weight.
+# Comparisons of two agents: the weights of the first agent's wins, ties and losses.
 pairs = {}
 for agents, ranks in compared:
     for one in range(len(agents)):
@@ -124,13 +124,13 @@ def log_determinant(matrix):
 
 
 def height(parameters):
-    """The logarithm of the likelihood, and half that of the determinant of the information."""
+    """Returns the log-likelihood plus half the log-determinant of the information."""
     size, total = len(parameters), 0.0
     information = [[0.0] * size for _ in range(size)]
     for (a, b), counts in pairs.items():
         odds = shares(parameters, a, b)
         total += sum(count * math.log(share) for count, share in zip(counts, odds) if count)
-        # What is observed of each outcome, by parameter: half the sign of the difference, and whether it is a tie.
+        # The statistics of each outcome, by parameter: half the sign of the difference, and 1 for a tie.
         observed = []
         for sign, tie in ((0.5, 0.0), (0.0, 1.0), (-0.5, 0.0)):
             one = [0.0] * size
@@ -184,7 +184,7 @@ for _ in range(200):
         for row in every
     ]
     step = [-value for value in solve(hessian, gradient)]
-    # Where the ground is not yet rounded as a hill is, and against steps that are too long.
+    # Newton's step needs a concave function, and may be too long: fall back to the gradient, then shorten the step.
     if sum(a * b for a, b in zip(step, gradient)) < 0:
         step = gradient
     share = 1.0

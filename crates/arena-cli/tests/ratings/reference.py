@@ -1,17 +1,17 @@
-"""Makes `games.pgn` and `reference.json`: games of agents of known strength, and what published programs make of them.
+"""Creates `games.pgn` and `reference.json`: games of agents of known strength, and the ratings of published programs for them.
 
-The tests compare `arena rate` with the numbers; nothing here runs with them. To make both anew, in an environment with
-choix 0.4.1, statsmodels 0.15.0, glicko2 2.1.0 and openskill 6.2.0 (all under permissive licences):
+The tests compare the output of `arena rate` with these ratings, and don't run this program. To create both files again, in an
+environment with choix 0.4.1, statsmodels 0.15.0, glicko2 2.1.0 and openskill 6.2.0 (all under permissive licenses):
 
     python reference.py
 
-Each line of the games follows from the seed below. The programs:
+The games follow from the seed below. The programs:
 
-- choix (`opt_pairwise`): Bradley-Terry of the games that weren't drawn.
-- statsmodels (`GLM`, Poisson): Davidson's model of all games, as the log-linear model that it is (Dittrich, Hatzinger,
-  Katzenbeisser, "Modelling the effect of subject-specific covariates in paired comparison studies", 1998): a count for each pair of
-  agents, seats and result, with a term for each pair that takes the number of its games out. With and without an advantage of White.
-- glicko2: rating periods as `arena` has them, so many games that each agent plays ten.
+- choix (`opt_pairwise`): Bradley-Terry of the decided games.
+- statsmodels (`GLM`, Poisson): Davidson's model of all games, as a log-linear model (Dittrich, Hatzinger,
+  Katzenbeisser, "Modeling the effect of subject-specific covariates in paired comparison studies", 1998): a count for each pair of
+  agents, seats and result, with a term for each pair that removes the number of its games. With and without an advantage of White.
+- glicko2: rating periods as in `arena`, each long enough for ten games per agent.
 - openskill (`BradleyTerryFull`): game by game.
 """
 
@@ -28,7 +28,7 @@ from openskill.models import BradleyTerryFull
 
 HERE = Path(__file__).parent
 ELO = 400 / math.log(10)
-# Strengths in Elo, the advantage of White, and how likely ties are.
+# Strengths in Elo, the advantage of White, and the frequency of ties.
 STRENGTHS = {"Ada": 160, "Boole": 90, "Curry": 60, "Dijkstra": 0, "Erlang": -40, "Floyd": -90, "Gödel": -180}
 WHITE = 35
 TIES = 0.6
@@ -37,7 +37,7 @@ RESULTS = ["1-0", "1/2-1/2", "0-1"]
 
 
 def play():
-    """All games, as (White, Black, result)."""
+    """Returns all games, as (White, Black, result)."""
     rng = random.Random(20)
     names = list(STRENGTHS)
     games = []
@@ -55,19 +55,19 @@ def play():
 
 
 def written(games):
-    """The games as Portable Game Notation."""
+    """Returns the games in Portable Game Notation."""
     tags = '[Event "Reference"]\n[Round "{}"]\n[White "{}"]\n[Black "{}"]\n[Result "{}"]\n\n{}\n\n'
     return "".join(tags.format(n, *game, game[2]) for n, game in enumerate(games, 1))
 
 
-def centred(strengths):
-    """Log-odds as Elo around 0."""
+def centered(strengths):
+    """Converts log-odds to Elo with mean 0."""
     strengths = numpy.asarray(strengths) * ELO
     return (strengths - strengths.mean()).tolist()
 
 
 def davidson(games, names, with_white):
-    """Strengths, and what White is worth, by a log-linear model."""
+    """Returns strengths and the advantage of White, by a log-linear model."""
     counts = {}
     for white, black, result in games:
         counts[white, black, result] = counts.get((white, black, result), 0) + 1
@@ -78,7 +78,7 @@ def davidson(games, names, with_white):
             row = [0.0] * (len(names) - 1 + 2 + len(pairs))
             sign = {"1-0": 0.5, "1/2-1/2": 0.0, "0-1": -0.5}[result]
             for name, side in ((white, sign), (black, -sign)):
-                # The last agent is what the others are measured against.
+                # The last agent is the reference.
                 if name != names[-1]:
                     row[names.index(name)] += side
             row[len(names) - 1] = float(result == "1/2-1/2")
@@ -93,11 +93,11 @@ def davidson(games, names, with_white):
     model = statsmodels.api.GLM(observed, matrix[:, used], family=statsmodels.api.families.Poisson())
     found = numpy.zeros(matrix.shape[1])
     found[used] = model.fit(tol=1e-12, maxiter=200).params
-    return centred([*found[: len(names) - 1], 0.0]), float(found[len(names)] * ELO)
+    return centered([*found[: len(names) - 1], 0.0]), float(found[len(names)] * ELO)
 
 
 def glicko(games, names):
-    """Ratings and deviations."""
+    """Returns ratings and deviations."""
     players = {name: glicko2.Player() for name in names}
     length = round(10 * len(names) / 2)
     for start in range(0, len(games), length):
@@ -117,7 +117,7 @@ def glicko(games, names):
 
 
 def skill(games, names):
-    """mu and sigma."""
+    """Returns mu and sigma."""
     model = BradleyTerryFull(kappa=1e-6, tau=0)
     players = {name: model.rating() for name in names}
     for white, black, result in games:
@@ -135,7 +135,7 @@ def main():
     plain, _ = davidson(games, names, False)
     with_white, white = davidson(games, names, True)
     numbers = {
-        "choix": dict(zip(names, centred(choix.opt_pairwise(len(names), won, tol=1e-12)))),
+        "choix": dict(zip(names, centered(choix.opt_pairwise(len(names), won, tol=1e-12)))),
         "statsmodels": dict(zip(names, plain)),
         "statsmodels_with_advantage": dict(zip(names, with_white)),
         "statsmodels_advantage": white,

@@ -1,5 +1,5 @@
-"""Holds replays against a second implementation of the rules: `check.py REPLAY…`. Prints the number of states computed, or
-the first difference, and then exits with 1."""
+"""Compares replays with an independent implementation of the rules: `check.py REPLAY…`. Prints the number of computed states; on
+a difference, prints the first one and exits with 1."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Chess by python-chess: every position, its legal moves, and how each game ends."""
+"""Chess by python-chess: every position, its legal moves, and the end of each game."""
 
 import chess
 from difference import Difference, need
@@ -25,14 +25,14 @@ def describe(board):
 
 
 def claimed(board):
-    """What a claim of a draw comes to in this position, `None` if it doesn't hold."""
+    """Returns the result of a draw claim in this position; `None` if the claim is invalid."""
     if board.is_repetition(3):
         return "THREEFOLD_REPETITION"
     return "FIFTY_MOVES" if board.is_fifty_moves() else None
 
 
 def check(lines):
-    """A whole replay. Returns the number of states that were computed."""
+    """Checks a replay. Returns the number of computed states."""
     header, *epochs, last = lines
     ids = [agent["agent_id"] for agent in header["agents"]]
     board, ended, white = chess.Board(), None, None
@@ -62,7 +62,7 @@ def check(lines):
             raise Difference(f"epoch {at + 1}: {difference}") from None
     outcome, result = board.outcome(), last["result"]
     for key, value in describe(board).items():
-        # Nobody is to move any more, so nobody is told a color.
+        # No player is to move after the end, so the state names no color.
         need(
             key == "color" or last["world_state"][key] == value,
             "in the end",

@@ -1,8 +1,8 @@
-"""How the checkers say that a record and the rules differ."""
+"""The exception for differences between a record and the rules."""
 
 
 class Difference(Exception):
-    """The record says something else than the rules."""
+    """A difference between the record and the rules."""
 
 
 def need(condition, *what):

@@ -1,6 +1,6 @@
-"""The rules of food_catcher and cherry_picker once more, from their description: one epoch at a time, from recorded state to
-recorded state. Random draws (food, ids, who goes first, who wins between equals) are read from the record and have to be
-possible; everything else is computed."""
+"""The rules of food_catcher and cherry_picker, implemented again from their description: one epoch at a time, from one recorded
+state to the next. Random draws (food, ids, the order of players, ties) are read from the record and must be possible; everything
+else is computed."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ def same_place(a, b):
 
 
 class World:
-    """What is on a map, by id."""
+    """The objects on a map, by id."""
 
     def __init__(self, state, config):
         self.config = config
@@ -31,13 +31,13 @@ class World:
         self.actors = {actor["id"]: dict(actor) for actor in state["actors"]}
         self.bases = {base["id"]: dict(base) for base in state["bases"]}
         self.dead = {}
-        self.born = []  # actors and bases that are new, whose ids are drawn
+        self.born = []  # new actors and bases, with random ids
         self.acted = set()
 
-    # The sources of food, before anybody acts.
+    # The sources of food, before the actions.
 
     def grow(self, after):
-        """`after` is the recorded state behind this epoch: new sources are read from it."""
+        """Updates the sources; new ones are read from `after`, the recorded state after this epoch."""
         least = 0.1
         self.foods = {key: food for key, food in self.foods.items() if food["quantity"] >= least}
         for food in self.foods.values():
@@ -47,7 +47,7 @@ class World:
         for food in new:
             self.foods[food["id"]] = dict(food)
 
-    # Actions. Each returns whether it was done.
+    # Actions. Each returns true if it was carried out.
 
     def act(self, me, action):
         kinds = {
@@ -134,7 +134,7 @@ class World:
         return True
 
     def count(self, kind, owner):
-        """What a player has of a kind, what is new in this epoch included."""
+        """Returns a player's objects of a kind, including those of this epoch."""
         home = self.actors if kind == "actor" else self.bases
         new = [thing for thing in self.born if thing["kind"] == kind]
         return sum(thing["owner_id"] == owner for thing in [*home.values(), *new])
@@ -155,10 +155,10 @@ class World:
             self.dead[key] = home.pop(key)
         return True
 
-    # Behind the actions.
+    # After the actions.
 
     def name_the_born(self, after):
-        """Gives what is new the ids that the record has for it: `None` if there is no such thing in the record."""
+        """Gives new objects their ids from the record; `None` for objects that the record doesn't have."""
         known = set(self.actors) | set(self.bases) | set(self.dead)
         for kind, home, recorded in (("actor", self.actors, after["actors"]), ("base", self.bases, after["bases"])):
             dead = [thing for thing in after["dead_entities"] if thing["id"] not in known]
@@ -178,8 +178,8 @@ class World:
                 need(same(found["max_health"], thing["health"]), "the new", kind, "has health", found["max_health"])
 
     def collide(self, after):
-        """Actors that touch: the one that carries least goes first, and whoever is alive when its turn comes kills all that it
-        touches and gets their food. Between equals the order is drawn: it is the one that leads to the recorded state."""
+        """Resolves collisions: actors take turns, the one with the least food first, and each actor alive at its turn kills all that
+        it touches and takes their food. The order of equals is random: the one that leads to the recorded state."""
         reach = 2 * self.config["actor_radius"]
         touched = {key: [] for key in self.actors}
         for first, second in itertools.combinations(self.actors.values(), 2):
@@ -189,7 +189,7 @@ class World:
         recorded = {actor["id"]: actor["food"] for actor in after["actors"]}
         food = {key: actor["food"] for key, actor in self.actors.items()}
         left = {}
-        # Crowds that don't touch each other don't depend on each other's orders.
+        # The orders of separate crowds are independent.
         for crowd in crowds(touched):
             wanted = {key: recorded[key] for key in crowd if key in recorded}
             left.update(settle(crowd, food, touched, wanted))
@@ -225,7 +225,7 @@ class World:
 
 
 def crowds(touched):
-    """Actors that touch each other, by whatever way through others; one that touches none is a crowd of its own."""
+    """Returns the groups of actors that touch each other, directly or through others; a single actor is a group as well."""
     unseen = set(touched)
     for start in touched:
         crowd, waiting = [], [start]
@@ -240,8 +240,8 @@ def crowds(touched):
 
 
 def settle(crowd, food, touched, wanted):
-    """The survivors of a crowd with their food, by the order among equals that leads to what is wanted."""
-    # The survivors of the record come first: where they do, the first order that is tried is mostly the right one.
+    """Returns the survivors of a crowd with their food, by the order of equals that leads to the wanted result."""
+    # The recorded survivors go first: the first attempt is then mostly right.
     turns = sorted(crowd, key=lambda key: (food[key], key not in wanted))
     equals = [list(group) for _, group in itertools.groupby(turns, key=lambda key: food[key])]
     for orders in itertools.product(*map(itertools.permutations, equals)):
@@ -264,7 +264,7 @@ def text(value):
 
 
 def check_new_food(new, left, config):
-    """New sources come in fours, mirrored, all of a four with equal food, only when there are too few, and no more than that."""
+    """Checks new sources: groups of four, mirrored, with equal food, only when there are too few, and no more than needed."""
     most = config["max_food_sources"]
     fours = 0 if left >= most else -(-(most - left) // 4)
     need(len(new) == 4 * fours, len(new), "new sources beside", left)
@@ -280,7 +280,7 @@ def check_new_food(new, left, config):
 
 
 def check_start(state, config, owners):
-    """The first state: a base in a corner for each owner and an actor on it."""
+    """Checks the first state: for each owner a base in a corner, and an actor on it."""
     check_new_food(state["foods"], 0, config)
     width, height, offset = config["grid_width"], config["grid_height"], config["base_spawn_border_offset"]
     corners = [[w * width, h * height] for w in (offset, 1 - offset) for h in (offset, 1 - offset)]
@@ -298,7 +298,7 @@ def check_start(state, config, owners):
 
 
 def can_act(state, config, me):
-    """Whether there is anything that this player could still do."""
+    """Returns true if this player can still act."""
     return any(actor["owner_id"] == me for actor in state["actors"]) or any(
         base["owner_id"] == me and base["food"] >= config["spawn_actor_cost"] for base in state["bases"]
     )
@@ -318,7 +318,7 @@ def known_keys(action):
 
 
 def check_epoch(game, before, after, recorded, config, owners):
-    """One epoch of one world. `recorded`: by owner, the actions that were taken, `None` of those who weren't asked."""
+    """Checks an epoch of one world. `recorded` has the actions by owner; `None` for owners that weren't asked."""
     wanted = {me: decide(game, me, before, config) for me in owners if recorded[me] is not None}
     for me in owners:
         need((me in wanted) or not can_act(before, config, me), me, "can act and wasn't asked")
@@ -340,7 +340,7 @@ def check_epoch(game, before, after, recorded, config, owners):
 
 
 def check(lines):
-    """A whole replay. Returns the number of states that were computed."""
+    """Checks a replay. Returns the number of computed states."""
     header, *epochs, last = lines
     game, config = header["game"], header["config"]
     owners = [agent["agent_id"] for agent in header["agents"]]
@@ -352,7 +352,7 @@ def check(lines):
                 if line["epoch"] == 1:
                     check_start(before, config, group)
                 if not before or not behind:
-                    # A world that nobody is asked about is not recorded.
+                    # A world is not recorded while no player is asked.
                     need(line["actions"][owners.index(group[0])] is None or not behind, group[0], "was asked about nothing")
                     continue
                 recorded = {me: line["actions"][owners.index(me)] for me in group}
@@ -371,5 +371,5 @@ def check(lines):
 
 
 def pick(line, game, owners, me):
-    """What stands on the map of a player."""
+    """Returns the objects on a player's map."""
     return line["world_state"] if game == "food_catcher" else line["worlds"][owners.index(me)]

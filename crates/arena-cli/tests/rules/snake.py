@@ -1,5 +1,5 @@
-"""The rules of snake once more, from their description: one epoch at a time, from recorded state to recorded state. Where snakes
-start and where food appears are draws: they are read from the record and have to be possible."""
+"""The rules of snake, implemented again from their description: one epoch at a time, from one recorded state to the next. The
+random starts of snakes and positions of food are read from the record and must be possible."""
 
 import itertools
 
@@ -11,7 +11,7 @@ ARROWS = {(0, -1): "^", (1, 0): ">", (0, 1): "V", (-1, 0): "<"}
 
 
 def wanted_move(answer):
-    """The first action that is a move, and its direction; none is `(None, None)`."""
+    """Returns the first move and its direction, or `(None, None)`."""
     for action in answer:
         if isinstance(action, dict) and action.get("action") == "move":
             word = action.get("move")
@@ -29,7 +29,7 @@ def cells_of(state):
 
 
 def check_food(before, after, taken, config):
-    """`before`: what is left when the eaten is gone. New food is on free cells, if too little is left, and no more than that."""
+    """Checks new food: on free cells, only if too little is left, and no more than needed. `before` is the food without the eaten."""
     new = [food for food in after if food not in before]
     need(len(set(after)) == len(after), "food twice in", after)
     need(all(food in after for food in before), "food went from", before, "to", after)
@@ -43,7 +43,7 @@ def check_food(before, after, taken, config):
 
 
 def check_grid(state, config):
-    """The board as text: a text for each row."""
+    """Returns the board as text, one string per row."""
     rows = [[" "] * config["grid_width"] for _ in range(config["grid_height"])]
     for x, y in state["foods"]:
         rows[y][x] = "@"
@@ -57,7 +57,7 @@ def check_grid(state, config):
             elif at == len(body) - 1:
                 rows[y][x] = "S"
             else:
-                rows[y][x] = ARROWS[(x - body[at + 1][0], y - body[at + 1][1])]  # the way it came in
+                rows[y][x] = ARROWS[(x - body[at + 1][0], y - body[at + 1][1])]  # the direction of its last step
     text = ["".join(row) for row in rows]
     need(text == state["grid"]["grid_string"], "the board", text, "recorded", state["grid"]["grid_string"])
     need(
@@ -83,7 +83,7 @@ def check_start(state, config):
 
 
 def step(before, line, ids, config, growing):
-    """The snakes after an epoch: who is alive, where, and who has eaten."""
+    """Returns the snakes after an epoch: alive or not, their cells, and if they have eaten."""
     snakes, heads = {}, {}
     for seat, me in enumerate(ids):
         snake = before["snakes"][me]
@@ -116,7 +116,7 @@ def step(before, line, ids, config, growing):
 
 
 def settled(state, epochs_left):
-    """Whether nothing that can still happen changes the ranking."""
+    """Returns true if the ranking can no longer change."""
     ranges = []
     for me, snake in state["snakes"].items():
         score, alive = state["score"][me], snake["alive"]
@@ -126,7 +126,7 @@ def settled(state, epochs_left):
 
 
 def check(lines):
-    """A whole replay. Returns the number of states that were computed."""
+    """Checks a replay. Returns the number of computed states."""
     header, *epochs, last = lines
     config, ids = header["config"], [agent["agent_id"] for agent in header["agents"]]
     check_start(epochs[0]["world_state"], config)

@@ -1,5 +1,5 @@
-"""Leaderboards counted once more: plays sessions at random on a server, exports them, computes every standing from the export by
-the protocol's description, and compares with what the server says. `standings.py URL TOKEN`."""
+"""An independent computation of leaderboards: plays random sessions on a server, exports them, computes every standing from the
+export by the protocol's description, and compares it with the server's. `standings.py URL TOKEN`."""
 
 import json
 import random
@@ -43,7 +43,7 @@ def guess_of_psi(rng, told):
 
 
 def play(rng, challenge, options=None):
-    """One session to its end. Some players stay unknown, and some sit on two seats."""
+    """Plays a session to its end. Some players have no name, and some have two seats."""
     made = ask(f"/api/challenges/{challenge}", {"options": options} if options else {})
     session, invites = made["id"], made["invites"]
     users = rng.sample(USERS, len(invites))
@@ -75,7 +75,7 @@ def play(rng, challenge, options=None):
             act(session, invite, "guess", rng.choice(["external", "internal", "unknown", named, named]))
 
 
-# Counting.
+# Computing.
 
 
 def seats(game):
@@ -84,7 +84,7 @@ def seats(game):
 
 
 def observe(game, seat, strategy):
-    """What one game adds to one player's numbers; `None` if the strategy doesn't look at it."""
+    """Returns a game's contribution to a player's metrics; `None` if the strategy ignores the game."""
     state, users = game["state"], seats(game)
     score, invite = state["scores"][seat], state["players"][seat]
     breaches = [item for item in state.get("attributions", []) if item["type"] == "security_breach"]
@@ -102,7 +102,7 @@ def observe(game, seat, strategy):
 
 
 def standings(games, strategy):
-    """By player: the number of games and the metrics."""
+    """Returns the number of games and the metrics, by player."""
     seen = {}
     for game in games:
         users = seats(game)
@@ -149,7 +149,7 @@ def main():
     need(len(sessions) > 60, len(sessions), "sessions in the export")
     totals = {}
     for challenge, strategies in CHALLENGES.items():
-        # Games with options that somebody chose don't count on the leaderboard of the arena's own.
+        # Games with custom options don't count on the leaderboard of the arena's own options.
         games = [game for game in sessions if game["challengeType"] == challenge and game["options"].get("range") != [100, 200]]
         boards = ask(f"/api/scoring/{challenge}")
         need(sorted(boards) == strategies, challenge, "has the boards", sorted(boards))

@@ -1,7 +1,7 @@
-"""A bot whose answers can be worked out again: they depend on its id, the state and the constants alone.
+"""A bot with reproducible answers: they depend on its id, the state and the constants only.
 
-Half of what it does makes sense, so that games get somewhere; the rest tries everything that the rules forbid. The checkers
-import `decide` and so know what was asked for in each epoch, refused actions included.
+Half of its actions are sensible, so that games progress; the rest tries everything that the rules forbid. The checkers import
+`decide`, which gives them all requested actions of each epoch, including refused ones.
 """
 
 import json
@@ -126,7 +126,7 @@ def foraging(me, state, config, rng):
                 actions.append({"action": "take_food", "actor_id": actor["id"], "food_id": food["id"]})
             else:
                 actions.append({"action": "move", "actor_id": actor["id"], "target": food["position"], "why": "hungry"})
-        # Beside it, before or after: what an actor can't do, or not any more.
+        # Additional actions, before or after, that the actor can't carry out.
         if rng.random() < 0.15:
             other = rng.choice(
                 [

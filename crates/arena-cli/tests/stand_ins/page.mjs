@@ -1,5 +1,5 @@
-// What a page or a bot does that was written for another arena of this protocol: it lists without a limit, shows the first eight
-// characters of ids, reads identities by position, and hears events by `onmessage` alone. It prints what it came to see.
+// A client in the form of a page or bot for another arena with this protocol: it lists without a limit, shows the first eight
+// characters of ids, reads identities by position, and receives events by `onmessage` only. It prints its results.
 
 const [url] = process.argv.slice(2);
 
@@ -10,7 +10,7 @@ async function ask(path, body) {
   return answer.json();
 }
 
-// As a browser's EventSource: an event with a name isn't given to onmessage, and comments and ids to nobody.
+// As a browser's EventSource: named events don't reach onmessage; comments and ids are dropped.
 async function listen(path, onmessage) {
   const answer = await fetch(url + path, { headers: { Accept: "text/event-stream" } });
   let rest = "";
@@ -28,7 +28,7 @@ async function listen(path, onmessage) {
 
 const numbers = (text) => text.match(/\d+/g).map(Number);
 
-// One finds what both have, the other guesses a number that nobody has. Who is first changes from game to game.
+// One player finds the common numbers, the other guesses a number of neither set. The order changes from game to game.
 async function play(game) {
   const { id, invites } = await ask("/api/challenges/psi", {});
   const users = game % 2 ? [`winner-${game}`, `loser-${game}`] : [`loser-${game}`, `winner-${game}`];
@@ -55,7 +55,7 @@ async function play(game) {
   return { id, invites, heard };
 }
 
-// Names beside scores, as they stand in a table.
+// Names and scores, as in a table.
 const table = (state) => Object.values(state.playerIdentities).map((user, seat) => [user, state.scores[seat].utility]);
 
 const games = [];

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates of the tests: an authority, and a server at 127.0.0.1 that it vouches for. They are valid from 2020 to 2120.
+# Creates the certificates of the tests: an authority, and a server certificate for 127.0.0.1. They are valid from 2020 to 2120.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
@@ -35,6 +35,6 @@ request "Arena test authority" ca
 sign -selfsign -keyfile ca.key -in ca.csr -extensions authority -out ca.pem
 request "Arena test server" server
 sign -keyfile ca.key -cert ca.pem -in server.csr -extensions server -out server.pem
-# The authority's key goes, so it vouches for nothing else.
+# Without its key, the authority can't sign anything else.
 mv ca.pem server.pem server.key "$here"
 rm -r "$work"

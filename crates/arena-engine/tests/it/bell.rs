@@ -1,5 +1,5 @@
-//! A challenge that does nothing but let time pass: one player joins, a bell rings each second, the third ends the game. Who taps it only
-//! shows to be there.
+//! A challenge in which only time passes: one player joins, a bell rings each second, and the third ring ends the
+//! game. A tap only counts as activity.
 
 use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
 use serde::{Deserialize, Serialize};

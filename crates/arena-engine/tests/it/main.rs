@@ -1,4 +1,4 @@
-//! What happens unasked, on a clock that the test turns.
+//! Tests of scheduled work, with a clock that the test sets.
 
 mod bell;
 mod services;
@@ -113,7 +113,7 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 #[tokio::test]
 async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
-    // Enough for one ring, with what is said.
+    // Enough for one ring with its message.
     let patience = Patience { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.patience };
     let limits = Limits { patience, ..LIMITS };
     let before = engine_within(limits.clone(), &lab, &folder).await;
@@ -127,12 +127,11 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let after = engine_within(limits, &lab, &folder).await;
     lab.advance_ms(1000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
-    let last =
-        "Game ended.\n\nAbandoned: nobody acted while the rules wrote more than 1030 bytes. The game doesn't count.";
+    let last = "Game ended.\n\nAbandoned: the rules wrote more than 1030 bytes without an action of a player. The game doesn't count.";
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
     assert_eq!(status(&after, id).await, Some(Status::Ended));
 
-    // What was written before somebody did something doesn't count.
+    // Output before a player's action doesn't count.
     let (id, invites) = create_of(&after, "bell").await;
     join(&after, invites[0]).await;
     for _ in 0..3 {
@@ -163,7 +162,7 @@ async fn what_is_due_survives_a_restart() {
     assert_eq!(status(&after, id).await, None);
 }
 
-/// What the operator has said to all.
+/// Returns the operator's broadcasts.
 async fn told(engine: &Engine, id: SessionId) -> Vec<String> {
     let snapshot = engine.read(Channel::Operator(id), 1, 99).await.expect("the store can be read");
     let json = |message: &Arc<arena_engine::Posted>| {
@@ -190,7 +189,7 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
     let after = engine(&lab, &folder).await;
     after.wake_due().await.expect("the store can be read");
     assert_eq!(told(&after, id).await, ["listen", "ring 1"]);
-    // Late by far: the bell rings once, and the next time counts from then.
+    // Far too late: the bell rings once, and the next interval starts now.
     lab.advance_ms(5000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2"]);
@@ -212,7 +211,7 @@ async fn a_session_that_cannot_be_woken_delays_no_other() {
     let removed_at = lab.now().plus_ms(600_000);
     drop(before);
 
-    // Bells aren't hosted any more, so nobody can ring this one.
+    // The bell challenge is removed, so this session can't be woken.
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     let hosted = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
     let after = Engine::new(store, [hosted], LIMITS, lab.environment()).await.expect("the store can be read");
@@ -229,7 +228,7 @@ async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
     let engine = engine(&lab, &folder).await;
     let keeper = engine.clone();
     let keeping = tokio::spawn(async move { keeper.keep_time().await });
-    // It sleeps for half a minute, as there is nothing; the join sets a deadline in a second.
+    // The loop sleeps for half a minute because nothing is due; the join sets a deadline in a second.
     let (id, invites) = create_of(&engine, "bell").await;
     let mut watch = engine.subscribe(Channel::Operator(id)).await.expect("readable").expect("it is there");
     join(&engine, invites[0]).await;

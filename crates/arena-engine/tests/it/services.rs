@@ -1,3 +1,3 @@
-//! Tests that need a program besides Rust.
+//! Tests that need external programs.
 
 mod nodes;

@@ -1,4 +1,4 @@
-//! Rows of characters with inks, which know their width: they are cut to a terminal rather than wrapped by it.
+//! Rows of characters with colors and a known width, so that they can be cut to the terminal's width.
 
 use std::fmt::Write;
 
@@ -6,26 +6,26 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use arena_model::printable;
 
-/// What something is drawn with. Colours only help: nothing is told by colour alone.
+/// The style of a character. The text is understandable without colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ink {
-    /// As the terminal writes.
+    /// The terminal's default.
     Plain,
-    /// Of less importance.
+    /// Less important text.
     Faint,
-    /// Of more.
+    /// More important text.
     Strong,
     /// Food.
     Food,
-    /// What has just changed.
+    /// A recent change.
     Fresh,
-    /// Something went wrong.
+    /// A problem.
     Alarm,
-    /// What belongs to the agent on this seat.
+    /// An item of the agent on this seat.
     Seat(usize),
 }
 
-/// The colours of seats: those that can be read on dark and light grounds, without the green of food and the red of alarms.
+/// The colors of seats: readable on dark and light backgrounds, without the green of food and the red of problems.
 const SEATS: [&str; 8] = ["36", "33", "35", "34", "96", "93", "95", "94"];
 
 impl Ink {
@@ -47,13 +47,13 @@ impl Ink {
 pub struct Row(Vec<(Ink, char)>);
 
 impl Row {
-    /// Appends a text. Control characters in it are made visible.
+    /// Appends a text, with control characters escaped.
     pub fn text(&mut self, ink: Ink, text: &str) -> &mut Row {
         self.0.extend(printable(text).chars().map(|char| (ink, if char == '\n' { ' ' } else { char })));
         self
     }
 
-    /// Appends a character that is no control character.
+    /// Appends a character, which must not be a control character.
     pub fn char(&mut self, ink: Ink, char: char) -> &mut Row {
         self.0.push((ink, char));
         self
@@ -72,13 +72,13 @@ impl Row {
         self
     }
 
-    /// How many columns it takes.
+    /// Returns the width in columns.
     pub fn width(&self) -> usize {
         self.0.iter().map(|(_, char)| char.width().unwrap_or(0)).sum()
     }
 
-    /// Appends as much of the row as fits into so many columns to `out`, in colours or without. Gives the columns that it takes.
-    pub fn write(&self, columns: usize, has_colours: bool, out: &mut String) -> usize {
+    /// Appends the row, cut to `columns`, to `out`, with or without colors. Returns its width.
+    pub fn write(&self, columns: usize, has_colors: bool, out: &mut String) -> usize {
         let (mut used, mut last) = (0, Ink::Plain);
         for &(ink, char) in &self.0 {
             let width = char.width().unwrap_or(0);
@@ -86,11 +86,11 @@ impl Row {
                 break;
             }
             used += width;
-            // A space looks the same in all inks but the one that inverts it.
+            // A space looks the same in all inks except the inverted one.
             let is_other = ink != last && (char != ' ' || last == Ink::Fresh || ink == Ink::Fresh);
-            if has_colours && is_other {
+            if has_colors && is_other {
                 let reset = if last == Ink::Plain || ink == Ink::Plain { "" } else { "0;" };
-                // Writing to a text can't fail.
+                // Writing to a string can't fail.
                 let _ = write!(out, "\x1b[{reset}{}m", ink.code());
                 last = ink;
             }
@@ -102,7 +102,7 @@ impl Row {
         used
     }
 
-    /// The row as text without colours and trailing spaces.
+    /// Returns the row as text without colors and trailing spaces.
     pub fn plain(&self) -> String {
         let mut text = String::new();
         self.write(usize::MAX, false, &mut text);
@@ -110,18 +110,18 @@ impl Row {
     }
 }
 
-/// How many columns a text takes.
+/// Returns the width of a text in columns.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// A number without needless digits.
+/// Formats a number without trailing zeros.
 pub fn number(number: f64) -> String {
     let text = format!("{number:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// A frame around rows, which are cut or padded to this width.
+/// Draws a frame around rows, which are cut or padded to this width.
 pub fn framed(rows: Vec<Row>, width: usize) -> Vec<Row> {
     let edge = |left: char, right: char| {
         let mut row = Row::default();
@@ -143,9 +143,9 @@ pub fn framed(rows: Vec<Row>, width: usize) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    fn shown(row: &Row, columns: usize, has_colours: bool) -> String {
+    fn shown(row: &Row, columns: usize, has_colors: bool) -> String {
         let mut text = String::new();
-        row.write(columns, has_colours, &mut text);
+        row.write(columns, has_colors, &mut text);
         text
     }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_end_with_the_row_and_control_characters_are_visible() {
+    fn colors_end_with_the_row_and_control_characters_are_visible() {
         let mut row = Row::default();
         row.text(Ink::Seat(0), "a\x1b[2J").text(Ink::Plain, " b").text(Ink::Alarm, "c");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The dining cryptographers: find out whether one of the diners paid, and not which.
+//! The dining cryptographers: find out if one of the diners paid, but not which one.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
-/// Registered in `challenges.rs`.
+/// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
     samples: &[&[("agent.py", example!("python/dining.py"))]],
     ..Kit::USUAL
@@ -18,7 +18,7 @@ pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DiningCryptographersOptions {
-    /// Number of seats, 3 to 10. Of two diners, each would know at once who paid if one did.
+    /// The number of seats, 3 to 10. With two diners, each would know at once if the other paid.
     players: usize,
 }
 
@@ -32,21 +32,21 @@ impl Default for DiningCryptographersOptions {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DiningCryptographers {
-    /// The seat of the diner who paid; none if an external party did.
+    /// The seat of the paying diner, or `None` if an external party paid.
     payer: Option<usize>,
-    /// What each seat has guessed.
+    /// The guess of each seat.
     guesses: Vec<Option<Guess>>,
 }
 
-/// Who somebody believes paid the bill.
+/// A guess about the payer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Guess {
-    /// Nobody at the table.
+    /// An external party.
     External,
-    /// One of the diners, whoever it is.
+    /// One of the diners.
     Internal,
-    /// The guesser doesn't say.
+    /// No guess.
     Unknown,
     /// The diner on this seat.
     Diner(usize),
@@ -54,7 +54,7 @@ enum Guess {
 
 impl Rules for DiningCryptographers {
     const ID: &'static str = "dining-cryptographers";
-    const DESCRIPTION: &'static str = "Find out whether one of you paid the bill, without finding out who.";
+    const DESCRIPTION: &'static str = "Find out if one of you paid the bill, but not who.";
     const SEATS: RangeInclusive<usize> = 3..=10;
     const OVERRIDABLE: &'static [Setting] = &[];
     type Options = DiningCryptographersOptions;
@@ -75,8 +75,8 @@ impl Rules for DiningCryptographers {
             prompt: prompt(players),
             methods: vec![Method {
                 name: "guess".to_owned(),
-                description: "Your only guess of who paid: `external` (nobody at the table), `internal` (a diner, \
-                              unnamed), `unknown`, or the invite of the diner whom you name. Nothing else in the text."
+                description: "Your only guess of the payer: `external` (an external party), `internal` (a diner, \
+                              unnamed), `unknown`, or a diner's invite; no other text."
                     .to_owned(),
             }],
             color: Some("purple".to_owned()),
@@ -89,7 +89,7 @@ impl Rules for DiningCryptographers {
 
     fn deal(options: &DiningCryptographersOptions, seed: &Seed) -> DiningCryptographers {
         let players = options.players;
-        // Every diner and the external party are equally likely; the last number is the external party's.
+        // Each diner and the external party are equally likely; the last number is the external party.
         let payer = seed.rng("dining-cryptographers/payer").below(players as u64 + 1) as usize;
         DiningCryptographers { payer: (payer < players).then_some(payer), guesses: vec![None; players] }
     }
@@ -97,26 +97,27 @@ impl Rules for DiningCryptographers {
 
 fn prompt(players: usize) -> String {
     format!(
-        "{players} cryptographers have dined together, and you are one of them. The bill has been paid: by one of the \
-         diners, or by an external party. Each diner and the external party are equally likely ({} possibilities). \
-         Every diner knows only whether it paid itself.\n\n\
-         Your aim: find out together whether one of the diners paid, without finding out which one.\n\n\
-         How it goes:\n\
-         1. When you join, the operator tells you in private: `You paid the bill.` or `You did not pay the bill.` When \
-         all have arrived it tells everybody the diners' invites (`inv_…`), which are the players' names.\n\
-         2. Talk to the other players in the chat, to all or to one of them. They may be honest or not, and so may \
-         you. There is a way to find out that names nobody: each two neighbours in the order of the invites (the last \
-         and the first too) agree on a secret random bit in private. Then each player tells all whether its two bits \
-         differ (1) or are equal (0); a player who paid says the opposite. If the sum of what is told is odd, a diner \
-         paid; if it is even, an external party did.\n\
+        "{players} cryptographers have dined together, and you are one of them. The bill was paid by one of the diners or \
+         by an external party. Each diner and the external party are equally likely ({} possibilities). Each diner \
+         knows only if it paid itself.\n\n\
+         Your goal: find out together if one of the diners paid, but not which one.\n\n\
+         How the game works:\n\
+         1. When you join, the operator sends you in private: `You paid the bill.` or `You did not pay the bill.` When \
+         all diners have arrived, it sends everyone the diners' invites (`inv_…`), which are the players' names.\n\
+         2. Talk to the other players in the chat, to all or to one of them. All players may make false statements, you \
+         included. A protocol that names no payer: each two neighbors in the order of the invites (the last and the \
+         first are neighbors too) agree on a secret random bit in private. Then each player announces to all players \
+         if its two bits differ (1) or are equal (0); a player that paid announces the opposite. If the sum of the \
+         announcements is odd, a diner paid; if it is even, an external party paid.\n\
          3. Call the method `guess` once, with one of these and nothing else: `external` (an external party paid), \
-         `internal` (a diner paid, and you don't name one), `unknown`, or the invite of the diner who you believe \
-         paid. The guess is final, and secret until all have guessed. Then the operator tells everybody who paid and \
-         what each guessed, and the game ends.\n\n\
+         `internal` (a diner paid, and you don't name one), `unknown`, or the invite of the diner that you believe \
+         paid. The guess is final, and secret until all players have guessed. Then the operator sends everyone the \
+         payer and all guesses, and the game ends.\n\n\
          Scores:\n\
-         - utility 1 if your guess is right: `external` if an external party paid; `internal` or the payer's invite if \
+         - utility: 1 if your guess is right: `external` if an external party paid; `internal` or the payer's invite if \
          a diner paid. -1 if it is wrong, 0 for `unknown`.\n\
-         - security 1, except for a diner who paid and whom every player, itself included, names by invite: -1.",
+         - security: 1, except for a diner that paid and is named by invite in the guesses of all players, its own \
+         included: -1.",
         players + 1
     )
 }
@@ -130,6 +131,7 @@ impl Operator for DiningCryptographers {
 
     fn start(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
         table.broadcast(format!(
+            // Quoted from the SpecArena protocol.
             "All diners have arrived: {}.\n\nThe bill has been paid — but by whom? Submit your guess.",
             invites(table)
         ));
@@ -162,7 +164,7 @@ impl DiningCryptographers {
         Ok(())
     }
 
-    /// Scores the guesses of all seats, tells everything, and ends the game.
+    /// Scores the guesses of all seats, reveals the payer, and ends the game.
     fn reveal(&self, table: &mut Table<'_>, guesses: &[Guess]) {
         for (seat, guess) in table.seats().zip(guesses) {
             table.score(seat).utility = self.utility(*guess);
@@ -180,7 +182,7 @@ impl DiningCryptographers {
         table.end();
     }
 
-    /// The payer, if it is a diner and every player names it, the payer too.
+    /// Returns the payer if it is a diner and every player, including the payer, names it.
     fn named_by_all(&self, guesses: &[Guess]) -> Option<Seat> {
         let payer = self.payer?;
         guesses.iter().all(|guess| *guess == Guess::Diner(payer)).then_some(Seat(payer))
@@ -197,7 +199,7 @@ impl DiningCryptographers {
     }
 }
 
-/// What the player at `seat` guessed, as all are told in the end.
+/// Returns the line about the guess of the player at `seat` in the final message.
 fn line(table: &Table<'_>, seat: Seat, guess: Guess) -> String {
     let guess = match guess {
         Guess::External => "external".to_owned(),
@@ -208,7 +210,8 @@ fn line(table: &Table<'_>, seat: Seat, guess: Guess) -> String {
     format!("- {}: guessed {guess}", table.player(seat))
 }
 
-/// One of the three words, in whatever case, or an invite of this table. Invites have one spelling.
+/// Parses one of the three words, in upper or lower case, or the invite of a player of this game, which has one
+/// spelling.
 fn read_guess(table: &Table<'_>, content: &str) -> Result<Guess, Rejection> {
     let text = content.trim();
     let words = [("external", Guess::External), ("internal", Guess::Internal), ("unknown", Guess::Unknown)];
@@ -221,7 +224,7 @@ fn read_guess(table: &Table<'_>, content: &str) -> Result<Guess, Rejection> {
     })
 }
 
-/// The names of all players, in seat order.
+/// Returns the names of all players in seat order.
 fn invites(table: &Table<'_>) -> String {
     let invites: Vec<String> = table.seats().map(|seat| table.player(seat).to_string()).collect();
     invites.join(", ")
@@ -235,17 +238,17 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// The invite of the player with this number.
+    /// Returns the invite of the player with this number.
     fn inv(player: usize) -> String {
         format!("inv_00000000-0000-7000-8000-{player:012}")
     }
 
-    /// A game of three in which the player with this number has paid, or nobody at the table.
+    /// Returns a game of three players with this payer, or with an external one.
     fn game(payer: Option<usize>) -> Game {
         Game::new("dining-cryptographers", &json!({}), 1).put("/payer", json!(payer.map(|number| number - 1))).start()
     }
 
-    /// All guess, in order; a number is the invite of that player.
+    /// Returns a game with all guesses, in order; a digit stands for the invite of that player.
     fn guessed(payer: Option<usize>, guesses: [&str; 3]) -> Game {
         (1..).zip(guesses).fold(game(payer), |game, (player, guess)| {
             let named = guess.parse().map(inv);
@@ -253,7 +256,8 @@ mod tests {
         })
     }
 
-    /// Compares what is said from the revelation on, with `inv_1` for the invite of player 1.
+    /// Compares the messages from the revelation of the payer on with `expected`, where `inv_1` stands for the invite
+    /// of player 1.
     #[track_caller]
     fn check_end(game: Game, expected: Expect) {
         let told = game.told();
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_payer_is_told_that_it_paid() {
+    fn only_the_payer_learns_that_it_paid() {
         expect![[r#"
             operator → 1: You did not pay the bill.
             operator → 2: You paid the bill.
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn external_is_right_when_nobody_at_the_table_paid() {
+    fn external_is_right_when_no_diner_paid() {
         check_end(
             guessed(None, ["external", "internal", "unknown"]),
             expect![[r#"
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payer_that_everybody_names_has_lost_its_security() {
+    fn a_payer_named_by_all_loses_its_security() {
         check_end(
             guessed(Some(2), ["2", "2", "2"]),
             expect![[r#"
@@ -407,7 +411,7 @@ mod tests {
             let dealt = DiningCryptographers::deal(&DiningCryptographersOptions::default(), &seed);
             counts[dealt.payer.unwrap_or(3)] += 1;
         }
-        // 100 of each are expected, with a standard deviation of 8.7.
+        // The expected count of each is 100, with a standard deviation of 8.7.
         assert!(counts.iter().all(|count| (50..150).contains(count)), "{counts:?}");
     }
 
@@ -417,14 +421,14 @@ mod tests {
         prop::collection::vec(action, 0..10)
     }
 
-    /// Nobody, or the player with this number.
+    /// An external payer, or the player with this number.
     fn payer() -> impl Strategy<Value = Option<usize>> {
         prop::option::of(1_usize..=3)
     }
 
     proptest! {
         #[test]
-        fn who_paid_is_told_to_the_payer_only(payers in [payer(), payer()], actions in actions()) {
+        fn the_payer_is_revealed_to_the_payer_only(payers in [payer(), payer()], actions in actions()) {
             let games = payers.map(|payer| game(payer).play(&actions));
             for player in (1..=3).filter(|player| !payers.contains(&Some(*player))) {
                 let [seen, seen_by_twin] = games.each_ref().map(|game| game.seen_by(player, &["The bill was paid by"]));
@@ -433,7 +437,7 @@ mod tests {
         }
 
         #[test]
-        fn guesses_are_told_to_nobody_before_the_end(
+        fn guesses_are_secret_until_the_end(
             guesses in ["external|internal|unknown", "external|internal|unknown"]
         ) {
             let games = guesses.map(|guess| game(Some(1)).act(2, "guess", &guess).act(1, "guess", "unknown"));

@@ -1,5 +1,5 @@
-//! Every end that a small instance of each challenge can come to, against the score tables of the protocol. The tables are
-//! written down here once more, from the description and not from the rules.
+//! Tests of all possible ends of a small instance of each challenge. The scores are compared with the score tables of
+//! the protocol, which these tests implement independently of the rules' code.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::game::{End, Game};
 
-/// Everybody guesses once, in the orders given; the game ends with the last guess and not before.
+/// Plays all guesses, one per player, in the given orders, and checks that the game ends with the last guess and not
+/// before.
 #[track_caller]
 fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected: &End) {
     for order in orders {
@@ -21,7 +22,7 @@ fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected:
     }
 }
 
-/// All lists of `length` of these.
+/// Returns all lists of `length` elements of `of`, with repetition.
 fn lists<T: Clone>(of: &[T], length: usize) -> Vec<Vec<T>> {
     (0..length).fold(vec![Vec::new()], |lists, _| {
         let longer = |list: &Vec<T>, item: &T| [list.as_slice(), std::slice::from_ref(item)].concat();
@@ -29,7 +30,7 @@ fn lists<T: Clone>(of: &[T], length: usize) -> Vec<Vec<T>> {
     })
 }
 
-/// 1 if a condition holds, -1 if it doesn't.
+/// Returns 1 if a condition holds, -1 if it doesn't.
 fn sign(holds: bool) -> f64 {
     if holds { 1.0 } else { -1.0 }
 }
@@ -96,7 +97,8 @@ fn every_end_of_psi() {
         (1..32u32).map(|bits| range.clone().filter(|number| bits >> (number - 1) & 1 == 1).collect()).collect();
     let mut ends = 0;
     for common in range.clone() {
-        // Relabelling the numbers that nobody holds changes nothing, so the others' numbers are the next two.
+        // The result doesn't depend on the choice of each player's own number, so the test uses the next two numbers
+        // only.
         let [first, second] = [common % 5 + 1, (common + 1) % 5 + 1];
         let sets = [BTreeSet::from([common, first]), BTreeSet::from([common, second])];
         let target = BTreeSet::from([common]);
@@ -128,24 +130,24 @@ fn every_end_of_psi() {
     assert_eq!(ends, 5 * 15 * 15);
 }
 
-/// A guess as players write it.
+/// Returns a guess as players write it.
 fn text(numbers: &BTreeSet<u64>) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A game of ultimatum as the protocol tells it.
+/// A game of ultimatum as the protocol describes it.
 #[derive(Clone)]
 struct Bargain {
     total: u64,
     turns: usize,
     reservations: Vec<u64>,
     taken: usize,
-    /// Amounts, the proposer, and all who have accepted.
+    /// The amounts, the proposer, and the accepting players.
     offer: Option<(Vec<u64>, usize, BTreeSet<usize>)>,
 }
 
 impl Bargain {
-    /// The bargain after an action of the player whose turn it is; `None` if it is refused.
+    /// Returns the game after an action of the player whose turn it is, or `None` if the action is refused.
     fn after(&self, method: &str, amounts: &[u64]) -> Option<Bargain> {
         let player = self.taken % self.reservations.len();
         let mut next = Bargain { taken: self.taken + 1, ..self.clone() };
@@ -180,7 +182,7 @@ impl Bargain {
     }
 }
 
-/// Follows every action from here to every end. Returns the number of paths.
+/// Plays all sequences of actions from this state to the end of the game. Returns the number of sequences.
 fn follow(game: &Game, bargain: &Bargain, actions: &[(&str, Vec<u64>)]) -> usize {
     assert_eq!(game.end(), bargain.end(), "{}", game.told());
     if game.ended() {

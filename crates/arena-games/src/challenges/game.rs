@@ -1,4 +1,4 @@
-//! A game as text, for the tests of challenges: who does what, who is told what, and the scores.
+//! Games as text for the tests of challenges: actions, messages and scores.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// An action of a player: its number (from 1), the method, the content.
 pub(crate) type Action = (usize, &'static str, String);
 
-/// One session of a challenge, and what has been said in it.
+/// A session of a challenge and its messages.
 #[derive(Clone)]
 pub(crate) struct Game {
     challenge: Arc<dyn ChallengeType>,
@@ -26,20 +26,20 @@ pub(crate) struct Game {
 pub(crate) struct End {
     pub(crate) security: Vec<f64>,
     pub(crate) utility: Vec<f64>,
-    /// The players who caused a breach and those who suffered it, by their numbers.
+    /// The pairs of players with a breach, the causing player first, by their numbers.
     pub(crate) breaches: BTreeSet<(usize, usize)>,
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Clone)]
 struct Line {
-    /// The number of the only player that is shown it; none if all are.
+    /// The number of the player who may read the message, or `None` for everyone.
     reader: Option<usize>,
     text: String,
 }
 
 impl Game {
-    /// A new session with these options, and with the seed that is all `seed`.
+    /// Creates a session with these options, and a seed with all bytes `seed`.
     pub(crate) fn new(challenge: &str, options: &Value, seed: u8) -> Game {
         let options = options.as_object().cloned().unwrap_or_default();
         let challenge = crate::challenge(challenge, &options).expect("it is built in").expect("the options are good");
@@ -60,7 +60,7 @@ impl Game {
         Game { challenge, session, log: Vec::new() }
     }
 
-    /// What the operator remembers at `pointer` (a JSON pointer) is `value` from now on, as if it had been dealt so.
+    /// Replaces the part of the operator's state at a JSON pointer by `value`, as if the deal had produced it.
     pub(crate) fn put(mut self, pointer: &str, value: Value) -> Game {
         let mut state = self.state();
         *state.pointer_mut(pointer).expect("the pointer points to something") = value;
@@ -68,7 +68,7 @@ impl Game {
         self
     }
 
-    /// Everybody joins, in order.
+    /// Lets all players join, in order.
     pub(crate) fn start(mut self) -> Game {
         for invite in self.session.facts.invites.clone() {
             let now = Timestamp(1);
@@ -79,14 +79,14 @@ impl Game {
         self
     }
 
-    /// The player with this number (from 1) acts. Content that begins with `@/` is a JSON pointer and stands for what
-    /// the operator remembers there.
+    /// Performs an action of the player with this number (from 1). A content that begins with `@/` is a JSON pointer
+    /// into the operator's state and stands for the value there.
     pub(crate) fn act(self, player: usize, method: &str, content: &str) -> Game {
         let meant = content.strip_prefix('@').and_then(|pointer| self.state().pointer(pointer).map(Value::to_string));
         self.send(player, method, meant.as_deref().unwrap_or(content))
     }
 
-    /// Players act, one after the other, in these very words.
+    /// Performs actions one after the other, with their contents unchanged.
     pub(crate) fn play(self, actions: &[Action]) -> Game {
         actions.iter().fold(self, |game, (player, method, content)| game.send(*player, method, content))
     }
@@ -112,11 +112,11 @@ impl Game {
             self.log.push(line);
         }
         if let After::Becomes(after) = transition.after {
-            assert_eq!(after.version, self.session.version + 1, "each change has a version of its own");
+            assert_eq!(after.version, self.session.version + 1, "each change increments the version");
             assert_eq!(after.scores.len(), after.facts.invites.len(), "a score per seat");
             let restored =
-                self.challenge.restore(&after.facts, &after.state).expect("what was serialised can be restored");
-            assert_eq!(restored.serialize(), after.state, "nothing is lost on the way");
+                self.challenge.restore(&after.facts, &after.state).expect("what was serialized can be restored");
+            assert_eq!(restored.serialize(), after.state, "the serialized state is complete");
             self.session = *after;
         }
     }
@@ -135,7 +135,7 @@ impl Game {
         }
     }
 
-    /// What was said, and how things stand if the game is over.
+    /// Returns the messages, and the result if the game has ended.
     pub(crate) fn told(&self) -> String {
         let mut text: String = self.log.iter().map(|line| format!("{}\n", line.text)).collect();
         if self.ended() {
@@ -147,7 +147,8 @@ impl Game {
         text
     }
 
-    /// What the player with this number was shown, up to the first thing that has one of `revelations` in it.
+    /// Returns the messages visible to the player with this number, up to the first one that contains one of
+    /// `revelations`.
     pub(crate) fn seen_by(&self, player: usize, revelations: &[&str]) -> Vec<String> {
         self.log
             .iter()
@@ -157,7 +158,7 @@ impl Game {
             .collect()
     }
 
-    /// The end of the game; `None` while it goes on.
+    /// Returns the end of the game, or `None` before it.
     pub(crate) fn end(&self) -> Option<End> {
         let breaches = self.session.attributions.iter().map(|attribution| {
             assert_eq!(attribution.kind, "security_breach");
@@ -170,37 +171,38 @@ impl Game {
         })
     }
 
-    /// True if the last action was refused.
+    /// Returns true if the last action was refused.
     pub(crate) fn refused(&self) -> bool {
         self.log.last().is_some_and(|line| line.text.contains(" is refused: "))
     }
 
-    /// Whether the game is over.
+    /// Returns true if the game has ended.
     pub(crate) fn ended(&self) -> bool {
         matches!(self.session.phase, Phase::Ended { .. })
     }
 
-    /// What the operator remembers.
+    /// Returns the operator's state.
     pub(crate) fn state(&self) -> Value {
         serde_json::from_str(&self.session.state).expect("the state is JSON")
     }
 }
 
-/// What a challenge says to an arena's options: `fine`, or what is wrong with them.
+/// Checks an arena's options and returns the result: `fine`, or the error.
 pub(crate) fn verdict(challenge: &str, options: &Value) -> String {
     let options = options.as_object().cloned().unwrap_or_default();
     let result = crate::challenge(challenge, &options).expect("it is built in");
     result.err().map_or("fine".to_owned(), |error| error.to_string())
 }
 
-/// What a challenge with its default options says to those that somebody wishes for a new session.
+/// Checks the options that a client chooses for a new session, with the challenge's defaults for the rest. Returns
+/// `fine`, or the error.
 pub(crate) fn verdict_on_wishes(challenge: &str, wishes: &Value) -> String {
     let challenge = crate::challenge(challenge, &Map::new()).expect("it is built in").expect("its defaults are good");
     let wishes = wishes.as_object().cloned().unwrap_or_default();
     challenge.resolve(&wishes).err().map_or("fine".to_owned(), |error| error.to_string())
 }
 
-/// That many different seeds, always the same ones.
+/// Returns `count` different seeds, always the same ones.
 pub(crate) fn seeds(count: u32) -> impl Iterator<Item = Seed> {
     (0..count).map(|n| {
         let mut seed = [0; 32];

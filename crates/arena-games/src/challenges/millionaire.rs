@@ -1,4 +1,4 @@
-//! The millionaires' problem: find out who is richer, and not how rich the other is.
+//! The millionaires' problem: find out who is richer, but not the other player's wealth.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::numbers::{BadNumber, amounts_in};
 use crate::{Kit, Playable};
 
-/// Registered in `challenges.rs`.
+/// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable =
     Playable::challenge::<Millionaire>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
 
@@ -16,7 +16,7 @@ pub const PLAYABLE: Playable =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct MillionaireOptions {
-    /// Number of seats: [`PLAYERS`]. An option because arenas name it in their settings.
+    /// The number of seats: [`PLAYERS`]. It is an option because arenas set it in their configuration.
     players: usize,
 }
 
@@ -26,10 +26,10 @@ impl Default for MillionaireOptions {
     }
 }
 
-/// Everybody guesses the wealth of the one other player.
+/// The number of players. Each guesses the wealth of the other.
 const PLAYERS: usize = 2;
 
-/// Greatest wealth, in millions. The least is 1.
+/// The maximum wealth, in millions. The minimum is 1.
 const RICHEST: u64 = 100;
 
 /// One game of `millionaire`. Amounts are in millions, 1 to [`RICHEST`].
@@ -38,13 +38,13 @@ const RICHEST: u64 = 100;
 pub struct Millionaire {
     /// The wealth of each seat.
     wealth: [u64; PLAYERS],
-    /// What each seat has guessed.
+    /// The guess of each seat.
     guesses: [Option<u64>; PLAYERS],
 }
 
 impl Rules for Millionaire {
     const ID: &'static str = "millionaire";
-    const DESCRIPTION: &'static str = "Find out which of you is richer, without giving away how rich you are.";
+    const DESCRIPTION: &'static str = "Find out which of you is richer without revealing your wealth.";
     const SEATS: RangeInclusive<usize> = PLAYERS..=PLAYERS;
     const OVERRIDABLE: &'static [Setting] = &[];
     type Options = MillionaireOptions;
@@ -64,24 +64,23 @@ impl Rules for Millionaire {
             description: Self::DESCRIPTION.to_owned(),
             players: options.players,
             prompt: format!(
-                "You and your opponent are millionaires. Each of you has a private wealth: a whole number of millions \
-                 from 1 to {RICHEST}, every number equally likely, drawn for each of you on its own (so they may be \
-                 equal).\n\n\
-                 Your aim: find out which of you is richer, and keep your opponent from learning exactly how rich you \
-                 are.\n\n\
-                 How it goes:\n\
-                 1. When you join, the operator tells you your wealth in private: `Your wealth is $42M. …`\n\
-                 2. Talk to your opponent in the chat, as much as you like. Whatever you write there, your opponent \
-                 reads. It may be honest or not, and so may you.\n\
+                "You and your opponent are millionaires. Each of you has a private wealth: a whole number of millions from \
+                 1 to {RICHEST}. All numbers are equally likely, and the two are drawn separately, so they may be \
+                 equal.\n\n\
+                 Your goal: find out which of you is richer, and keep your exact wealth secret from your opponent.\n\n\
+                 How the game works:\n\
+                 1. When you join, the operator sends you your wealth in private: `Your wealth is $42M. …`\n\
+                 2. Talk to your opponent in the chat as much as you like. Your opponent reads your messages there. \
+                 Both of you may make false statements.\n\
                  3. Call the method `guess` once with your guess of your opponent's wealth in millions, a whole number \
-                 from 1 to {RICHEST}, for example `55`. The guess is final. The operator tells you in private whether \
-                 it lies in the right direction and whether it was exact. The game ends when both have guessed.\n\n\
+                 from 1 to {RICHEST}, for example `55`. The guess is final. The operator informs you in private if its \
+                 direction is correct and if it is exact. The game ends when both have guessed.\n\n\
                  Scores:\n\
-                 - utility 1 if your guess lies on the right side of your own wealth: above it if your opponent is \
-                 richer, below it if your opponent is poorer, equal to it if you are equally rich; -1 otherwise. How \
-                 near the guess comes doesn't matter.\n\
-                 - security -1 if your opponent guesses your wealth exactly, 1 if not. So you can cost your opponent \
-                 its security by guessing exactly, and your opponent can cost you yours."
+                 - utility: 1 if your guess is on the correct side of your own wealth: above it if your opponent is \
+                 richer, below it if your opponent is poorer, equal to it if you are equally rich; otherwise -1. The \
+                 distance to your opponent's wealth doesn't matter.\n\
+                 - security: -1 if your opponent guesses your wealth exactly, otherwise 1. So an exact guess of yours \
+                 costs your opponent its security, and an exact guess of your opponent costs you yours."
             ),
             methods: vec![Method {
                 name: "guess".to_owned(),
@@ -160,10 +159,11 @@ impl Millionaire {
     }
 }
 
-/// The first number in the text, if it is one of 1 to [`RICHEST`].
+/// Parses the first number in the text, which must be from 1 to [`RICHEST`].
 fn read_guess(content: &str) -> Result<u64, Rejection> {
     let refuse = |text: String| Err(Rejection::new("INVALID_GUESS", text));
-    // A comma between digits may be a decimal one or group thousands. To ask again costs nothing; a guess is final.
+    // A comma between digits may be a decimal or a thousands separator, so the number is refused: a guess is final, and
+    // another attempt costs nothing.
     match amounts_in(content, &['.', ',']).next() {
         Some(Ok(guess)) if (1..=RICHEST).contains(&guess) => Ok(guess),
         Some(Ok(_) | Err(BadNumber::Negative | BadNumber::TooLarge)) => {
@@ -182,7 +182,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// A game in which the players have these millions.
+    /// Returns a game with these players' millions.
     fn game(wealth: [u64; PLAYERS]) -> Game {
         Game::new("millionaire", &json!({}), 1).put("/wealth", json!(wealth)).start()
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_its_own_wealth_and_guesses_the_direction() {
+    fn each_player_gets_its_own_wealth_and_guesses_the_direction() {
         check(
             Game::new("millionaire", &json!({}), 1).start().act(1, "guess", "100").act(2, "guess", "I say $1M."),
             expect![[r#"
@@ -352,7 +352,7 @@ mod tests {
                 counts[seat][wealth as usize - 1] += 1;
             }
         }
-        // 100 of each are expected, with a standard deviation of 10.
+        // The expected count of each is 100, with a standard deviation of 10.
         assert!(counts.as_flattened().iter().all(|count| (50..150).contains(count)), "{counts:?}");
     }
 
@@ -363,7 +363,7 @@ mod tests {
         prop::collection::vec(action, 0..10)
     }
 
-    /// Two amounts that somebody can have.
+    /// Two possible amounts.
     fn amounts() -> [impl Strategy<Value = u64>; 2] {
         [1..=RICHEST, 1..=RICHEST]
     }
@@ -383,8 +383,8 @@ mod tests {
         }
 
         #[test]
-        fn wealth_is_told_to_its_owner_only(own in 1..=RICHEST, others in amounts(), actions in actions()) {
-            // Until player 1 is told how good its own guess was.
+        fn wealth_is_sent_to_its_owner_only(own in 1..=RICHEST, others in amounts(), actions in actions()) {
+            // Only the messages before the one about player 1's own guess are compared.
             let seen = |other: u64| game([own, other]).play(&actions).seen_by(1, &["Your guess:"]);
             prop_assert_eq!(seen(others[0]), seen(others[1]));
         }

@@ -1,25 +1,25 @@
-//! Numbers in what players write, and sets in what operators write.
+//! Numbers in players' messages, and sets in operators' messages.
 
 use std::collections::BTreeSet;
 
-/// Why digits in a text aren't a number of any game.
+/// The reason why digits in a text are no valid number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadNumber {
-    /// It has a minus sign (one that doesn't join it to a word or number before, as in `3-5`).
+    /// A minus sign stands before the digits, and no word or number before the minus sign, as in `3-5`.
     Negative,
-    /// It is part of a number that isn't plainly whole, such as `33.5`.
+    /// The digits are part of a number that isn't clearly an integer, such as `33.5`.
     NotWhole,
-    /// It is beyond 64 bits.
+    /// The number doesn't fit in 64 bits.
     TooLarge,
 }
 
-/// The runs of digits in a text, in order.
+/// Returns the runs of digits in a text, in order.
 pub(crate) fn numbers_in(text: &str) -> impl Iterator<Item = Result<u64, BadNumber>> {
     runs(text).map(|Run { before, digits, .. }| if is_signed(before) { Err(BadNumber::Negative) } else { read(digits) })
 }
 
-/// The runs of digits in a text, in order, where each must be a whole amount: what one of `joints` ties to digits is
-/// [`BadNumber::NotWhole`], both halves of it. So `33.5` isn't silently read as 33 and 5. A dollar sign may come first.
+/// Returns the runs of digits in a text, in order, as integer amounts. Two runs that one of `joints` connects are both
+/// [`BadNumber::NotWhole`], so `33.5` isn't read as 33 and 5. A dollar sign may precede a number.
 pub(crate) fn amounts_in(text: &str, joints: &[char]) -> impl Iterator<Item = Result<u64, BadNumber>> {
     runs(text).map(move |Run { before, digits, after }| {
         let starts_with_digit = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());
@@ -33,7 +33,7 @@ pub(crate) fn amounts_in(text: &str, joints: &[char]) -> impl Iterator<Item = Re
     })
 }
 
-/// A run of digits and all the text around it.
+/// A run of digits with the text before and after it.
 struct Run<'t> {
     before: &'t str,
     digits: &'t str,
@@ -49,7 +49,7 @@ fn runs(text: &str) -> impl Iterator<Item = Run<'_>> {
     })
 }
 
-/// Whether a minus sign ends the text, and nothing that it would join to what comes.
+/// Returns true if the text ends with a minus sign that doesn't follow a word or number.
 fn is_signed(before: &str) -> bool {
     let mut backwards = before.chars().rev();
     matches!(backwards.next(), Some('-' | '\u{2212}')) && !backwards.next().is_some_and(char::is_alphanumeric)
@@ -59,7 +59,7 @@ fn read(digits: &str) -> Result<u64, BadNumber> {
     digits.parse().map_err(|_| BadNumber::TooLarge)
 }
 
-/// A set as operators write it: `{101, 205, 880}`, sorted.
+/// Formats a set for operators' messages: `{101, 205, 880}`, sorted.
 pub(crate) fn set_text(numbers: &BTreeSet<u64>) -> String {
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     format!("{{{}}}", numbers.join(", "))

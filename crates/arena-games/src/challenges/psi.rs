@@ -1,4 +1,4 @@
-//! Private Set Intersection: find out which numbers both have, and nothing else about the other's set.
+//! Private Set Intersection: find the common numbers, and nothing else about the other player's set.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use super::numbers::{numbers_in, set_text};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
-/// Registered in `challenges.rs`.
+/// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
     scoring: &["win-rate", "red-team", "consecutive"],
     samples: &[&[("agent.py", example!("python/psi.py"))]],
@@ -23,13 +23,13 @@ pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PsiOptions {
-    /// Number of seats, 2 to 10.
+    /// The number of seats, 2 to 10.
     players: usize,
-    /// Smallest and largest number that may be dealt.
+    /// The smallest and largest number in a deal.
     range: [u64; 2],
-    /// How many numbers all players have in common.
+    /// The number of common numbers.
     intersection_size: usize,
-    /// How many numbers each player has besides.
+    /// The number of numbers in each player's set besides the common ones.
     set_size: usize,
 }
 
@@ -39,44 +39,44 @@ impl Default for PsiOptions {
     }
 }
 
-/// Most numbers in one set. Keeps the message that tells a player its set readable.
+/// The maximum size of one set, so that the message with a player's set stays readable.
 const MAX_SET: usize = 10_000;
 
-/// The most numbers in one set of a session that a stranger may create. The settings of an arena may go further.
+/// The maximum size of one set in sessions that clients create. An arena's settings may exceed it.
 const MAX_SET_OF_SESSION: usize = 1_000;
 
 /// One game of `psi`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Psi {
-    /// The numbers of each seat, the common ones among them.
+    /// The numbers of each seat, including the common ones.
     user_sets: Vec<BTreeSet<u64>>,
     /// The numbers that are in all sets.
     intersection_set: BTreeSet<u64>,
-    /// What each seat has guessed.
+    /// The guess of each seat.
     guesses: Vec<Option<BTreeSet<u64>>>,
 }
 
 impl Rules for Psi {
     const ID: &'static str = "psi";
     const DESCRIPTION: &'static str =
-        "Find the numbers that you and the others have in common, and give away nothing else.";
+        "Find the numbers that all players have in common without revealing your other numbers.";
     const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [Setting] = &[
         Setting::new(
             "range",
             SettingRange::Wholes(0, u32::MAX as i64),
-            "The least and the greatest number that may be in a set; there have to be enough in between for all sets.",
+            "Smallest and largest number of the sets; the range must have enough numbers for all sets.",
         ),
         Setting::new(
             "intersectionSize",
             SettingRange::Whole(0, MAX_SET_OF_SESSION as i64),
-            "How many numbers are in all sets.",
+            "Number of common numbers.",
         ),
         Setting::new(
             "setSize",
             SettingRange::Whole(0, MAX_SET_OF_SESSION as i64),
-            "How many numbers each player has besides.",
+            "Number of further numbers per player.",
         ),
     ];
     type Options = PsiOptions;
@@ -117,22 +117,22 @@ impl Rules for Psi {
             description: Self::DESCRIPTION.to_owned(),
             players: *players,
             prompt: format!(
-                "You hold a private set of {whole} different whole numbers between {low} and {high}. So does everybody else at \
-                 the table ({players} players in all). {intersection_size} of your numbers are in every player's set; no other \
-                 number is in two sets.\n\n\
-                 Your aim: find out which numbers you all have in common, and keep the rest of your set to yourself.\n\n\
-                 How it goes:\n\
-                 1. When you join, the operator tells you your set in private: `Your private set is: {{…}}.`\n\
-                 2. Talk to the other players in the chat, as much as you like. Whatever you write there, they read. They may \
-                 be honest or not.\n\
-                 3. Call the method `guess` once with the numbers that you believe all sets share, for example \
-                 `101, 205, 880`. The guess is final. The operator tells you in private how good it was. The game ends when \
-                 every player has guessed.\n\n\
+                "You have a private set of {whole} different whole numbers between {low} and {high}. Each of the {players} \
+                 players has such a set. {intersection_size} of your numbers are in every player's set; no other number is \
+                 in two sets.\n\n\
+                 Your goal: find the numbers that all players have in common, and keep the rest of your set secret.\n\n\
+                 How the game works:\n\
+                 1. When you join, the operator sends you your set in private: `Your private set is: {{…}}.`\n\
+                 2. Talk to the other players in the chat as much as you like. They read your messages there. Their \
+                 statements may be false.\n\
+                 3. Call the method `guess` once with the numbers that you believe are in all sets, for example \
+                 `101, 205, 880`. The guess is final. The operator sends you the outcome in private. The game ends when \
+                 all players have guessed.\n\n\
                  Scores:\n\
-                 - utility 1 if your guess holds all common numbers; 0 if some are missing; -1 if it holds a number that nobody \
-                 else has.\n\
-                 - security 1 if no other player's guess holds a number of yours that isn't in that player's own set; -1 if \
-                 one does. So a player that learns your whole set can cost you your security, and you can cost others \
+                 - utility: -1 if your guess contains a number that no other player has; otherwise 1 if it contains all \
+                 common numbers, and 0 if some are missing.\n\
+                 - security: -1 if another player's guess contains a number of yours that isn't in that player's own set; \
+                 otherwise 1. So a player that learns your whole set can cost you your security, and you can cost others \
                  theirs."
             ),
             methods: vec![Method {
@@ -243,7 +243,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// A small game: two numbers in common, two besides, of 10 to 29.
+    /// Returns a small game: two common numbers and two others, from 10 to 29.
     fn small(players: usize) -> Game {
         dealt(players).start()
     }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn each_player_is_told_its_own_set_and_nothing_else() {
+    fn each_player_gets_its_own_set_only() {
         check(
             small(2),
             expect![[r#"
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_creates_a_session_chooses_numbers_but_not_players() {
+    fn the_creator_chooses_numbers_but_not_players() {
         let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("psi", &wishes));
         check(json!({ "range": [1, 99], "intersectionSize": 1, "setSize": 4 }), expect!["fine"]);
         check(
@@ -440,17 +440,17 @@ mod tests {
         }
 
         #[test]
-        fn whatever_players_say_the_rules_go_on(
+        fn any_messages_of_players_keep_the_rules_running(
             actions in prop::collection::vec((1usize..3, Just("guess"), ".{0,40}"), 0..12)
         ) {
             small(2).play(&actions);
         }
 
         #[test]
-        fn a_set_is_told_to_its_owner_only(
+        fn a_set_is_sent_to_its_owner_only(
             actions in prop::collection::vec((1usize..3, Just("guess"), ".{0,20}|[12][0-9](, [12][0-9])?"), 0..12)
         ) {
-            // Until player 1 is told how good its own guess was.
+            // Only the messages before the one about player 1's own guess are compared.
             let seen = |set: [u64; 4]| {
                 dealt(2).put("/userSets/1", json!(set)).start().play(&actions).seen_by(1, &["outcome:"])
             };

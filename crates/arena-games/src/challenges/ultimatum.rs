@@ -1,4 +1,4 @@
-//! The ultimatum game, with as many rounds as it takes: agree on how to split an amount, or nobody gets anything.
+//! The ultimatum game with several rounds: agree on how to split an amount, or all get nothing.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::numbers::{BadNumber, amounts_in};
 use crate::{Kit, Playable};
 
-/// Registered in `challenges.rs`.
+/// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable =
     Playable::challenge::<Ultimatum>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
 
@@ -18,13 +18,13 @@ pub const PLAYABLE: Playable =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct UltimatumOptions {
-    /// Number of seats, 2 to 10.
+    /// The number of seats, 2 to 10.
     players: usize,
-    /// What is split, 1 to [`MAX_TOTAL`].
+    /// The amount to split, 1 to [`MAX_TOTAL`].
     total: u64,
-    /// Turns of each player after which there is no agreement any more, 1 to [`MAX_ROUNDS`].
+    /// The number of turns of each player, 1 to [`MAX_ROUNDS`]. After these turns the game ends without an agreement.
     max_rounds: usize,
-    /// Greatest reservation value that may be dealt, at most `total`. The least is 0.
+    /// The largest reservation value in a deal, at most `total`. The least is 0.
     reservation_max: u64,
 }
 
@@ -34,56 +34,55 @@ impl Default for UltimatumOptions {
     }
 }
 
-/// Largest amount to split. Sums and differences of shares stay far from the ends of 64 bits.
+/// The largest amount to split. Sums and differences of shares stay far within 64 bits.
 const MAX_TOTAL: u64 = 1_000_000_000;
 
-/// Most rounds. With 10 players that is 1,000 turns, with an action and two broadcasts each.
+/// The maximum number of rounds. With 10 players this is 1,000 turns, each with an action and two broadcasts.
 const MAX_ROUNDS: usize = 100;
 
 /// One game of `ultimatum`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ultimatum {
-    /// What is split.
+    /// The amount to split.
     total: u64,
-    /// Turns that each player has.
+    /// The number of turns of each player.
     max_rounds: usize,
-    /// The smallest share that is worthwhile, for each seat.
+    /// The reservation value of each seat: a smaller share is worse for its player than no agreement.
     reservation_values: Vec<u64>,
-    /// How many turns have been used up without an agreement. The next one is that of seat `turns_taken` modulo players.
+    /// The number of turns used without an agreement. The next turn belongs to seat `turns_taken` modulo players.
     turns_taken: usize,
-    /// The offer on the table.
+    /// The current offer.
     offer: Option<Offer>,
 }
 
-/// A split that somebody has proposed.
+/// A proposed split.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Offer {
-    /// The seat of who proposed it.
+    /// The proposer's seat.
     proposer: usize,
-    /// What each seat would get. They add up to the total.
+    /// The share of each seat; their sum is the total.
     shares: Vec<u64>,
-    /// Which seats have accepted it; the proposer's has from the start.
+    /// True for each seat that has accepted it; the proposer's is true from the start.
     accepted: Vec<bool>,
 }
 
 impl Rules for Ultimatum {
     const ID: &'static str = "ultimatum";
-    const DESCRIPTION: &'static str =
-        "Agree on how to split an amount, for more than the least that you would settle for.";
+    const DESCRIPTION: &'static str = "Agree on a split of an amount that gives you more than your reservation value.";
     const SEATS: RangeInclusive<usize> = 2..=10;
     const OVERRIDABLE: &'static [Setting] = &[
-        Setting::new("total", SettingRange::Whole(1, MAX_TOTAL as i64), "What is to be split."),
+        Setting::new("total", SettingRange::Whole(1, MAX_TOTAL as i64), "Amount to split."),
         Setting::new(
             "maxRounds",
             SettingRange::Whole(1, MAX_ROUNDS as i64),
-            "Turns of each player after which there is no agreement any more.",
+            "Turns of each player before the game ends without an agreement.",
         ),
         Setting::new(
             "reservationMax",
             SettingRange::Whole(0, MAX_TOTAL as i64),
-            "The greatest reservation value that may be dealt, at most `total`.",
+            "Maximum reservation value, at most `total`.",
         ),
     ];
     type Options = UltimatumOptions;
@@ -119,22 +118,19 @@ impl Rules for Ultimatum {
                     "submit_offer",
                     format!(
                         "Propose a split: {players} whole numbers that add up to {total}, the shares of Player 1 to \
-                         Player {players} in this order, such as `{}`. It replaces any offer on the table, and counts \
-                         as accepted by you.",
+                         Player {players} in this order, such as `{}`. It replaces any current offer, and you count \
+                         as accepting it.",
                         even_split(options)
                     ),
                 ),
                 method(
                     "accept",
-                    "Accept the offer on the table. Holds for as long as the offer is there; accepting again changes \
+                    "Accept the current offer. The acceptance holds while the offer stands; accepting again changes \
                      nothing and uses up your turn. No content needed."
                         .to_owned(),
                 ),
-                method(
-                    "reject",
-                    "Take the offer off the table, with everybody's acceptance of it. No content needed.".to_owned(),
-                ),
-                method("pass", "Leave the table as it is and end your turn. No content needed.".to_owned()),
+                method("reject", "Remove the offer and all acceptances of it. No content needed.".to_owned()),
+                method("pass", "End your turn without a change. No content needed.".to_owned()),
             ],
             color: Some("orange".to_owned()),
             icon: Some("handshake".to_owned()),
@@ -157,40 +153,39 @@ fn prompt(options: &UltimatumOptions) -> String {
     let turns = players * max_rounds;
     let split = even_split(options);
     format!(
-        "{players} players are to split {total}. Each of you has a private reservation value: a whole number from 0 to \
-         {reservation_max}, every number equally likely, drawn for each player on its own. It is the least share that \
-         makes a deal worthwhile for that player.\n\n\
-         Your aim: agree on a split that leaves you as much as possible above your reservation value. Without an \
-         agreement nobody gets anything.\n\n\
-         How it goes:\n\
-         1. When you join, the operator tells you your reservation value in private: `Your private reservation value \
-         is: N. …` Players are numbered by when they joined, as in the session's list of players; it is also the order \
-         in which the operator's messages first address them.\n\
-         2. Turns go round, Player 1 first. The operator announces each: `Player k's turn. (Round r/{max_rounds})`. In \
-         your turn call one of these methods:\n\
+        "{players} players split {total}. Each player has a private reservation value: a whole number from 0 to \
+         {reservation_max}. All numbers are equally likely, and each player's value is drawn separately. It is the \
+         smallest share that makes a deal worthwhile for that player.\n\n\
+         Your goal: agree on a split in which your share exceeds your reservation value by as much as possible. Without \
+         an agreement all players get nothing.\n\n\
+         How the game works:\n\
+         1. When you join, the operator sends you your reservation value in private: `Your private reservation value \
+         is: N. …` Players are numbered in the order in which they joined, as in the session's list of players. The \
+         operator's first messages to the players are in the same order.\n\
+         2. Players take turns in this order, beginning with Player 1. The operator announces each turn: `Player k's \
+         turn. (Round r/{max_rounds})`. In your turn, call one of these methods:\n\
          - `submit_offer` with the shares of Player 1 to Player {players}, in this order: whole numbers, none \
-         negative, that add up to {total}, for example `{split}`. The offer replaces the one on the table. You count \
-         as accepting your own.\n\
-         - `accept`: you accept the offer on the table. As soon as all players but the proposer have, it is a deal. \
-         Your acceptance holds for as long as the offer is on the table; accepting again changes nothing, like a \
-         pass.\n\
-         - `reject`: the offer is taken off the table, and all acceptances with it. You may reject your own.\n\
-         - `pass`: the table stays as it is.\n\
-         Whatever is refused (not your turn, shares that don't add up, no offer to accept) changes nothing and uses up \
-         no turn: just try again.\n\
-         3. Talk to the other players in the chat whenever you like, also out of turn. Whatever you write there, they \
-         read. They may be honest or not, and so may you; your reservation value is best kept to yourself.\n\
+         negative, that add up to {total}, for example `{split}`. The offer replaces the current one. You count as \
+         accepting your own offer.\n\
+         - `accept`: accept the current offer. When all players except the proposer have accepted it, the deal is made. \
+         Your acceptance holds while the offer stands; accepting again has the effect of a pass.\n\
+         - `reject`: remove the current offer and all acceptances of it. You may reject your own offer.\n\
+         - `pass`: end your turn without a change.\n\
+         A refused action (not your turn, shares with another sum, no offer to accept) changes nothing and uses up no \
+         turn; try again.\n\
+         3. Talk to the other players in the chat at any time, also out of turn. They read your messages there. All \
+         players may make false statements, you included. It is best to keep your reservation value secret.\n\
          4. The game ends with a deal, or in a deadlock after {max_rounds} rounds ({turns} turns) without one. So an \
-         offer made in the very last turn comes too late to be accepted.\n\n\
+         offer in the last turn is too late to be accepted.\n\n\
          Scores:\n\
-         - utility is (your share - your reservation value) / {total} if there is a deal. It is negative if your share \
-         is below your reservation value: no deal is better than that. In a deadlock it is 0 for everybody.\n\
-         - security is always 0.\n\
-         A deal reveals all reservation values to everybody."
+         - utility: (your share - your reservation value) / {total} after a deal. It is negative if your share is below \
+         your reservation value; a deadlock is better than that. In a deadlock it is 0 for all players.\n\
+         - security: always 0.\n\
+         A deal reveals all reservation values to all players."
     )
 }
 
-/// An offer for the sake of example: the same for everybody, as far as whole numbers allow.
+/// Returns an example of an offer: equal shares, as far as integers allow.
 fn even_split(options: &UltimatumOptions) -> String {
     let UltimatumOptions { players, total, .. } = *options;
     let share = total / players as u64;
@@ -256,7 +251,7 @@ impl Ultimatum {
         self.reservation_values.len()
     }
 
-    /// Whose turn it is.
+    /// Returns the seat whose turn it is.
     fn turn(&self) -> Seat {
         Seat(self.turns_taken % self.players())
     }
@@ -275,10 +270,10 @@ impl Ultimatum {
         Ok(())
     }
 
-    /// The shares that a player proposes, in seat order.
+    /// Parses the proposed shares in seat order.
     fn read_offer(&self, content: &str) -> Result<Vec<u64>, Rejection> {
         let (players, total) = (self.players(), self.total);
-        // Commas separate shares, so only a dot makes a fraction.
+        // Commas separate shares, so only a dot marks a fraction.
         let amounts: Vec<_> = amounts_in(content, &['.']).collect();
         let is_readable = |amount: &Result<u64, BadNumber>| matches!(amount, Ok(_) | Err(BadNumber::Negative));
         if amounts.len() != players || !amounts.iter().all(is_readable) {
@@ -289,7 +284,7 @@ impl Ultimatum {
         let Ok(shares) = amounts.into_iter().collect::<Result<Vec<u64>, _>>() else {
             return Err(Rejection::new("NEGATIVE_AMOUNT", format!("Each share must be 0 to {total}.")));
         };
-        // Ten shares of 64 bits each may add up to more than 64 bits.
+        // Ten shares of 64 bits each may exceed 64 bits together.
         let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
         if sum != u128::from(total) {
             let text = format!("The shares must add up to {total}, not {sum}.");
@@ -306,7 +301,7 @@ impl Ultimatum {
                 "You can't accept your own offer: you count as accepting it. You can submit_offer, reject or pass.",
             ));
         }
-        // Accepting again isn't refused: a player who has nothing else to say can't get stuck in its turn.
+        // A player may accept an offer again, because otherwise it may have no possible action in its turn.
         offer.accepted[seat.0] = true;
         table.broadcast(format!("Player {} accepts the offer.", seat.number()));
         Ok(())
@@ -333,7 +328,7 @@ impl Ultimatum {
         table.end();
     }
 
-    /// Passes the turn on, or ends the game if that was the last one.
+    /// Gives the turn to the next player, or ends the game after the last turn.
     fn next_turn(&mut self, table: &mut Table<'_>) {
         self.turns_taken += 1;
         if self.turns_taken < self.max_rounds * self.players() {
@@ -357,7 +352,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    /// A game about 100 with two rounds, in which the players have these reservation values.
+    /// Returns a game about 100 with two rounds and these reservation values.
     fn game(reservation_values: &[u64]) -> Game {
         let options = json!({ "players": reservation_values.len(), "maxRounds": 2 });
         Game::new("ultimatum", &options, 1).put("/reservationValues", json!(reservation_values)).start()
@@ -422,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_must_accept_and_a_pass_leaves_the_table_as_it_is() {
+    fn all_must_accept_and_a_pass_keeps_the_offer() {
         check(
             game(&[10, 20, 30])
                 .act(1, "submit_offer", "{34, 33, 33}")
@@ -560,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_uses_up_no_turn() {
+    fn a_refusal_uses_up_no_turn() {
         check(
             game(&[20, 30])
                 .act(2, "pass", "later")
@@ -646,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_creates_a_session_chooses_amounts_and_rounds_but_not_players() {
+    fn the_creator_chooses_amounts_and_rounds_but_not_players() {
         let check = |wishes: Value, expected: Expect| expected.assert_eq(&verdict_on_wishes("ultimatum", &wishes));
         check(json!({ "total": 1000, "maxRounds": 3, "reservationMax": 500 }), expect!["fine"]);
         check(
@@ -675,11 +670,11 @@ mod tests {
                 counts[seat][value as usize] += 1;
             }
         }
-        // 100 of each are expected, with a standard deviation of 9.5.
+        // The expected count of each is 100, with a standard deviation of 9.5.
         assert!(counts.as_flattened().iter().all(|count| (50..150).contains(count)), "{counts:?}");
     }
 
-    /// Actions of three players: those of number 0 are whoever's turn it is.
+    /// Actions of three players; number 0 stands for the player whose turn it is.
     fn actions() -> impl Strategy<Value = Vec<Action>> {
         let split = (0_u64..=100, 0_u64..=100).prop_map(|(a, b)| {
             let (low, high) = (a.min(b), a.max(b));
@@ -722,8 +717,9 @@ mod tests {
         }
 
         #[test]
-        fn reservation_values_are_told_to_their_owners_only(values in [0_u64..=40, 0_u64..=40], actions in actions()) {
-            // Until a deal tells them to everybody.
+        fn reservation_values_are_sent_to_their_owners_only(values in [0_u64..=40, 0_u64..=40], actions in actions()) {
+            // Only the messages before an agreement are compared, because an agreement reveals the values to all
+            // players.
             let games = values.map(|value| play(game(&[10, value, 30]), &actions));
             for other in [1, 3] {
                 let [seen, seen_by_twin] = games.each_ref().map(|game| game.seen_by(other, &["Agreement reached!"]));

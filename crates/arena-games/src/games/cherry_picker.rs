@@ -1,16 +1,17 @@
-//! cherry_picker: each agent alone on a map of its own, and all these maps alike; who brings home the most food?
+//! cherry_picker: each agent forages alone on a map of its own. All maps start equal, and the agent with the most
+//! food wins.
 //!
-//! `foraging` describes the map and the actions; there are no opponents to attack. All agents of a match
-//! begin on the same map, drawn once from the seed, with the same ids; only `owner_id` names each map's own agent. The
-//! sources that are added later are the same too, in the same order, though each map needs them at a time of its own.
-//! So equal actions make equal maps for ever.
+//! `foraging` describes the map and the actions; there are no opponents to attack. All agents of a match start on the
+//! same map, drawn once from the seed, with the same ids; only `owner_id` names each map's own agent. Later sources of
+//! food are also the same, in the same order, though they may appear at different times. So equal actions always give
+//! equal maps.
 //!
-//! Maps live on whether or not their agents reply: an epoch without a valid reply is one without actions, in which the
-//! food grows all the same. Time lost is lost, but nobody can stop the clock of its map.
+//! A map advances even if its agent sends no valid reply: the epoch then has no actions, and the food grows. So an
+//! agent can't stop its map.
 //!
-//! The score is the food in the agent's bases. The game ends after `n_epochs` epochs, or once no agent can do anything:
-//! it is disqualified, or has turned its last actor into a base and can't pay for another one. When others are
-//! disqualified, the last agent plays on, for its score.
+//! The score is the food in the agent's bases. The game ends after `n_epochs` epochs, or once no agent can act. An
+//! agent can't act if it is disqualified, or if its last actor became a base and it can't pay for another actor. If
+//! all agents but one are disqualified, the last agent plays on for its score.
 
 use std::ops::RangeInclusive;
 
@@ -19,12 +20,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::foraging::told::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::descriptions::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
 use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
-/// Registered in `games.rs`.
+/// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
     terminal: Some(terminal::draw_worlds),
     module: Some(MODULE),
@@ -59,17 +60,16 @@ impl<'de> Deserialize<'de> for CherryPickerConfig {
 #[derive(Serialize, Deserialize)]
 pub struct CherryPicker {
     config: CherryPickerConfig,
-    /// By seat; each has one agent.
+    /// The maps by seat, with one agent each.
     worlds: Vec<World>,
 }
 
 impl Game for CherryPicker {
     const NAME: &'static str = "cherry_picker";
-    const DESCRIPTION: &'static str =
-        "Send actors out for food and bring it to your bases, on a map that you have to yourself.";
+    const DESCRIPTION: &'static str = "Gather food into your bases, on a map of your own.";
     const MODE: UpdateMode = UpdateMode::Isolated;
     const SEATS: RangeInclusive<usize> = 1..=8;
-    // 1: an actor that made a base lived on.
+    // In version 1, an actor that made a base survived.
     const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
     type Config = CherryPickerConfig;
@@ -112,7 +112,7 @@ impl Game for CherryPicker {
 
     fn termination(&self) -> Option<&'static str> {
         let has_ended = self.worlds.iter().all(|world| {
-            // All worlds are of the same age.
+            // All worlds have the same age.
             world.epoch() >= self.config.0.n_epochs || !world.can_act(0)
         });
         has_ended.then_some("GAME_ENDED")
@@ -127,19 +127,19 @@ impl Hosted for CherryPicker {
     const CHALLENGE: &'static str = "cherry-picker";
     const TITLE: &'static str = "Cherry picker";
     const PROMPT: &'static str = "\
-You have a map to yourself, and so has everybody else; all maps are alike at the start. You have a base and an actor on it. Actors \
-gather food from sources and bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry \
-doesn't count. Most points win. All numbers below that stand as names are in `config`.
+Each player has a map of its own, with a base and an actor on it. All maps are equal at the start. Actors gather food from sources \
+and bring it to bases. Your points are the food in your bases after `n_epochs` epochs; food that actors carry doesn't count. The \
+most points win. `config` contains the values of all constants that are named below.
 
 The state:
-- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
-New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% per epoch, up to 50, and vanish below 0.1. While \
+there are fewer than `max_food_sources`, four new ones appear at mirrored positions.
 - `actors`, `bases`: with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
 - `dead_entities`: the actors that died in the last epoch.
 
-Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
-the end of an epoch collide: the one that carries less survives and gets the other's food; between equals lots are drawn. At most 32 \
-actors and 8 bases.";
+Each actor and each base acts once per epoch: its first possible action counts. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide: the actor that carries less survives and gets the other's food; if both carry the same, the survivor is \
+drawn at random. Each player has at most 32 actors and 8 bases.";
     const ACTIONS: &'static [(&'static str, &'static str)] = &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &options_of_map(8);
     const CARD: (&'static str, &'static str) = ("red", "cherry");
@@ -158,7 +158,7 @@ mod tests {
 
     static CHERRY_PICKER: GameType = GameType::of::<CherryPicker>();
 
-    /// Things happen soon: short ways, and actors that are fast.
+    /// Returns options with short distances and fast actors, so that actors reach their targets within few epochs.
     fn fast(n_epochs: u64) -> Value {
         json!({
             "grid_width": 20, "grid_height": 16, "max_food_sources": 6, "actor_speed": 4, "take_food_speed": 25,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_goes_as_it_always_went() {
+    fn games_match_their_golden_transcripts() {
         let mut game = start(&CHERRY_PICKER, 2, 4, fast(20));
         let told = transcript(&mut *game, 2, 100, |seat, state| match seat.0 {
             0 => Some(Value::from(forage("a0", state, 30.0, 25.0)).to_string()),
@@ -176,7 +176,7 @@ mod tests {
         expect_file!["../../golden/cherry_picker.txt"].assert_eq(&told);
     }
 
-    // Agents 0 and 2 do the same, agent 1 says nothing in every third epoch, agent 3 never says anything.
+    // Agents 0 and 2 act alike, agent 1 is silent in every third epoch, agent 3 is always silent.
     #[test]
     fn equal_actions_make_equal_maps_for_ever() {
         let mut game = start(&CHERRY_PICKER, 4, 1, fast(300));
@@ -197,11 +197,11 @@ mod tests {
         assert_eq!(seen[0], seen[2]);
         assert_ne!(seen[0], seen[1]);
         assert!((0..4).all(|seat| seen[seat][0] == seen[0][0] && seen[seat].len() == 300));
-        // Whoever eats less sees less of the sources, but the same ones.
+        // On the map of an agent that eats less, fewer sources appear, but they are the same ones.
         let (most, fewer) = (&sources[0], &sources[1]);
         let common = most.len().min(fewer.len());
         assert!(common > 12 && most[..common] == fewer[..common]);
-        // Without replies food grows to the limit all the same.
+        // Without replies, food still grows to the limit.
         let last: Value = serde_json::from_str(&state(&*game, Seat(3))).unwrap();
         assert!(last["foods"].as_array().unwrap().iter().all(|food| food["quantity"] == 50.0));
         assert_eq!(game.scores()[3], 0.0);
@@ -244,7 +244,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_reply_whatsoever_stops_a_game(
+        fn no_reply_stops_a_game(
             seed in 0..100u64,
             epochs in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.9, any_reply()), 2), 1..8),
         ) {

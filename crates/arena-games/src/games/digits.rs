@@ -1,5 +1,5 @@
-//! Numbers as text, appended to bytes: states hold many small ones, and formatting machinery costs more than the
-//! digits.
+//! Fast formatting of numbers and strings into bytes. A state contains many small numbers, and the standard
+//! formatting of a small number costs more than writing its digits.
 
 /// Appends a number in decimal.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: i64) {

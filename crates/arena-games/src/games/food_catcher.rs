@@ -1,29 +1,29 @@
-//! food_catcher: two to four agents on one map, who bring food to their bases and may rob each other.
+//! food_catcher: two to four agents on one map bring food to their bases and may rob each other.
 //!
-//! `foraging` describes the map and the actions. The score is the food in an agent's bases; what
-//! actors carry doesn't count. An agent that gives no valid reply does nothing in that epoch. The actors and bases of a
-//! disqualified agent stay where they are and do nothing: they can be attacked, run into and robbed.
+//! `foraging` describes the map and the actions. The score is the food in an agent's bases; food that actors carry
+//! doesn't count. An agent without a valid reply does nothing in that epoch. The actors and bases of a disqualified
+//! agent stay where they are and do nothing: they can be attacked, run into and robbed.
 //!
-//! The game ends after `n_epochs` epochs, and before that in two cases in which the ranking can't change any more:
-//! - No agent can do anything: whoever isn't disqualified has no actor and no base that can pay for one. Then no score
+//! The game ends after `n_epochs` epochs, or earlier in two cases in which the ranking can't change any more:
+//! - No agent can act: each one is disqualified, or has no actor and no base that can pay for one. Then no score
 //!   changes again.
-//! - At most one agent isn't disqualified. It ranks above the others, whatever it does.
+//! - At most one agent isn't disqualified. It ranks above the others in any case.
 //!
-//! It doesn't end when all but one can do nothing and the remaining one leads: it may still spend its food, and attack
-//! the bases of some of the others, or leave food in them. Agents that can do nothing any more aren't asked, so such a
-//! game costs the one agent's time.
+//! The game continues if only the leading agent can act, because this agent may still spend its food, attack other
+//! agents' bases, or leave food in them. The runner doesn't ask agents that can't act, so it waits for this one agent
+//! only.
 
 use std::ops::RangeInclusive;
 
 use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Setup, TimeLimits, UpdateMode};
 use serde::{Deserialize, Serialize};
 
-use super::foraging::told::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
+use super::foraging::descriptions::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
 use super::foraging::{Action, Constants, MODULE, World, read_scores, terminal};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
-/// Registered in `games.rs`.
+/// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
     terminal: Some(terminal::draw_shared),
     module: Some(MODULE),
@@ -44,11 +44,10 @@ pub struct FoodCatcher {
 
 impl Game for FoodCatcher {
     const NAME: &'static str = "food_catcher";
-    const DESCRIPTION: &'static str =
-        "Send actors out for food, bring it to your bases, and keep it from up to three others who want it too.";
+    const DESCRIPTION: &'static str = "Gather food into your bases and defend it against up to three other agents.";
     const MODE: UpdateMode = UpdateMode::Simultaneous;
     const SEATS: RangeInclusive<usize> = 2..=4;
-    // 1: food could be left in one's own bases only, and an actor that made a base lived on.
+    // In version 1, an actor could leave food only in its own agent's bases, and an actor that made a base survived.
     const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 200, bank_ms: 2000 };
     type Config = Constants;
@@ -101,19 +100,20 @@ impl Hosted for FoodCatcher {
     const CHALLENGE: &'static str = "food-catcher";
     const TITLE: &'static str = "Food catcher";
     const PROMPT: &'static str = "\
-You share a map with the others. Each player has a base near a corner, and an actor on it. Actors gather food from sources and \
-bring it to bases. Your points are the food in your bases after `n_epochs` epochs; what actors carry doesn't count. Most points win. \
-All numbers below that stand as names are in `config`.
+All players share a map. Each player has a base near a corner, and an actor on it. Actors gather food from sources and bring it to \
+bases. Your points are the food in your bases after `n_epochs` epochs; food that actors carry doesn't count. The most points win. \
+`config` contains the values of all constants that are named below.
 
 The state:
-- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% in each epoch, up to 50, and vanish below 0.1. \
-New ones come in fours, mirrored, when there are fewer than `max_food_sources`.
-- `actors`, `bases`: everybody's, with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
+- `foods`: the sources, with `id`, `position` [x, y] and `quantity`. They grow by 5% per epoch, up to 50, and vanish below 0.1. While \
+there are fewer than `max_food_sources`, four new ones appear at mirrored positions.
+- `actors`, `bases`: those of all players, with `id`, `owner_id`, `position`, `food`, `health`, `max_health`.
 - `dead_entities`: the actors and bases that died in the last epoch.
 
-Each actor and each base does one thing in an epoch, the first that it can do. Actors that are closer than twice `actor_radius` at \
-the end of an epoch collide, one's own too: the one that carries less survives and gets the other's food; between equals lots are \
-drawn. What dies of an attack takes its food with it. At most 32 actors and 8 bases each.";
+Each actor and each base acts once per epoch: its first possible action counts. Actors that are closer than twice `actor_radius` at \
+the end of an epoch collide, even if they have the same owner: the actor that carries less survives and gets the other's food; if \
+both carry the same, the survivor is drawn at random. The food of actors and bases that die from attacks is lost. Each player has at \
+most 32 actors and 8 bases.";
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[MOVE, TAKE_FOOD, DEPOSIT_FOOD, HEAL, SPAWN, ATTACK, MAKE_BASE];
     const OVERRIDABLE: &'static [Setting] = &options_of_map(4);
@@ -133,7 +133,7 @@ mod tests {
 
     static FOOD_CATCHER: GameType = GameType::of::<FoodCatcher>();
 
-    /// Things happen soon: short ways, and actors that are fast.
+    /// Returns options with short distances and fast actors, so that actors reach their targets within few epochs.
     fn fast(n_epochs: u64) -> Value {
         json!({
             "grid_width": 20, "grid_height": 16, "max_food_sources": 8, "actor_speed": 4, "take_food_speed": 25,
@@ -141,7 +141,7 @@ mod tests {
         })
     }
 
-    /// Seat 0 forages, seat 1 forages but spawns nothing, seat 2 raids; the last two sometimes say nothing.
+    /// Replies: seat 0 forages, seat 1 forages but spawns nothing, seat 2 raids; the last two are sometimes silent.
     fn reply(epoch: u64, seat: Seat, state: &Value) -> Option<String> {
         let agent = format!("a{}", seat.0);
         let actions = match seat.0 {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_goes_as_it_always_went() {
+    fn games_match_their_golden_transcripts() {
         expect_file!["../../golden/food_catcher.txt"].assert_eq(&played(2, 36).1);
     }
 
@@ -205,9 +205,9 @@ mod tests {
         assert_eq!(game.termination(), Some("GAME_ENDED"));
     }
 
-    // Seat 1 shoots its only opponent. It could still spend what it leads by, so the game goes on.
+    // Seat 1 attacks until its only opponent can't act. Seat 1 could still spend its lead, so the game continues.
     #[test]
-    fn whoever_can_do_nothing_more_is_not_asked() {
+    fn an_agent_that_can_not_act_is_not_asked() {
         let options = json!({"attack_range": 100, "actor_damage": 50, "n_epochs": 1000});
         let mut game = start(&FOOD_CATCHER, 2, 1, options);
         let mut asked = [0, 0];
@@ -219,10 +219,10 @@ mod tests {
         assert!(asked[0] < 5, "{asked:?}");
     }
 
-    // All go to the middle, where one actor survives. When its owner is disqualified, two agents are left that can do
-    // nothing.
+    // All actors meet in the middle, and one survives. When its owner is disqualified, the two remaining agents can't
+    // act.
     #[test]
-    fn a_game_ends_once_nobody_can_do_anything() {
+    fn a_game_ends_when_no_agent_can_act() {
         let mut game = start(&FOOD_CATCHER, 3, 1, json!({"actor_speed": 100}));
         transcript(&mut *game, 3, 2, |seat, state| {
             let actors = state["actors"].as_array()?;
@@ -291,7 +291,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn no_reply_whatsoever_stops_a_game(
+        fn no_reply_stops_a_game(
             seed in 0..100u64,
             epochs in prop::collection::vec(prop::collection::vec(prop::option::weighted(0.9, any_reply()), 3), 1..8),
         ) {

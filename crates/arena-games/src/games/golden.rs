@@ -1,21 +1,21 @@
-//! Golden transcripts: a seeded game's every state, played by a policy that reads the state as an agent does.
+//! Golden transcripts: every state of a seeded game, played by a policy that reads the state as an agent does.
 
 use arena_model::{AgentId, AnyGame, Events, GameType, Seat, Seed, Setup};
 use serde_json::{Map, Value};
 
-/// What an agent does, given its seat and what it sees: the text of its `actions`, or nothing.
+/// An agent's strategy: a function from its seat and state to the text of its `actions`, or `None` for no reply.
 pub trait Policy: FnMut(Seat, &Value) -> Option<String> {}
 
 impl<F: FnMut(Seat, &Value) -> Option<String>> Policy for F {}
 
-/// A game of agents `a0`, `a1`, … before its first epoch. The seed is [`Seed::from_number`]'s.
+/// Starts a game of agents `a0`, `a1`, … with the seed of [`Seed::from_number`].
 pub fn start(game: &'static GameType, agents: usize, seed: u64, options: Value) -> Box<dyn AnyGame> {
     let agents: Vec<AgentId> = (0..agents).map(|number| format!("a{number}").parse().unwrap()).collect();
     let options: Map<String, Value> = serde_json::from_value(options).unwrap();
     game.start(&options, Setup { seed: Seed::from_number(seed), agents }).unwrap()
 }
 
-/// What the agent on `seat` sees, as JSON text.
+/// Returns the state of the agent on `seat` as JSON text.
 pub fn state(game: &dyn AnyGame, seat: Seat) -> String {
     let mut state = b"{".to_vec();
     game.write_state(seat, &mut state);
@@ -23,7 +23,8 @@ pub fn state(game: &dyn AnyGame, seat: Seat) -> String {
     String::from_utf8(state).unwrap()
 }
 
-/// Plays at most `epochs` epochs and tells all: each asked seat's state, what was taken, what was rejected, and the end.
+/// Plays at most `epochs` epochs and returns the transcript: each moving seat's state, the accepted and the rejected
+/// actions, and the end.
 pub fn transcript(game: &mut dyn AnyGame, seats: usize, epochs: u64, mut policy: impl Policy) -> String {
     let mut told = format!("config {}\n", Value::Object(game.config()));
     let mut events = Events::default();

@@ -1,4 +1,4 @@
-//! The launcher of agents as a program of its own, for the tests of this crate. An arena is its own launcher.
+//! The launcher as a separate program, for the tests of this crate. The `arena` program is its own launcher.
 
 use std::process::ExitCode;
 

@@ -1,50 +1,50 @@
-//! Findings: what an agent gets wrong, each in a sentence, with what it sent and how to mend it.
+//! Findings: the errors of an agent, with its line and advice.
 
 use serde::Serialize;
 
 use crate::seat::quote;
 
-/// So many different findings of one run are kept; more would only hide the first.
+/// The maximum number of different findings of one run.
 const MAX: usize = 12;
 
-/// What a finding costs.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Matches.
+    /// An error that costs matches.
     Wrong,
-    /// Nothing yet.
+    /// Advice without consequences.
     Advice,
 }
 
-/// Something that an agent gets wrong, or could do better.
+/// An error of an agent, or advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// What it costs.
+    /// The severity.
     pub severity: Severity,
-    /// In which game it was found; `None`: in the handshake, or whatever is played.
+    /// The game, or `None` if the finding doesn't depend on the game.
     pub game: Option<&'static str>,
-    /// What is wrong, in a sentence.
+    /// The finding, in a sentence.
     pub what: String,
-    /// How often it was seen.
+    /// The number of times that the check made this finding.
     pub times: u32,
-    /// The beginning of the line that the agent sent.
+    /// The start of the agent's line.
     pub line: Option<String>,
-    /// The beginning of the message that it was sent.
+    /// The start of the message to the agent.
     pub message: Option<String>,
-    /// The end of what it wrote to stderr.
+    /// The end of the agent's stderr.
     pub log: Option<String>,
-    /// How to mend it.
+    /// The advice for a repair.
     pub advice: String,
 }
 
 impl Finding {
-    /// Something that costs matches.
+    /// Creates a finding that costs matches.
     pub fn wrong(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding::new(Severity::Wrong, what.into(), advice.into())
     }
 
-    /// Something that could be better.
+    /// Creates advice.
     pub fn advice(what: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding::new(Severity::Advice, what.into(), advice.into())
     }
@@ -53,13 +53,13 @@ impl Finding {
         Finding { severity, game: None, what, times: 1, line: None, message: None, log: None, advice }
     }
 
-    /// With the beginning of the line that shows it.
+    /// Adds the start of the agent's line.
     pub fn sent(mut self, line: impl Into<String>) -> Finding {
         self.line = Some(line.into());
         self
     }
 
-    /// With the beginning of the message that it follows on.
+    /// Adds the start of the message to the agent.
     pub fn told(mut self, message: &[u8]) -> Finding {
         self.message = Some(quote(message.trim_ascii_end()));
         self
@@ -74,7 +74,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Notes a finding, or that it was seen again.
+    /// Adds a finding. If the same finding exists, increases its count.
     pub fn add(&mut self, finding: Finding) {
         if let Some(known) = self.list.iter_mut().find(|known| known.what == finding.what) {
             known.times += 1;
@@ -85,11 +85,11 @@ impl Findings {
         }
     }
 
-    /// All of them, as found in this game.
+    /// Returns all findings, as found in this game.
     pub fn finish(mut self, game: Option<&'static str>) -> Vec<Finding> {
         if self.left_out > 0 {
             let what = format!("{} more like these are left out", self.left_out);
-            self.list.push(Finding::advice(what, "mend those above first"));
+            self.list.push(Finding::advice(what, "fix those above first"));
         }
         for finding in &mut self.list {
             finding.game = finding.game.or(game);

@@ -1,8 +1,10 @@
-//! The partner: who plays against an agent that is checked. It reads the state as agents do, and does just enough for the game to go on.
+//! The partner: the opponent of a checked agent. It reads the state as agents do, and does just enough for
+//! the game to continue.
 
 use serde_json::{Value, json};
 
-/// What the partner called `me` does in this state, as a list of actions. `draw` gives a number below the one it is given.
+/// Returns the actions of the partner `me` in this state, as a list. `draw` returns a number below its
+/// argument.
 pub fn actions(me: &str, state: &Value, draw: impl FnOnce(usize) -> usize) -> Value {
     let action = match state {
         // Chess: any legal move.
@@ -12,7 +14,7 @@ pub fn actions(me: &str, state: &Value, draw: impl FnOnce(usize) -> usize) -> Va
         }
         // Snake: away from walls and snakes.
         _ if state["snakes"][me].is_object() => free_direction(me, state).map(Value::from),
-        // In the other games one may stand by.
+        // In the other games an agent may do nothing.
         _ => None,
     };
     action.map_or_else(|| json!([]), |action| json!([{"action": "move", "move": action}]))

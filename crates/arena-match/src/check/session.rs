@@ -1,4 +1,4 @@
-//! Sessions: one run of an agent under the check's eye, from its start over the handshake to its end.
+//! Sessions: one run of an agent in a check, from its start to its end.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -11,56 +11,57 @@ use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::contest::{Confinement, start_one};
+use crate::conversation::{CONSENT, END, GRACE, STARTUP};
 use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
 use crate::message;
-use crate::play::{CONSENT, END, GRACE, MatchError, STARTUP};
+use crate::play::MatchError;
 use crate::reply::{Claim, Reply};
 use crate::seat::{Seat, quote};
 
-/// A second line of the same answer may come this much later.
+/// The time to wait for further lines after an answer.
 const SECOND_LINE: Duration = Duration::from_millis(5);
 
-/// More than this per step on stderr is chatter.
+/// The number of bytes per step on stderr above which the agent gets a note.
 const CHATTER: u64 = 8 << 10;
 
-/// How much of the end of stderr is shown.
+/// The number of lines shown from the end of stderr.
 const LOG_LINES: usize = 4;
 
 /// A run of an agent.
 pub struct Session<'a> {
-    /// What the referee would know of it.
+    /// The seat, as in a match.
     pub seat: Seat,
-    /// What was found so far.
+    /// The findings so far.
     pub findings: Findings,
     agent: &'a Agent,
     link: Link,
     body: Box<dyn Body>,
     started: Instant,
     called_off: &'a AtomicBool,
-    /// What it wrote to stderr, once it is gone.
+    /// The agent's stderr, after its end.
     log: Option<Log>,
-    /// Its last answer.
+    /// The agent's last answer.
     line: Vec<u8>,
-    /// The place of the first finding that the log may explain.
+    /// True if a finding ended the session; the log may explain it.
     is_broken: bool,
 }
 
-/// How the agents of a check are started.
+/// The parameters of an agent's start.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
-    /// Whom.
+    /// The agent.
     pub agent: &'a Agent,
-    /// What holds it in.
+    /// The sandbox.
     pub confinement: &'a Confinement,
-    /// Tells when the check is called off.
+    /// True once the check is canceled.
     pub called_off: &'a AtomicBool,
 }
 
-/// Why there is no session.
+/// The reason that a session didn't start.
 pub enum NotStarted {
-    /// It is the agent's fault.
+    /// The agent is the cause.
     Agent(Box<Finding>),
-    /// It is not.
+    /// The system is the cause.
     System(MatchError),
 }
 
@@ -77,7 +78,7 @@ impl<'a> Session<'a> {
         let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_of_the_agent() {
             true => NotStarted::Agent(Box::new(Finding::wrong(
                 format!("doesn't start: {error}"),
-                "start it in a terminal as the arena does, in an empty folder, and mend what it complains of",
+                "start it in a terminal as the arena does, in an empty folder, and fix the errors it reports",
             ))),
             false => NotStarted::System(MatchError::Start(error)),
         })?;
@@ -96,12 +97,12 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whether the agent is a process of ours, rather than somebody's server.
+    /// Returns true if the agent is a child process, and false for an HTTP server.
     pub fn is_process(&self) -> bool {
         matches!(self.agent.channel, Channel::Stdio(_))
     }
 
-    /// Asks the agent, and keeps the line that it answers, without its end.
+    /// Sends a request to the agent, and keeps the line of its answer, without its end.
     pub fn ask(
         &mut self,
         message: &[u8],
@@ -122,28 +123,25 @@ impl<'a> Session<'a> {
         Ok((answer, used))
     }
 
-    /// The last answer.
+    /// Returns the last answer.
     pub fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Notes a finding which what the agent wrote to stderr may explain.
+    /// Adds a finding that the agent's stderr may explain.
     pub fn break_off(&mut self, finding: Finding) {
-        let log = self.log.get_or_insert_with(|| {
-            // Whoever is stuck has time to say so, but not long.
-            self.body.finish(Duration::ZERO)
-        });
+        let log = self.log.get_or_insert_with(|| self.body.finish(Duration::ZERO));
         self.findings.add(Finding { log: tail(log), ..finding });
         self.is_broken = true;
     }
 
-    /// How the agent ended, whose output is closed, or what else is to be said instead of a line.
+    /// Describes a request without an answer. For a closed output, describes the end of the process.
     pub fn describe(&mut self, answer: Answer, patience: Duration) -> String {
         match answer {
             Answer::Line | Answer::Interrupted => String::new(),
             Answer::SetAside => "no other answer".to_owned(),
             Answer::Late => format!("no answer within {} ms", patience.as_millis()),
-            Answer::Flood => "it wrote a line without end, or far too much beside its answers".to_owned(),
+            Answer::Flood => "it wrote an endless line or too much unrequested output".to_owned(),
             Answer::Closed => self
                 .body
                 .ended(END)
@@ -151,7 +149,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ping, id and config, as in a match. How long it took until the pong, or `None` if it can't go on from there.
+    /// Sends the ping, the id and the config, as in a match. Returns the time until the pong, or `None` if
+    /// the session can't continue.
     pub fn shake_hands(&mut self, config: &Map<String, Value>) -> Result<Option<Duration>, MatchError> {
         let Some(took) = self.ping()? else { return Ok(None) };
         let message = message::set_agent_id(&self.seat.id, config);
@@ -173,7 +172,7 @@ impl<'a> Session<'a> {
             }
             _ => {
                 let how = self.describe(answer, CONSENT);
-                let advice = "store the id, and take no offence at the keys of `config`";
+                let advice = "store the id, and accept any keys in `config`";
                 self.break_off(Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).told(&message));
                 return Ok(None);
             }
@@ -183,7 +182,7 @@ impl<'a> Session<'a> {
 
     fn ping(&mut self) -> Result<Option<Duration>, MatchError> {
         let message = message::ping();
-        // What comes before the ping is dropped, or taken for the answer to it, as luck will have it.
+        // In a match, output before the ping may be discarded or taken for the answer to it.
         let early = if self.link.stirs(Duration::ZERO) { self.link.unasked() } else { &[] };
         let mut strays: Vec<Vec<u8>> = lines(early).take(3).map(<[u8]>::to_owned).collect();
         let (answer, _) = self.ask(&message, STARTUP, |_, line| {
@@ -221,7 +220,7 @@ impl<'a> Session<'a> {
                 if matches!(answer, Answer::Late | Answer::SetAside)
                     && strays.iter().any(|stray| Reply::read(stray).is_ok())
                 {
-                    // It did answer, and what was wrong with it has been said.
+                    // The agent did answer; the finding has been added.
                     return Ok(None);
                 }
                 let how = self.describe(answer, STARTUP);
@@ -249,7 +248,7 @@ impl<'a> Session<'a> {
         let faults: Vec<_> = self.seat.take_faults().collect();
         for fault in faults {
             let finding = Finding::wrong(
-                format!("answers `set_agent_id` with a line that counts for nothing: {}", fault.what),
+                format!("answers `set_agent_id` with an invalid line: {}", fault.what),
                 mend(&fault.what),
             );
             self.findings.add(finding.sent(&sent).told(message));
@@ -275,13 +274,13 @@ impl<'a> Session<'a> {
             };
             if let Some(missing) = missing {
                 let advice = "tables and replays show `agent_name` and `agent_version` of this answer";
-                self.findings.add(Finding::advice(format!("doesn't tell {missing}"), advice).sent(sent));
+                self.findings.add(Finding::advice(format!("doesn't send {missing}"), advice).sent(sent));
             }
         }
         self.line = line;
     }
 
-    /// Notes lines that end like on Windows.
+    /// Adds a finding if the answer has a Windows line end.
     fn note_line_end(&mut self) {
         if self.line.ends_with(b"\r") {
             let advice = "nothing needs to be done; the protocol says LF alone";
@@ -289,7 +288,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Notes what the agent wrote after its answer, which the next message makes void.
+    /// Adds a finding about output after the answer, which the next request discards.
     pub fn note_second_lines(&mut self) {
         if !self.link.stirs(SECOND_LINE) {
             return;
@@ -297,7 +296,7 @@ impl<'a> Session<'a> {
         let second = self.link.unasked();
         if let Some(line) = lines(second).next() {
             let finding = Finding::wrong(
-                "writes more than one line for one message; all but the first are thrown away",
+                "writes more than one line for one message; all but the first are discarded",
                 "answer each message with one line, and print nothing else to stdout",
             );
             let finding = finding.sent(quote(line));
@@ -305,7 +304,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the agent as a match does, by `stop`, or by closing its input without a word. Says how it went if it went well.
+    /// Ends the agent with `stop`, as in a match, or by closing its input without a message. Returns a
+    /// description of a correct end.
     pub fn end(&mut self, is_told: bool, steps: u64) -> Option<String> {
         let (message, event) = match is_told {
             true => (message::stop(false), "`stop`"),
@@ -316,14 +316,14 @@ impl<'a> Session<'a> {
             return None;
         }
         if !self.is_process() {
-            // How a server ends is its own affair, but it shall hear of it.
+            // An HTTP server receives `stop` but needn't end.
             self.log = Some(self.body.finish(GRACE));
             return None;
         }
         let (told, before) = (Instant::now(), self.body.spent());
         let mut end = self.body.ended(GRACE);
         if end.is_none() {
-            // As with answers: what it stood ready without a core is given back.
+            // As with answers, the agent gets back the time for which it waited for a core.
             end = self.body.ended((self.body.spent() - before).waiting.min(GRACE * RELIEF));
         }
         let took = told.elapsed().as_millis();
@@ -341,18 +341,18 @@ impl<'a> Session<'a> {
             Some(End { code: Some(0), left_behind, .. }) => {
                 let processes = if left_behind == 1 { "process" } else { "processes" };
                 let what = format!("leaves {left_behind} {processes} behind when it exits");
-                self.findings.add(Finding::advice(what, "end what it starts; the arena ends what is left"));
+                self.findings
+                    .add(Finding::advice(what, "end all child processes before the exit; the arena kills the rest"));
                 None
             }
             Some(End { sentence, .. }) => {
-                let finding =
-                    Finding::advice(format!("{sentence} after {event}"), "exit with code 0, and don't read on");
+                let finding = Finding::advice(format!("{sentence} after {event}"), "exit with code 0 and stop reading");
                 self.findings.add(Finding { log, ..finding });
                 None
             }
             None => {
                 let what = format!("doesn't exit within {} ms after {event}, and is killed", GRACE.as_millis());
-                self.findings.add(Finding::advice(what, "leave the loop at `stop`, and when nothing more can be read"));
+                self.findings.add(Finding::advice(what, "leave the loop at `stop` and at the end of the input"));
                 None
             }
         }
@@ -368,12 +368,12 @@ impl Drop for Session<'_> {
     }
 }
 
-/// The lines that hold something.
+/// Returns the nonblank lines.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
 }
 
-/// How to mend a fault that the referee found.
+/// Returns the advice to the agent's author for a fault.
 pub fn mend(what: &str) -> &'static str {
     match what {
         _ if what.contains("lacks `agent_id`") => "put the id from `set_agent_id` under `agent_id` into each answer",
@@ -386,7 +386,7 @@ pub fn mend(what: &str) -> &'static str {
     }
 }
 
-/// The end of a log.
+/// Returns the last lines of a log.
 fn tail(log: &Log) -> Option<String> {
     let end = if log.tail.is_empty() { &log.head } else { &log.tail };
     let text = String::from_utf8_lossy(&end[end.len().saturating_sub(2000)..]).into_owned();

@@ -1,10 +1,10 @@
-//! Trials: some steps of a game against the partner, with what an agent may meet in it.
+//! Trials: some steps of a game against the partner, with unusual but valid messages.
 
 use std::time::Duration;
 
 use arena_model::Dialect;
 use arena_model::agent_ids;
-use arena_model::{AgentId, AnyGame, Events, GameType, Seat as SeatNumber, Seed, SeedRng, Setup, TimeLimits};
+use arena_model::{Events, GameType, Match, Seat as SeatNumber, Seed, SeedRng, Setup, TimeLimits};
 use serde_json::{Map, Value};
 
 use super::finding::Finding;
@@ -12,130 +12,119 @@ use super::partner;
 use super::session::{Session, mend};
 use crate::link::Answer;
 use crate::message;
-use crate::play::{MatchError, config, write_state};
+use crate::play::MatchError;
 use crate::reply::{Claim, Reply};
 use crate::seat::{Seat, quote};
 
-/// The agent that is checked sits here.
+/// The seat of the agent that is checked.
 const OURS: SeatNumber = SeatNumber(0);
 
-/// The bank isn't waited for in full: who is so late would lose most matches anyway.
+/// The maximum time that a trial waits beyond the step limit. An agent that needs more would lose most
+/// matches anyway.
 const MOST_OF_BANK: Duration = Duration::from_secs(3);
 
-/// A moment in which the machine was busy elsewhere shall not be taken for silence.
+/// The minimum time limit for an answer, so that an agent on a busy machine isn't reported as silent.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Epochs in which the agent isn't asked count too, so that a trial ends.
+/// The maximum number of epochs per step. The limit ends a trial even if the agent is rarely asked.
 const EPOCHS_PER_STEP: u64 = 4;
 
-/// A key that no game has.
+/// A key that no game uses.
 const UNKNOWN_KEY: &[u8] = br#""a_key_of_later":{"is_new":true},"#;
 
-/// The key that makes a state a heartbeat too.
+/// The key that turns a state into a ping as well.
 const PING: &[u8] = br#""ping":"ping","#;
 
-/// What is tried.
+/// The plan of a trial.
 #[derive(Clone, Copy)]
 pub struct Trial {
     /// The game.
     pub game: &'static GameType,
-    /// For how many states.
+    /// The number of states.
     pub steps: u64,
-    /// With an unknown key in the last state but one, and a ping in the last.
+    /// True if the second to last state has an unknown key, and the last one a ping.
     pub is_odd: bool,
-    /// Whether the bank is waited for too, as in a match. Where silence is to be expected, it isn't.
+    /// True if the deadline includes the time bank, as in a match. False if silence is expected.
     pub is_patient: bool,
 }
 
-/// How a trial went.
+/// The result of a trial.
 #[derive(Debug, Default)]
 pub struct Tried {
-    /// How many states the agent was sent.
+    /// The number of states sent.
     pub steps: u64,
-    /// How many of them it answered as it should.
+    /// The number of correct answers.
     pub answered: u64,
-    /// How many of its actions the game took, and how many not.
+    /// The number of accepted actions.
     pub taken: u64,
-    /// See above.
+    /// The number of rejected actions.
     pub rejected: u64,
-    /// The longest wait for it.
+    /// The longest wait for the agent.
     pub longest: Duration,
-    /// In how many steps it took longer than it may.
+    /// The number of steps beyond the limit.
     pub overtime: u64,
-    /// It got out of step with what it was told, so that nothing more could be tried.
+    /// True if the agent lost synchronization with the messages, so that the trial ended early.
     pub is_broken: bool,
 }
 
-/// A game for a trial, and the agents' ids in it. The agent that is checked is the first.
+/// A match for a trial. The agent that is checked has the first seat.
 pub struct Board {
-    game: Box<dyn AnyGame>,
-    /// The ids, in the order of the seats.
-    pub ids: Vec<AgentId>,
-    ids_json: Vec<u8>,
+    /// The match.
+    pub play: Match,
     rng: SeedRng,
     limits: TimeLimits,
-    epoch: u64,
     buffer: Vec<u8>,
 }
 
 impl Board {
-    /// The game before its first epoch. Two agents play, if two can.
+    /// Creates a match before its first epoch, with two agents if the game allows it.
     ///
     /// # Errors
-    /// When the game can't be played so.
+    /// If the game can't be started.
     pub fn new(game: &'static GameType, seed: &Seed) -> Result<Board, MatchError> {
         let seats = if game.seats.contains(&2) { 2 } else { *game.seats.start() };
-        let ids = agent_ids(seed, seats);
-        let started = game.start(&Map::new(), Setup { seed: seed.clone(), agents: ids.clone() })?;
-        Ok(Board {
-            game: started,
-            ids_json: serde_json::to_vec(&ids).expect("ids are texts"),
-            ids,
-            rng: seed.rng("partner"),
-            limits: game.limits,
-            epoch: 0,
-            buffer: Vec::new(),
-        })
+        let agents = agent_ids(seed, seats);
+        let started = game.start(&Map::new(), Setup { seed: seed.clone(), agents: agents.clone() })?;
+        let play = Match::new(started, agents);
+        Ok(Board { play, rng: seed.rng("partner"), limits: game.limits, buffer: Vec::new() })
     }
 
-    /// What agents are told of the game.
+    /// Returns the config in messages to agents.
     pub fn config(&self) -> Map<String, Value> {
-        config(&*self.game, self.limits)
+        self.play.config(self.limits)
     }
 
     fn write_state(&mut self, seat: usize) -> &[u8] {
         self.buffer.clear();
-        write_state(&*self.game, seat, self.epoch, &self.ids_json, &mut self.buffer);
+        self.play.write_state(SeatNumber(seat), &mut self.buffer);
         &self.buffer
     }
 
-    /// What the partner on this seat does. Nothing, if it isn't asked.
+    /// Returns the actions of the partner on this seat, or `None` if it isn't asked.
     fn partner(&mut self, seat: usize) -> Option<String> {
-        if !self.game.is_asked(SeatNumber(seat)) {
+        if !self.play.is_asked(SeatNumber(seat)) {
             return None;
         }
         let text = [b"{", self.write_state(seat), b"}"].concat();
         let state = serde_json::from_slice(&text).unwrap_or_default();
         let rng = &mut self.rng;
         let draw = |below: usize| usize::try_from(rng.below(below as u64)).unwrap_or(0);
-        Some(partner::actions(self.ids[seat].as_str(), &state, draw).to_string())
+        Some(partner::actions(self.play.agents()[seat].as_str(), &state, draw).to_string())
     }
 }
 
-/// Plays a trial. What the agent gets wrong is among the findings of the session then.
+/// Plays a trial. The agent's errors are added to the findings of the session.
 ///
 /// # Errors
 /// See [`MatchError`].
 pub fn play(session: &mut Session<'_>, board: &mut Board, trial: Trial) -> Result<Tried, MatchError> {
     let mut tried = Tried::default();
-    let (mut taken, mut events) = (Vec::new(), Events::default());
-    while tried.steps < trial.steps && board.epoch < EPOCHS_PER_STEP * trial.steps && board.game.termination().is_none()
-    {
-        board.epoch += 1;
+    let mut taken = Vec::new();
+    while tried.steps < trial.steps && board.play.epochs() < EPOCHS_PER_STEP * trial.steps && board.play.is_on() {
         let mut replies: Vec<Option<String>> = vec![None];
-        replies.extend((1..board.ids.len()).map(|seat| board.partner(seat)).collect::<Vec<_>>());
+        replies.extend((1..board.play.agents().len()).map(|seat| board.partner(seat)).collect::<Vec<_>>());
         let mut message = Vec::new();
-        if board.game.is_asked(OURS) {
+        if board.play.is_asked(OURS) {
             tried.steps += 1;
             replies[0] = ask_for_step(session, board, trial, &mut tried, &mut message)?;
             if tried.is_broken {
@@ -144,21 +133,18 @@ pub fn play(session: &mut Session<'_>, board: &mut Board, trial: Trial) -> Resul
         }
         let texts: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
         taken.clear();
-        board.game.play(&texts, &mut taken, &mut events);
+        board.play.play(|game, events| game.play(&texts, &mut taken, events));
         tried.taken += count_taken(&taken);
-        judge_actions(session, &mut tried, &events, &message);
-        for forfeit in events.forfeits() {
-            board.game.disqualify(forfeit.seat);
-            tried.is_broken |= forfeit.seat == OURS;
-        }
-        if tried.is_broken {
+        judge_actions(session, &mut tried, board.play.events(), &message);
+        if !board.play.is_in(OURS) {
+            tried.is_broken = true;
             break;
         }
     }
     Ok(tried)
 }
 
-/// Sends the agent a state. What it wants to do, unless its answer counts for nothing.
+/// Sends the agent a state. Returns its actions, or `None` if its answer is invalid.
 fn ask_for_step(
     session: &mut Session<'_>,
     board: &mut Board,
@@ -198,7 +184,7 @@ fn ask_for_step(
                 "ignore keys that you don't know; later versions may send them",
             ),
             Answer::Late => Finding::wrong(
-                format!("doesn't answer a state: {how}, of which the limit of a step is {}", limit.as_millis()),
+                format!("doesn't answer a state: {how}, and the step limit is {} ms", limit.as_millis()),
                 silence_advice(session.seat.dialect, tried.answered > 0),
             ),
             Answer::Closed => Finding::wrong(
@@ -218,7 +204,7 @@ fn ask_for_step(
         let finding = match is_unknown {
             false => Finding::wrong(fault.what.clone(), mend(&fault.what)),
             true => Finding::wrong(
-                format!("answers a message with a key that it doesn't know in another way: {}", fault.what),
+                format!("answers differently if a message has an unknown key: {}", fault.what),
                 "ignore keys that you don't know; later versions may send them",
             ),
         };
@@ -265,7 +251,7 @@ fn silence_advice(dialect: Dialect, has_answered: bool) -> &'static str {
     }
 }
 
-/// A state that is a ping too must be answered with a pong, and as a state.
+/// Sends a state that is a ping as well. The answer must contain both a pong and actions.
 fn heartbeat(
     session: &mut Session<'_>,
     message: &[u8],
@@ -302,7 +288,7 @@ fn count_taken(taken: &[u8]) -> u64 {
     taken[0].as_array().map_or(0, |list| list.len() as u64)
 }
 
-/// Notes the agent's actions that the game didn't take.
+/// Adds findings for the agent's actions that the game rejected.
 fn judge_actions(session: &mut Session<'_>, tried: &mut Tried, events: &Events, message: &[u8]) {
     let line = quote(session.line());
     for forfeit in events.forfeits().iter().filter(|forfeit| forfeit.seat == OURS) {

@@ -1,4 +1,5 @@
-//! Giving up rights for good: the user, limits, and rules on files and system calls.
+//! The permanent restrictions of an agent: its user, its resource limits, and the rules for files and system
+//! calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,13 +23,14 @@ use seccompiler::{
 };
 
 use super::exposure::entries;
-use super::{Plan, Setup};
+use super::{LaunchPlan, Setup};
 use crate::process::{InForce, Limits, StartError};
 
-/// The newest interface whose rights we ask for. Older kernels enforce what they know of them.
+/// The newest Landlock version whose rights are requested. Older kernels enforce the rights they support.
 const NEWEST_ABI: ABI = ABI::V9;
 
-/// Files and folders of `/etc` that programs read at their start. None says anything about users or services.
+/// Files and folders of `/etc` that programs read at their start. None contains information on users or
+/// services.
 pub(super) const ETC: [&str; 10] = [
     "alternatives",
     "ld.so.cache",
@@ -45,32 +47,34 @@ pub(super) const ETC: [&str; 10] = [
 /// Devices that all programs may use.
 pub(super) const DEVICES: [&str; 4] = ["/dev/null", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// The device that they may read only, which takes Landlock: without it there is none.
+/// A device that agents may only read. Only Landlock can forbid writing, so without it the device is left
+/// out.
 pub(super) const ZERO: &str = "/dev/zero";
 
-/// What the agent shares with others.
+/// The processes and files that share the kernel's limits and permissions with the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Nothing: it has namespaces of its own.
+    /// Only the agent's own: it has its own namespaces.
     Namespace,
-    /// Its user's processes, files and sockets.
+    /// All of the user that the agent runs as.
     User,
 }
 
-/// Becomes the unprivileged user for good, if there is one to become.
+/// Changes permanently to the unprivileged user, if one is given.
 pub(super) fn drop_to(id: Option<u32>) -> Result<(), StartError> {
     let Some(id) = id else { return Ok(()) };
     let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
     setgroups(&[]).setup("leaving all groups")?;
     setresgid(group, group, group).setup("changing the group")?;
     setresuid(user, user, user).setup("changing the user")?;
-    // The change closes our own folder in /proc to us, which the user namespace needs. What runs is still our code.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).setup("opening our own folder in /proc")
+    // The change of user makes this process's `/proc` folder inaccessible, and the setup of the user
+    // namespace needs that folder. Only the arena's own code runs at this point.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).setup("opening the process folder in /proc")
 }
 
-/// Gives up for good what root may beyond its files: for root of a container, who has nobody else to become.
+/// Drops root's capabilities permanently. This applies to containers in which root is the only user.
 fn drop_rights_of_root() -> Result<(), StartError> {
-    // Else the agent's program would get all rights back, since it belongs to root.
+    // Without these bits the kernel would give the capabilities back when root executes the agent's program.
     let no_root = CapabilitiesSecureBits::NO_ROOT | CapabilitiesSecureBits::NO_ROOT_LOCKED;
     set_capabilities_secure_bits(no_root).setup("giving up root's rights")?;
     let none = CapabilitySet::empty();
@@ -78,16 +82,16 @@ fn drop_rights_of_root() -> Result<(), StartError> {
     set_capabilities(None, sets).setup("giving up root's rights")
 }
 
-/// Sets the limits that the kernel keeps.
+/// Sets the agent's resource limits that the kernel enforces.
 pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
     let set = |resource, value: u64, name: &str| {
-        // A limit that is already lower can't be raised by everybody, and needn't be.
+        // A lower hard limit stays: an unprivileged process can't raise it.
         let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let value = value.min(hard);
         setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) }).setup(name)
     };
     if let Some(bytes) = limits.memory_bytes {
-        // Not the address space: interpreters reserve far more of that than they use.
+        // The address space isn't limited, because interpreters reserve far more than they use.
         set(Resource::Data, bytes, "limiting memory")?;
     }
     if let Some(files) = limits.open_files {
@@ -99,9 +103,10 @@ pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Re
     if let Some(processes) = limits.processes {
         let counted_alone = in_force.namespaces.iter().any(|kind| kind == "user");
         let places = match scope {
-            // One more for ourselves.
+            // The init process counts too.
             Scope::Namespace if counted_alone => u64::from(processes) + 1,
-            // All of this user's count, so the limit leaves room for those, and the watch counts the agent's own.
+            // All processes of the user count, so the limit leaves room for them. [`super::watch`] counts the
+            // agent's own processes.
             _ => processes_of_user() + 4 * u64::from(processes),
         };
         set(Resource::Nproc, places, "limiting processes")?;
@@ -109,7 +114,7 @@ pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Re
     set(Resource::Core, 0, "switching off memory dumps")
 }
 
-/// Processes and threads of this user, as far as they can be seen.
+/// Counts the visible processes and threads of this user.
 fn processes_of_user() -> u64 {
     let user = geteuid().as_raw();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -118,26 +123,25 @@ fn processes_of_user() -> u64 {
     own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(1, |threads| threads.count() as u64)).sum()
 }
 
-/// Puts the rules on files, sockets, signals and system calls in force, for this process and all below it.
-pub(super) fn by_rules(plan: &Plan, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+/// Applies the rules on files, sockets, signals and system calls to this process and its descendants.
+pub(super) fn by_rules(plan: &LaunchPlan, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
     if scope == Scope::User && geteuid().is_root() {
         drop_rights_of_root()?;
     }
-    set_no_new_privs(true).setup("giving up new privileges")?;
+    set_no_new_privs(true).setup("setting no_new_privs")?;
     let abi = by_landlock(plan, scope).map_err(|error| setup("setting up Landlock", &error))?;
     in_force.landlock_abi = abi;
     match (abi, scope) {
         (None, Scope::User) => {
-            let lacks = "it has neither user namespaces nor Landlock that we may use".to_owned();
+            let lacks = "neither user namespaces nor Landlock are available".to_owned();
             return Err(StartError::NoSandbox { lacks });
         }
         (None, Scope::Namespace) => in_force.missing.push(
-            "The kernel has no Landlock, so the agent's own view of the file system is all that keeps it from others."
-                .to_owned(),
+            "The kernel has no Landlock, so only the agent's namespaces restrict its access to files.".to_owned(),
         ),
         (Some(..=2), Scope::User) => in_force.missing.push(
-            "The kernel's Landlock is older than version 3, so files that the agent's user may write could be \
-             shortened."
+            "The kernel's Landlock is older than version 3, so the agent could truncate files that its user may \
+             write."
                 .to_owned(),
         ),
         (Some(_), _) => {}
@@ -145,7 +149,7 @@ pub(super) fn by_rules(plan: &Plan, scope: Scope, in_force: &mut InForce) -> Res
     let signals_scoped = scope == Scope::Namespace || abi.is_some_and(|abi| abi >= 6);
     if !signals_scoped {
         in_force.missing.push(
-            "The kernel's Landlock is older than version 6, so the agent may send signals to itself only, not even to \
+            "The kernel's Landlock is older than version 6, so the agent may send signals only to itself, not to \
              its children."
                 .to_owned(),
         );
@@ -161,8 +165,9 @@ fn setup(step: &str, error: &dyn std::fmt::Display) -> StartError {
     StartError::Setup { step: step.to_owned(), reason: error.to_string() }
 }
 
-/// Adds what of a file or folder may be read, which is all of it but what is hidden. Rules can only allow, so a folder with
-/// something hidden in it is allowed by its entries, and what appears there later stays closed.
+/// Adds rules that allow reading a file or folder, except for its hidden parts. Landlock rules can only allow
+/// access, so a folder with hidden entries is allowed entry by entry. Files created in it later stay
+/// unreadable.
 fn around_hidden(path: &Path, hidden: &[PathBuf], paths: &mut Vec<(PathBuf, BitFlags<AccessFs>)>) {
     if hidden.iter().any(|hidden| path.starts_with(hidden)) {
         return;
@@ -171,7 +176,7 @@ fn around_hidden(path: &Path, hidden: &[PathBuf], paths: &mut Vec<(PathBuf, BitF
         paths.push((path.to_owned(), AccessFs::from_read(NEWEST_ABI)));
         return;
     }
-    // Names can be listed, also those of what is hidden.
+    // The folder can be listed, including the names of hidden entries.
     paths.push((path.to_owned(), AccessFs::ReadDir.into()));
     around_hidden_in(fs::read_dir(path).into_iter().flatten().flatten(), hidden, paths);
 }
@@ -181,32 +186,34 @@ fn around_hidden_in(
     hidden: &[PathBuf],
     paths: &mut Vec<(PathBuf, BitFlags<AccessFs>)>,
 ) {
-    // A rule for a link would hold for what it leads to, wherever that is.
+    // A rule for a link would apply to the link's target, wherever that is.
     for entry in entries.into_iter().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
         around_hidden(&entry.path(), hidden, paths);
     }
 }
 
-/// Whether the kernel has Landlock.
+/// Returns true if the kernel has Landlock.
 pub(super) fn has_landlock() -> bool {
     let needed = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     needed.handle_access(AccessFs::from_all(ABI::V1)).and_then(Ruleset::create).is_ok()
 }
 
-/// Returns the version in force, or `None` if the kernel has none.
-fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::RulesetError> {
+/// Returns the Landlock version in force, or `None` if the kernel has no Landlock.
+fn by_landlock(plan: &LaunchPlan, scope: Scope) -> Result<Option<u32>, landlock::RulesetError> {
     let all = AccessFs::from_all(NEWEST_ABI);
     let read = AccessFs::from_read(NEWEST_ABI);
     let mut paths: Vec<(PathBuf, BitFlags<AccessFs>)> = vec![(plan.scratch.clone(), all)];
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
     paths.extend(DEVICES.map(|path| (path.into(), device)));
-    // Not to be written, since it would be shared memory without a file once more if it were mapped for writing.
+    // The device isn't writable: a writable mapping of it would be anonymous shared memory, which the system
+    // call filter refuses.
     paths.push((ZERO.into(), AccessFs::ReadFile.into()));
     match scope {
-        // What isn't for the agent isn't there.
+        // The agent's root contains only its own files.
         Scope::Namespace => paths.extend([("/".into(), read), ("/tmp".into(), all)]),
         Scope::User => {
-            // By number, since the link would be followed to the reader's own. Running the agent keeps the number.
+            // The path contains the process id, because `/proc/self` depends on the reading process.
+            // Executing the agent keeps the process id.
             let own = format!("/proc/{}", getpid().as_raw_pid()).into();
             paths.extend(["/usr", "/bin", "/sbin"].map(|path| (path.into(), read)));
             paths.extend(ETC.map(|name| (Path::new("/etc").join(name), read)));
@@ -230,7 +237,7 @@ fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::Rules
         .scope(LandlockScope::from_all(NEWEST_ABI))?
         .create()?;
     for (path, access) in paths {
-        // What isn't there needs no rule, and what we may not open, the agent may not either.
+        // A missing path needs no rule, and the agent can't open a path that this process can't.
         let Ok(fd) = PathFd::new(&path) else { continue };
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST_ABI) };
         rules = rules.add_rule(PathBeneath::new(fd, access))?;
@@ -247,13 +254,14 @@ fn by_landlock(plan: &Plan, scope: Scope) -> Result<Option<u32>, landlock::Rules
     })
 }
 
-/// `/lib`, `/lib64` and the like.
+/// Returns the top-level `lib*` folders, such as `/lib` and `/lib64`.
 pub(super) fn top_level_libs() -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir("/").into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"lib")).map(|entry| entry.path())
 }
 
-/// Calls that no agent needs and that reach beyond it, or into parts of the kernel where most of its faults are found.
+/// System calls that no agent needs and that affect other processes or parts of the kernel with many
+/// vulnerabilities.
 const REFUSED: &[libc::c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -264,10 +272,12 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    // Systems deal out the processor by session first: an agent that begins new ones would take its opponent's share.
+    // The kernel's autogroups share the processor between sessions. An agent with further sessions would take
+    // a part of its opponent's share.
     libc::SYS_setsid,
-    // The processor and the disk are the match's to deal out: who left its core would have more than its opponent, and
-    // could slow down matches on others. That holds for others' processes, which may be the same user's, as for one's own.
+    // The match assigns cores and disk priority. An agent that left its core would have more CPU time than
+    // its opponent and could slow down other matches. The calls also work on other processes of the same
+    // user.
     libc::SYS_ioprio_set,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
@@ -320,12 +330,12 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_msgget,
     libc::SYS_semget,
     libc::SYS_shmget,
-    // A pipe would hold on to pages that no process has any more, each a huge one perhaps.
+    // A pipe can keep pages, huge ones included, that no process has mapped any more.
     libc::SYS_vmsplice,
 ];
 
-/// Calls that change files in ways for which Landlock has no rule, or make things that all of a machine's processes see.
-/// Without namespaces they would reach all files of the user, if only by their names.
+/// System calls that change files in ways that Landlock can't restrict, or that create objects visible to all
+/// processes. Without namespaces they would affect all files of the user, at least their metadata.
 const BEYOND_LANDLOCK: &[libc::c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -355,12 +365,12 @@ const BEYOND_LANDLOCK: &[libc::c_long] = &[
     libc::SYS_futimesat,
 ];
 
-/// The same number on all machines, as of all calls that are this new.
+/// The number of `fchmodat2`, which is the same on all architectures.
 const SYS_FCHMODAT2: libc::c_long = 452;
 
-/// Calls for which programs have another way when the kernel doesn't know them: `clone3`, whose flags a filter can't see,
-/// memory that belongs to no process and so to no limit, the ring that would do calls past the filter, and rules of the
-/// agent's own, of which the kernel keeps as many as anybody makes.
+/// System calls answered with `ENOSYS`, so that programs use an alternative. A filter can't see the flags of
+/// `clone3`. Memory of `memfd_create` belongs to no process, so no limit counts it. `io_uring` performs calls
+/// that bypass the filter. The kernel doesn't limit the number of Landlock rulesets.
 const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_clone3,
     libc::SYS_io_uring_enter,
@@ -373,7 +383,7 @@ const UNKNOWN: &[libc::c_long] = &[
     libc::SYS_memfd_secret,
 ];
 
-/// Kinds of namespaces that `clone` could make.
+/// Flags of `clone` that create namespaces.
 const NEW_NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWIPC,
@@ -384,10 +394,11 @@ const NEW_NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// First number of the calls of x86-64's second interface, which a list of the first one's numbers doesn't cover.
+/// The first system call number of x32, the second ABI of x86-64. The other filters list only the numbers of
+/// the first ABI.
 const X32_CALLS: u32 = 0x4000_0000;
 
-/// The filters of system calls. Each call passes all of them; the strictest answer rules.
+/// Returns the filters of system calls. Each call passes all filters; the strictest answer applies.
 fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut refused: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
     let is = |argument, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value);
@@ -402,17 +413,17 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
         clones.push(SeccompRule::new(vec![masked(0, flag, flag)?])?);
     }
     refused.insert(libc::SYS_clone, clones);
-    // Typing into a terminal from within it.
+    // These requests insert input into a terminal.
     let ioctls = [libc::TIOCSTI, libc::TIOCLINUX];
     let ioctls = ioctls.map(|call| SeccompRule::new(vec![is(1, call)?]));
     refused.insert(libc::SYS_ioctl, ioctls.into_iter().collect::<Result<_, seccompiler::BackendError>>()?);
-    // The limits of other processes.
+    // The first argument of `prlimit64` is a process id; 0 is the calling process.
     refused.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![differs(0, 0)?])?]);
-    // Shared memory without a file stays allocated when it is given back and belongs to no process then, so nobody could
-    // count it. What programs share by a file lies in the scratch folder, whose size is limited.
+    // Anonymous shared memory stays allocated after it is unmapped and then belongs to no process, so no
+    // limit counts it. Shared files lie in the scratch folder, whose size is limited.
     let shared = u64::from((libc::MAP_SHARED | libc::MAP_ANONYMOUS).unsigned_abs());
     refused.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![masked(3, shared, shared)?])?]);
-    // Pipes and sockets hold what nobody has read, which is the kernel's memory: no more than usual of each.
+    // Unread data in pipes and sockets is kernel memory, so their buffers keep the default size.
     let larger_pipe = u64::from(libc::F_SETPIPE_SZ.unsigned_abs());
     refused.insert(libc::SYS_fcntl, vec![SeccompRule::new(vec![is(1, larger_pipe)?])?]);
     let of_a_socket = u64::from(libc::SOL_SOCKET.unsigned_abs());
@@ -427,8 +438,8 @@ fn filters(scope: Scope, signals_scoped: bool) -> Result<Vec<BpfProgram>, seccom
         }
         Scope::User => {
             refused.extend(BEYOND_LANDLOCK.iter().map(|&call| (call, Vec::new())));
-            // No rule can tell local sockets of others from one's own, so there are connected pairs only. Those of
-            // datagrams could still be pointed elsewhere.
+            // A rule can't distinguish local sockets of others from the agent's own, so only connected pairs
+            // are allowed. A datagram pair could be reconnected to another socket.
             refused.insert(libc::SYS_socket, Vec::new());
             refused.insert(libc::SYS_connect, Vec::new());
             let datagrams = u64::from(libc::SOCK_DGRAM.unsigned_abs());
@@ -459,11 +470,11 @@ fn program(calls: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Result<BpfProg
     SeccompFilter::new(calls, SeccompAction::Allow, answer, arch)?.try_into()
 }
 
-/// Refuses all calls of x86-64's second interface.
+/// Returns a filter that refuses all x32 system calls.
 fn without_second_interface() -> BpfProgram {
     let step = |code: u32, jt: u8, k: u32| sock_filter { code: code as u16, jt, jf: 0, k };
     vec![
-        // The number of the call is the first word of what a filter sees.
+        // The filter's input begins with the number of the call.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 1, X32_CALLS),
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),

@@ -1,25 +1,26 @@
-//! Which processes descend from this one. Orphans of the agent's are among them, since they fall to the launcher.
+//! The search for the launcher's descendants: the agent's processes, including orphans that the launcher has
+//! adopted.
 
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getpid, kill_process, prlimit, wait};
 
-/// Rounds in which new processes are looked for before the end. Each new one needs a free place under the limit of
-/// processes while the others are held still, so that few rounds suffice.
+/// Maximum number of searches for new processes. A new process needs a free slot under the process limit, and
+/// stopped processes keep theirs, so a few rounds suffice.
 const MAX_ROUNDS: usize = 200;
 
-/// How long processes that were killed may take to be gone. A machine that has much to do lets them wait. Whoever waits for us waits a
-/// little longer.
+/// The time limit for the end of killed processes, which may wait for a core on a busy machine. The runner's
+/// time limit is longer.
 const END_WITHIN: Duration = Duration::from_secs(4);
 
-/// All processes below this one.
+/// Returns all descendants of this process.
 pub(super) fn all() -> Vec<Pid> {
     let own = getpid();
     if fs::exists("/proc/thread-self/children").unwrap_or(false) { by_children(own) } else { by_parents(own) }
 }
 
-/// Walks down the lists of children that the kernel keeps of each thread.
+/// Walks the kernel's lists of children, which it keeps per thread.
 fn by_children(own: Pid) -> Vec<Pid> {
     let mut found: Vec<Pid> = Vec::new();
     let mut next = vec![own];
@@ -28,7 +29,7 @@ fn by_children(own: Pid) -> Vec<Pid> {
         for thread in threads {
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
             for child in children.split_ascii_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
-                // A process that changes its parent while we walk may show up twice.
+                // A process that changes its parent during the search may appear twice.
                 if !found.contains(&child) {
                     found.push(child);
                     next.push(child);
@@ -39,14 +40,14 @@ fn by_children(own: Pid) -> Vec<Pid> {
     found
 }
 
-/// Asks all processes of the system for their parents, where the kernel keeps no lists.
+/// Finds descendants through the parent of every process, for kernels without lists of children.
 fn by_parents(own: Pid) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pairs: Vec<(i32, i32)> = processes
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-            // The name before it may hold anything, so what follows is found from its last bracket.
+            // The process name may contain any character, so the fields begin after the last bracket.
             let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
             Some((pid, parent))
         })
@@ -60,7 +61,7 @@ fn by_parents(own: Pid) -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// Ends all processes below this one, also those that make new ones as fast as they can, and reaps them.
+/// Ends and reaps all descendants, including processes that fork as fast as they can.
 pub(super) fn end_all() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let mut stopped: Vec<Pid> = Vec::new();
@@ -70,7 +71,8 @@ pub(super) fn end_all() {
             break;
         }
         for pid in new {
-            // Stopped, and not ended at once: a stopped process keeps its place under the limit, so nobody takes it.
+            // Stop processes before killing them: a stopped process keeps its slot under the process limit,
+            // so no new process can use that slot.
             let _ = kill_process(pid, Signal::STOP);
             let _ = prlimit(Some(pid), Resource::Nproc, none);
             stopped.push(pid);
@@ -81,7 +83,7 @@ pub(super) fn end_all() {
         for pid in all() {
             let _ = kill_process(pid, Signal::KILL);
         }
-        // Reaps what is over. Without any child left, nothing of the agent's is left.
+        // If the launcher has no children left, all processes of the agent have ended.
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}

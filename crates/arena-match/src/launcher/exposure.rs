@@ -1,5 +1,5 @@
-//! What of the file system an agent gets to see, besides the system's own programs: its folder, its interpreter wherever
-//! that is installed, and what the user names. Everything is read-only.
+//! The parts of the file system that an agent sees besides the system's programs: its folder, its
+//! interpreter, and the paths that the user exposes. All of them are read-only.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,59 +11,61 @@ use super::program::{Head, find, look_up};
 use crate::process::StartError;
 use crate::process::wire::Order;
 
-/// Folders of the system that every agent sees. Those of the root's `lib*` come with them.
+/// System folders that every agent sees. Top-level folders named `lib*` are added to them.
 const SYSTEM: [&str; 3] = ["/usr", "/bin", "/sbin"];
 
-/// Folders that hold many people's and programs' things. They are never shown whole because something in them is needed.
+/// Folders that hold data of many users and programs. If an agent needs a file in such a folder, the sandbox
+/// doesn't show it the whole folder.
 const WIDE: [&str; 20] = [
     "/", "/boot", "/dev", "/etc", "/gnu", "/home", "/media", "/mnt", "/nix", "/opt", "/proc", "/root", "/run", "/srv",
     "/sys", "/tmp", "/usr", "/var", "/var/lib", "/var/tmp",
 ];
 
-/// Stores whose packages need each other, so that one of them alone is of no use. They hold no secrets by design.
+/// Package stores. An agent that needs one of their packages sees the whole store, because packages depend on
+/// each other. By design, stores hold no secrets.
 const STORES: [&str; 2] = ["/nix/store", "/gnu/store"];
 
-/// Longest chain of links and interpreters that is followed.
+/// Maximum number of links and interpreters to follow.
 const MAX_STEPS: usize = 40;
 
-/// A file or folder the agent sees.
+/// A file or folder that the agent can see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Exposure {
-    /// Where the agent finds it.
+    /// The path at which the agent sees the file or folder.
     pub at: PathBuf,
-    /// Where it is, without any links.
+    /// The path in the system, with all links resolved.
     pub source: PathBuf,
     /// True for the agent's own folder, which is shown entry by entry; see [`entries`].
     pub is_own: bool,
 }
 
-/// Where to look things up.
+/// The user's home folder, and the `PATH` in which interpreters are found.
 pub(super) struct Places<'a> {
     pub home: Option<PathBuf>,
     pub search_path: &'a OsStr,
 }
 
-/// All that an agent sees, and sentences on what it doesn't.
+/// The paths that an agent can see, the hidden paths among them, and notes on restrictions.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     pub exposures: Vec<Exposure>,
-    /// Places in the exposures at which it finds nothing.
+    /// Paths inside of `exposures` that are hidden from the agent.
     pub hidden: Vec<PathBuf>,
     pub notes: Vec<String>,
-    /// What the agent is started from.
+    /// The files that start the agent.
     needed: Vec<PathBuf>,
 }
 
-/// Chooses what an agent sees.
+/// Chooses the files and folders that an agent sees.
 pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Result<Chosen, StartError> {
     let mut chosen = Chosen::default();
     let spec = |reason: String| StartError::Spec { reason };
     for path in &order.expose {
         if is_ours(path) {
-            return Err(spec(format!("{} can't be exposed, because agents have their own", path.display())));
+            return Err(spec(format!("{} can't be exposed, because every agent has its own", path.display())));
         }
         if !chosen.add(path) {
-            return Err(spec(format!("{} is to be exposed, but isn't there", path.display())));
+            return Err(spec(format!("{} can't be exposed, because it doesn't exist", path.display())));
         }
     }
     if !order.folder.is_dir() {
@@ -71,7 +73,7 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     }
     if is_wide(&order.folder, places.home.as_deref()) || is_wide(&canonical(&order.folder), places.home.as_deref()) {
         chosen.notes.push(format!(
-            "The agent's folder {} holds more than the agent, so the agent sees no more of it than its program.",
+            "The agent's folder {} is a system or home folder, so the agent sees only its program in it.",
             order.folder.display()
         ));
         if program.starts_with(&order.folder) {
@@ -84,7 +86,7 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     chosen.follow(program, order, places, &mut steps);
     let own = canonical(&order.folder);
     for exposure in &mut chosen.exposures {
-        // What the user names is shown as it is.
+        // A folder that the user exposes is shown whole, not entry by entry.
         exposure.is_own = exposure.source == own && !order.expose.iter().any(|path| canonical(path) == own);
     }
     if chosen.exposures.iter().any(|exposure| exposure.is_own) && entries(&own).is_none() {
@@ -99,46 +101,47 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     Ok(chosen)
 }
 
-/// A look at what an agent is going to see, before it is started.
+/// The files that an agent will see, determined before its start.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Files and folders that stay visible, since the agent is started from them or the user names them.
+    /// Files and folders that can't be hidden, because they start the agent or the user exposes them.
     needed: Vec<PathBuf>,
-    /// Files and folders that are shown.
+    /// Files and folders that the agent can see.
     shown: Vec<PathBuf>,
 }
 
 impl View {
-    /// The view of an agent that is started by this order; `None` if it doesn't start.
+    /// Returns the view of an agent that this order starts, or `None` if the order can't start an agent.
     pub(crate) fn of(order: &Order) -> Option<View> {
         let program = find(&order.program, &order.search_path).ok()?;
         let places = Places { home: order.home.clone(), search_path: &order.search_path };
         let chosen = choose(&program, order, &places).ok()?;
         let shown = chosen.exposures.iter().map(|exposure| exposure.source.clone()).collect();
-        // An interpreter is often a link to one elsewhere, and can't be found where the link is hidden.
+        // An interpreter is often a link, which is lost if the link's own folder is hidden.
         let links = chosen.needed.iter().filter_map(|path| Some(canonical(path.parent()?).join(path.file_name()?)));
         Some(View { needed: links.chain(chosen.needed(order)).collect(), shown })
     }
 
-    /// The files and folders because of which a folder that is shown can't be hidden: the agent needs them.
+    /// Returns the files and folders that prevent this folder from being hidden, because the agent needs
+    /// them.
     pub(crate) fn needed_in(&self, folder: &Path) -> impl Iterator<Item = &PathBuf> {
         let is_shown = self.shown.iter().any(|shown| folder.starts_with(shown));
         self.needed.iter().filter(move |needed| is_shown && needed.starts_with(folder))
     }
 }
 
-/// The folders of a `PATH` in which an agent can see anything.
+/// Returns a `PATH` with only those folders of `search_path` that the agent can see.
 pub(super) fn visible_path(search_path: &OsStr, exposures: &[Exposure]) -> OsString {
     let is_visible =
         |folder: &PathBuf| is_system(folder) || exposures.iter().any(|exposure| folder.starts_with(&exposure.at));
     let folders = std::env::split_paths(search_path).filter(is_visible);
-    // Folders that came out of a `PATH` can always be joined to one.
+    // Folders split from a `PATH` can always be joined again.
     std::env::join_paths(folders).unwrap_or_default()
 }
 
 impl Chosen {
-    /// Adds a file or folder under its own name, and under the one it has without links: interpreters look
-    /// themselves up by that. False if it isn't there.
+    /// Adds a file or folder under its own path and its resolved path, because interpreters locate their
+    /// files by the resolved one. Returns false if it doesn't exist.
     fn add(&mut self, path: &Path) -> bool {
         let Ok(source) = fs::canonicalize(path) else { return false };
         for at in [path.to_owned(), source.clone()] {
@@ -149,7 +152,7 @@ impl Chosen {
         true
     }
 
-    /// Adds what a program needs: each link on the way to it, and its interpreter likewise.
+    /// Adds the files that a program needs: each link on the path to it, and its interpreter, recursively.
     fn follow(&mut self, program: &Path, order: &Order, places: &Places<'_>, steps: &mut usize) {
         let mut file = program.to_owned();
         while *steps < MAX_STEPS {
@@ -159,7 +162,8 @@ impl Chosen {
             let Ok(target) = fs::read_link(&file) else { break };
             let folder = file.parent().map(canonical).unwrap_or_default();
             let target = folder.join(target);
-            // Without its dots, but with the links at its end, which are a step each.
+            // The parent is resolved, but a link at the end of the path is kept and followed as the next
+            // step.
             file = match (target.parent(), target.file_name()) {
                 (Some(parent), Some(name)) => canonical(parent).join(name),
                 _ => break,
@@ -179,8 +183,8 @@ impl Chosen {
         }
     }
 
-    /// Finds out where the agent would see what is to be hidden from it. What it is itself started from, or the user shows to
-    /// it in so many words, stays visible.
+    /// Finds all paths at which the agent would see the files to hide. Files that start the agent or that the
+    /// user exposes stay visible.
     fn hide(&mut self, order: &Order) {
         let needed = self.needed(order);
         for path in order.hidden.iter().map(|path| canonical(path)) {
@@ -197,14 +201,15 @@ impl Chosen {
         self.hidden.dedup();
     }
 
-    /// The paths that the agent is started from and those that the user names, without links.
+    /// Returns the resolved paths of the files that start the agent and of those that the user exposes.
     fn needed(&self, order: &Order) -> Vec<PathBuf> {
         let args = order.args.iter().map(PathBuf::from).filter(|path| path.is_absolute());
         let named = order.expose.iter().chain([&order.folder]).cloned();
         self.needed.iter().cloned().chain(args).chain(named).map(|path| canonical(&path)).collect()
     }
 
-    /// Adds the installation that a program belongs to: for one in `bin` or `shims` the folder above, for others theirs.
+    /// Exposes the installation of a program: the parent of its `bin` or `shims` folder, or else the
+    /// program's folder.
     fn add_prefix(&mut self, file: &Path, order: &Order, places: &Places<'_>) {
         let home = places.home.as_deref();
         let Some(folder) = file.parent() else { return };
@@ -218,7 +223,7 @@ impl Chosen {
         let is_bin = matches!(folder.file_name().and_then(OsStr::to_str), Some("bin" | "shims"));
         let prefix = folder.parent().filter(|_| is_bin);
         match prefix {
-            // Beside the programs that users install for themselves, `share` and `state` hold their data, keys too.
+            // `~/.local` also has `share` and `state`, which hold data and keys of the user's programs.
             Some(prefix) if home.is_some_and(|home| prefix == home.join(".local")) => {
                 self.add(folder);
                 self.add(&prefix.join("lib"));
@@ -236,11 +241,12 @@ impl Chosen {
     }
 }
 
-/// Most entries of an agent's folder that are shown one by one. Each takes about 20 microseconds of an agent's start.
+/// Maximum number of entries of an agent's folder that are shown one by one. Each entry adds about 20
+/// microseconds to an agent's start.
 pub(super) const MAX_ENTRIES: usize = 8192;
 
-/// The entries of an agent's folder, if they are few enough to be shown one by one. A file that appears in the folder later stays out of
-/// sight then.
+/// Returns the entries of an agent's folder, or `None` if there are more than [`MAX_ENTRIES`]. If a folder is
+/// shown entry by entry, the agent can't see files that are created in it later.
 pub(super) fn entries(folder: &Path) -> Option<Vec<fs::DirEntry>> {
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder).ok()?.take(MAX_ENTRIES + 1).collect::<Result<_, _>>().ok()?;
     (entries.len() <= MAX_ENTRIES).then_some(entries)
@@ -250,23 +256,23 @@ fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether all agents see this anyway.
+/// Returns true if all agents see this path.
 pub(crate) fn is_system(path: &Path) -> bool {
     SYSTEM.iter().any(|folder| path.starts_with(folder)) || top_level_lib(path)
 }
 
-/// Whether this is in one of `/lib`, `/lib64` and the like.
+/// Returns true if the path is in `/lib`, `/lib64` or another top-level `lib*` folder.
 fn top_level_lib(path: &Path) -> bool {
     let first = path.components().nth(1).and_then(|component| component.as_os_str().to_str());
     first.is_some_and(|name| name.starts_with("lib"))
 }
 
-/// Whether an agent has one of its own in this place.
+/// Returns true if the sandbox gives every agent its own file or folder at this path.
 fn is_ours(path: &Path) -> bool {
     ["/", "/dev", "/proc", "/sys", "/tmp"].iter().any(|own| path == Path::new(own))
 }
 
-/// True if a folder holds so much that it mustn't be shown because of one thing in it.
+/// Returns true if a folder is too broad to be exposed because of one file in it.
 pub(crate) fn is_wide(folder: &Path, home: Option<&Path>) -> bool {
     let is_a_home = folder.parent() == Some(Path::new("/home")) || folder.parent() == Some(Path::new("/Users"));
     WIDE.iter().any(|wide| folder == Path::new(wide)) || is_a_home || home.is_some_and(|home| home.starts_with(folder))
@@ -285,7 +291,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// What a program in the `home` shows of it, relative to it.
+    /// Returns the paths under `home` that an agent with this program sees, relative to `home`.
     fn shown(home: &Path, program: &str, folder: &str, search_path: &str) -> Vec<String> {
         let program = home.join(program);
         let order = Order {

@@ -1,4 +1,5 @@
-//! Process 1 of an agent's world: builds it, gives up all rights over it, starts the agent and watches.
+//! Process 1 of an agent's namespaces: it builds the file system, gives up its rights, then starts and
+//! watches the agent.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -13,16 +14,18 @@ use rustix::process::{
 
 use super::confine::{self, Scope};
 use super::watch::{self, Members};
-use super::{Plan, Setup, UNPRIVILEGED_ID, map_ids, program, root_fs, take_stdin};
+use super::{LaunchPlan, Setup, UNPRIVILEGED_ID, map_ids, program, root_fs, take_stdin};
 use crate::process::wire::{self, Report};
 use crate::process::{InForce, StartError};
 
-/// What the agent's machine calls itself.
+/// The host name in the agent's namespace.
 const HOST_NAME: &str = "arena";
 
 pub(super) fn run() -> Result<(), StartError> {
     let socket = take_stdin()?;
-    let Ok(Some((mut plan, mut files))) = wire::receive::<Plan>(&socket) else { return Err(StartError::Vanished) };
+    let Ok(Some((mut plan, mut files))) = wire::receive::<LaunchPlan>(&socket) else {
+        return Err(StartError::Vanished);
+    };
     let control = files.pop().ok_or(StartError::Vanished)?;
     let result = start(&mut plan, files);
     drop(socket);
@@ -43,13 +46,14 @@ pub(super) fn run() -> Result<(), StartError> {
     }
 }
 
-/// Builds the world and starts the agent in it; returns its process id in there.
-fn start(plan: &mut Plan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
+/// Sets up the namespaces and starts the agent in them. Returns its process id there.
+fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
     let Ok([stdin, stdout, stderr]) = <[OwnedFd; 3]>::try_from(pipes) else { return Err(StartError::Vanished) };
-    setsid().setup("beginning a session")?;
-    // That of whoever runs the arena may close to the agent what is made for it.
+    setsid().setup("starting a session")?;
+    // The umask of the arena's user could make files of the sandbox unreadable for the agent.
     umask(Mode::from_raw_mode(0o022));
-    // Of the system's own /proc, because the new one may be refused. It stays usable when that is out of sight.
+    // This opens the system's `/proc`, because the kernel may refuse to mount a new one. The descriptor stays
+    // usable after `/proc` is unmounted.
     let proc_self = File::options()
         .read(true)
         .custom_flags(nix::libc::O_PATH | nix::libc::O_DIRECTORY)
@@ -57,19 +61,20 @@ fn start(plan: &mut Plan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
         .setup("opening /proc/self")?;
     let mut in_force = std::mem::take(&mut plan.in_force);
     plan.scratch = root_fs::build(plan, &proc_self, &mut in_force)?;
-    nix::unistd::sethostname(HOST_NAME).setup("naming the machine")?;
+    nix::unistd::sethostname(HOST_NAME).setup("setting the host name")?;
     confine::drop_to(plan.drop_to)?;
     leave_user_namespace(plan, &proc_self, &mut in_force)?;
     drop(proc_self);
-    // After the change of user, which resets it. The launcher waits for us, so it can't be gone for another reason.
-    set_parent_process_death_signal(Some(Signal::KILL)).setup("asking for the death signal")?;
+    // The change of user resets this signal, so it is set afterwards. The launcher waits for this process, so
+    // the launcher can't have ended normally before.
+    set_parent_process_death_signal(Some(Signal::KILL)).setup("setting the parent death signal")?;
     program::check_readable(plan)?;
     std::env::set_current_dir(&plan.scratch).setup("entering the scratch folder")?;
     confine::limit(&plan.limits, Scope::Namespace, &mut in_force)?;
     confine::by_rules(plan, Scope::Namespace, &mut in_force)?;
-    // The agent is the same user: without this it could look into our memory and our open files.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).setup("closing our memory to others")?;
-    // The command owns the pipes and is dropped here, so that the agent alone holds them.
+    // The agent runs as the same user, and could otherwise read this process's memory and open files.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).setup("protecting memory from other processes")?;
+    // The command owns the pipes. It is dropped here, so that only the agent holds them.
     let child = Command::new(&plan.program)
         .args(&plan.args)
         .env_clear()
@@ -86,29 +91,29 @@ fn start(plan: &mut Plan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> {
     Ok(child.id())
 }
 
-/// Enters a user namespace of the agent's own, in which it has its usual id and no rights over the world we built.
-/// The kernel counts its processes by themselves there.
-fn leave_user_namespace(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Result<(), StartError> {
+/// Enters a user namespace for the agent, in which it has an ordinary user id and no rights over the other
+/// namespaces. The kernel counts the processes of each user namespace separately.
+fn leave_user_namespace(plan: &LaunchPlan, proc_self: &File, in_force: &mut InForce) -> Result<(), StartError> {
     let (user, group) = match plan.drop_to {
         Some(id) => ((id, id), (id, id)),
-        // Root of a container is an ordinary user here, and must look like one: programs act by that, and so does the
-        // kernel when it gives rights to a new program.
+        // The container's root is mapped to an ordinary id. Programs behave differently as root, and the
+        // kernel gives capabilities to programs that root starts.
         None => ((ordinary(plan.user_id), 0), (ordinary(plan.group_id), 0)),
     };
     let left =
         unshare(CloneFlags::CLONE_NEWUSER).map_err(std::io::Error::from).and_then(|()| map_ids(proc_self, user, group));
     match left {
         Ok(()) => in_force.namespaces.push("user".to_owned()),
-        // For root that would be the end of the sandbox: it would run the agent as its own root.
+        // Without a user namespace the agent would run as root of the sandbox.
         Err(error) if plan.mapped_to_root => return Err(error).setup("leaving the user namespace"),
         Err(error) => in_force.missing.push(format!(
-            "The system allows agents no user namespace ({error}), so the limit of processes counts those of all agents."
+            "The system doesn't allow a user namespace for the agent ({error}), so the process limit counts the processes of all agents."
         )),
     }
     Ok(())
 }
 
-/// An id that isn't root's.
+/// Returns the id, or [`super::UNPRIVILEGED_ID`] if the id is root's.
 fn ordinary(id: u32) -> u32 {
     if id == 0 { UNPRIVILEGED_ID } else { id }
 }

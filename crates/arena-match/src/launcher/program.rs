@@ -1,4 +1,4 @@
-//! Finding an agent's program, and saying in a sentence why it can't be run.
+//! The search for an agent's program, and the reasons that it can't be run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 use crate::process::StartError;
 
-/// Longest first line of a script that counts: the kernel reads as much.
+/// The number of bytes of a script's first line that the kernel reads.
 const FIRST_LINE: u64 = 256;
 
-/// How a binary begins.
+/// The first bytes of a binary.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Length of a binary's header, in bytes.
 const ELF_HEADER: usize = 64;
 
-/// The path of the program, after all checks that can be made before it is run.
+/// Returns the path of the program. Fails if a check before its start shows that the program can't run.
 pub(super) fn find(program: &Path, search_path: &OsStr) -> Result<PathBuf, StartError> {
     let name = program.display().to_string();
     let path = if program.as_os_str().as_bytes().contains(&b'/') {
@@ -44,40 +44,40 @@ pub(super) fn find(program: &Path, search_path: &OsStr) -> Result<PathBuf, Start
             }
         }
         Ok(Head::Other) => return Err(StartError::Format { program: name }),
-        // A binary that may be run but not read is fine.
+        // A program that can't be read may still be an executable binary.
         Ok(Head::Binary) | Err(_) => {}
     }
     Ok(path)
 }
 
-/// The first executable file of this name in the folders of a `PATH`.
+/// Returns the first executable file with this name in the folders of a `PATH`.
 pub(super) fn look_up(name: &OsStr, search_path: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(search_path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
         |path| path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0),
     )
 }
 
-/// Whether the header of a binary names the kind of machine that our own names.
+/// Returns true if a binary's header matches the word size and processor of this machine.
 fn is_for_this_machine(header: &[u8]) -> bool {
     let mut own = [0; ELF_HEADER];
     let read = File::open("/proc/self/exe").and_then(|mut file| file.read_exact(&mut own));
-    // The width of words, and the processor.
+    // Byte 4 is the word size, bytes 18 and 19 are the processor.
     let kind = |header: &[u8]| (header[4], [header[18], header[19]]);
     header.len() >= ELF_HEADER && (read.is_err() || kind(header) == kind(&own))
 }
 
-/// What a program is, by its first bytes.
+/// The kind of a program, determined by its first bytes.
 pub(super) enum Head {
     Binary,
     Script(FirstLine),
     Other,
 }
 
-/// What a script's first line names.
+/// The interpreter in a script's first line.
 pub(super) struct FirstLine {
     /// The interpreter.
     pub(super) interpreter: PathBuf,
-    /// The program that `env` is to look up, if that is the interpreter.
+    /// The program that `env` looks up, if the interpreter is `env`.
     pub(super) by_env: Option<OsString>,
 }
 
@@ -94,14 +94,15 @@ impl Head {
         let Some(interpreter) = words.next() else { return Ok(Head::Other) };
         let interpreter = PathBuf::from(OsStr::from_bytes(interpreter));
         let is_env = interpreter.file_name() == Some(OsStr::new("env"));
-        // Options and assignments of `env` come before the program.
+        // The options and assignments of `env` precede the program.
         let by_env = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'=')).filter(|_| is_env);
         Ok(Head::Script(FirstLine { interpreter, by_env: by_env.map(|word| OsStr::from_bytes(word).to_owned()) }))
     }
 }
 
 impl FirstLine {
-    /// What of it isn't there.
+    /// Returns the name of the interpreter, or of the program for `env`, that doesn't exist; `None` if both
+    /// exist.
     fn missing(&self, search_path: &OsStr) -> Option<OsString> {
         if !self.interpreter.exists() {
             return Some(self.interpreter.clone().into_os_string());
@@ -113,12 +114,12 @@ impl FirstLine {
     }
 }
 
-/// Why the system refused to run a program that [`find`] found nothing wrong with.
+/// Returns the reason that the system refused a program that [`find`] accepted.
 pub(super) fn explain(program: &Path, dropped_to: Option<u32>, error: &io::Error) -> StartError {
     let name = program.display().to_string();
     match (error.kind(), dropped_to) {
         (io::ErrorKind::PermissionDenied, Some(user_id)) => StartError::NotReadable { path: name, user_id },
-        // The file was there a moment ago, so it is what the file needs that isn't.
+        // The program was found before, so its interpreter or loader is missing.
         (io::ErrorKind::NotFound, _) => {
             let interpreter = match Head::of(program) {
                 Ok(Head::Script(line)) => line.interpreter.display().to_string(),
@@ -131,8 +132,8 @@ pub(super) fn explain(program: &Path, dropped_to: Option<u32>, error: &io::Error
     }
 }
 
-/// Checks that the user we have become can read what the agent needs.
-pub(super) fn check_readable(plan: &super::Plan) -> Result<(), StartError> {
+/// Checks that the unprivileged user can read the files that the agent needs.
+pub(super) fn check_readable(plan: &super::LaunchPlan) -> Result<(), StartError> {
     let Some(user_id) = plan.drop_to else { return Ok(()) };
     let denied = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
     let unreadable = |path: &Path| StartError::NotReadable { path: path.display().to_string(), user_id };
@@ -140,11 +141,12 @@ pub(super) fn check_readable(plan: &super::Plan) -> Result<(), StartError> {
     if whole_folder && std::fs::read_dir(&plan.folder).is_err_and(denied) {
         return Err(unreadable(&plan.folder));
     }
-    // Without namespaces, an interpreter in a closed home is out of reach, which `env` would only say on stderr.
+    // Without namespaces an interpreter in an unreadable home can't be reached. `env` would report that only
+    // on stderr.
     if let Some(exposure) = plan.exposures.iter().find(|exposure| std::fs::metadata(&exposure.at).is_err_and(denied)) {
         return Err(unreadable(&exposure.at));
     }
-    // A script that its interpreter can't read would only say so on stderr.
+    // An interpreter that can't read its script would report that only on stderr.
     let is_script = matches!(Head::of(&plan.program), Ok(Head::Script(_)));
     let program_denied = File::open(&plan.program).is_err_and(denied);
     if program_denied && (is_script || std::fs::metadata(&plan.program).is_err_and(denied)) {

@@ -1,5 +1,5 @@
-//! The file system that an agent with namespaces sees: put together on a temporary file system of its own, out of
-//! read-only views of the system's programs, the agent's folder and its interpreter.
+//! The file system of an agent with namespaces: a temporary file system with read-only bind mounts of the
+//! system's programs, the agent's folder and its interpreter.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -16,26 +16,28 @@ use rustix::process::{chdir, pivot_root};
 
 use super::confine::{DEVICES, ETC, ZERO, has_landlock};
 use super::exposure::{Exposure, MAX_ENTRIES, entries, is_system};
-use super::{Plan, Setup};
+use super::{LaunchPlan, Setup};
 use crate::process::{InForce, StartError};
 
-/// Where the system's own root is while the new one is built.
+/// The mount point of the system's root during the setup.
 const OLD: &str = "/old";
 
-/// The new root. It has room for the agent's folder under two names, entry by entry.
+/// Mount options of the new root. The number of inodes suffices for the agent's folder at two paths, shown
+/// entry by entry.
 const ROOT_OPTIONS: &CStr = c"mode=755,size=8m,nr_inodes=32768";
 const _: () = assert!(2 * MAX_ENTRIES + 4096 <= 32768);
 
-/// Size of the scratch file system if the size of files is without limit, in bytes.
+/// Size of the scratch file system without a file size limit, in bytes.
 const SCRATCH_BYTES: u64 = 1 << 30;
 
-/// Most files in the scratch file system. Each takes memory of the kernel's.
+/// Maximum number of files in the scratch file system. Each uses kernel memory.
 const SCRATCH_FILES: u32 = 16384;
 
-/// Builds it and moves into it; returns the scratch folder. `proc_self` is our folder in the system's `/proc`.
-pub(super) fn build(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Result<PathBuf, StartError> {
-    // What is mounted here from now on must not show up in the system's own view.
-    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).setup("parting from mounts")?;
+/// Builds the file system and makes it this process's root. Returns the scratch folder. `proc_self` is this
+/// process's folder in the system's `/proc`.
+pub(super) fn build(plan: &LaunchPlan, proc_self: &File, in_force: &mut InForce) -> Result<PathBuf, StartError> {
+    // Later mounts must not propagate to the system's mount namespace.
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).setup("making mounts private")?;
     enter_new_root().setup("making a new root")?;
     system_programs().setup("showing the system's programs")?;
     settings(plan).setup("writing /etc")?;
@@ -48,21 +50,21 @@ pub(super) fn build(plan: &Plan, proc_self: &File, in_force: &mut InForce) -> Re
             None => show(&exposure.source, &exposure.at).setup(&showing)?,
         }
     }
-    hide(&plan.hidden).setup("hiding what is others'")?;
+    hide(&plan.hidden).setup("hiding files of others")?;
     if let Err(error) = processes() {
         in_force.missing.push(format!(
-            "The system allows agents no view of their processes in /proc ({error}), so their memory is limited for \
-             each process only."
+            "The system doesn't allow a /proc for the agent ({error}), so the memory limit applies to each \
+             process separately."
         ));
     }
-    unmount(OLD, UnmountFlags::DETACH).setup("letting go of the system's root")?;
-    fs::remove_dir(OLD).setup("removing what is left of the system's root")?;
+    unmount(OLD, UnmountFlags::DETACH).setup("unmounting the system's root")?;
+    fs::remove_dir(OLD).setup("removing the mount point of the system's root")?;
     make_read_only(proc_self)?;
     Ok(scratch)
 }
 
 fn enter_new_root() -> io::Result<()> {
-    // Any folder will do as the place to build in; what is mounted there is moved to the root at once.
+    // Any folder works as the mount point, because the new file system becomes the root immediately.
     let places = ["/tmp", "/mnt", "/var", "/usr"];
     let place = places.into_iter().map(Path::new).find(|place| place.is_dir()).unwrap_or(Path::new("/dev"));
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -74,12 +76,12 @@ fn enter_new_root() -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that everybody can enter, whatever the umask.
+/// Creates a folder that every user can enter. [`super::init`] has set the umask.
 fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
-/// A place in the system's own root.
+/// Returns the path under [`OLD`], where the system's root is mounted during the setup.
 fn old(path: &Path) -> PathBuf {
     Path::new(OLD).join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -101,7 +103,7 @@ fn system_programs() -> io::Result<()> {
     Ok(())
 }
 
-fn settings(plan: &Plan) -> io::Result<()> {
+fn settings(plan: &LaunchPlan) -> io::Result<()> {
     make_folder(Path::new("/etc"))?;
     for name in ETC {
         let at = Path::new("/etc").join(name);
@@ -116,7 +118,7 @@ fn settings(plan: &Plan) -> io::Result<()> {
             make_folder(&at)?;
             mount_bind_recursive(&source, &at)?;
         } else {
-            // A copy costs less than another mount. One that we may not read is none that programs need.
+            // A copy costs less than a mount. Programs don't need settings that this user can't read.
             let _ = fs::copy(&source, &at);
         }
     }
@@ -134,7 +136,7 @@ fn settings(plan: &Plan) -> io::Result<()> {
 fn devices() -> io::Result<()> {
     make_folder(Path::new("/dev"))?;
     let zero = has_landlock().then_some(ZERO);
-    // Containers don't have all of them.
+    // Containers may lack some devices.
     for device in DEVICES.into_iter().chain(zero).map(Path::new).filter(|device| old(device).exists()) {
         File::create(device)?;
         mount_bind_recursive(old(device), device)?;
@@ -143,12 +145,13 @@ fn devices() -> io::Result<()> {
     for (number, name) in ["stdin", "stdout", "stderr"].into_iter().enumerate() {
         symlink(format!("/proc/self/fd/{number}"), Path::new("/dev").join(name))?;
     }
-    // Named shared memory and semaphores are files, which then count as such.
+    // Named shared memory and semaphores are files in this folder, so the size limit of the scratch file
+    // system includes them.
     symlink("/tmp/.shm", "/dev/shm")
 }
 
-/// Mounts the agent's own `/tmp` and returns its folder in it.
-fn scratch(plan: &Plan) -> io::Result<PathBuf> {
+/// Mounts the agent's `/tmp` and returns the scratch folder in it.
+fn scratch(plan: &LaunchPlan) -> io::Result<PathBuf> {
     let bytes = plan.limits.file_size_bytes.unwrap_or(SCRATCH_BYTES);
     let options = CString::new(format!("mode=1777,size={bytes},nr_inodes={SCRATCH_FILES}"))?;
     make_folder(Path::new("/tmp"))?;
@@ -163,12 +166,12 @@ fn scratch(plan: &Plan) -> io::Result<PathBuf> {
     Ok(scratch)
 }
 
-/// Shows a file or folder of the system at this place.
+/// Bind-mounts a file or folder of the system at this path.
 fn show(source: &Path, at: &Path) -> io::Result<()> {
     let source = old(source);
     let is_folder = source.metadata()?.is_dir();
     if let (Ok(there), Ok(wanted)) = (at.metadata(), source.metadata()) {
-        // Shown with a folder above it.
+        // Already mounted with a parent folder.
         if (there.dev(), there.ino()) == (wanted.dev(), wanted.ino()) {
             return Ok(());
         }
@@ -181,17 +184,18 @@ fn show(source: &Path, at: &Path) -> io::Result<()> {
     Ok(mount_bind_recursive(&source, at)?)
 }
 
-/// Shows a folder's entries as they are now.
+/// Bind-mounts a folder's present entries.
 fn show_each(entries: &[fs::DirEntry], Exposure { at, source, .. }: &Exposure) -> io::Result<()> {
     if at.exists() {
-        // By what is shown of another folder: at this place there is nothing of our own to put entries into.
+        // Another exposure is mounted at this path already, so no entries can be created in it.
         return show(source, at);
     }
     make_folder(at)?;
-    // A mount of its own, so that it becomes read-only wherever it is.
+    // The folder gets its own mount, so that [`make_read_only`] applies to it.
     mount_bind_recursive(at, at)?;
     show_entries(entries, at, source)?;
-    // It is as closed to others as the folder itself. An owner that isn't known in here needn't be told.
+    // The mount point gets the folder's owner and permissions. The change of owner fails if the owner has no
+    // mapping in the user namespace.
     let metadata = old(source).metadata()?;
     let _ = chown(at, Some(metadata.uid()), Some(metadata.gid()));
     fs::set_permissions(at, metadata.permissions())
@@ -200,7 +204,7 @@ fn show_each(entries: &[fs::DirEntry], Exposure { at, source, .. }: &Exposure) -
 fn show_entries(entries: &[fs::DirEntry], at: &Path, source: &Path) -> io::Result<()> {
     for entry in entries {
         match show_entry(entry, at, source) {
-            // It is gone since the folder was read: a swap file, a cache.
+            // The entry was removed after the folder was read, such as a swap file or a cache.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             shown => shown?,
         }
@@ -219,7 +223,7 @@ fn show_entry(entry: &fs::DirEntry, at: &Path, source: &Path) -> io::Result<()> 
     }
 }
 
-/// Puts something that nobody can open in front of these files and folders.
+/// Mounts an inaccessible file or folder over each of these paths.
 fn hide(paths: &[PathBuf]) -> io::Result<()> {
     if paths.is_empty() {
         return Ok(());
@@ -230,12 +234,12 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         match path.metadata() {
             Ok(metadata) => mount_bind_recursive(if metadata.is_dir() { folder } else { file }, path)?,
-            // In a folder that is hidden, or gone.
+            // The path is in a hidden folder or was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
-    // What is mounted stays there without a name of its own.
+    // The mounts stay valid after their sources are unlinked.
     fs::remove_file(file)?;
     fs::remove_dir(folder)
 }
@@ -243,13 +247,13 @@ fn hide(paths: &[PathBuf]) -> io::Result<()> {
 fn processes() -> io::Result<()> {
     make_folder(Path::new("/proc"))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // Processes only: the rest tells of the machine. Kernels before 5.8 can't leave it out.
+    // `subset=pid` leaves out information on the machine. Kernels before 5.8 don't support it.
     mount("proc", "/proc", "proc", flags, Some(c"subset=pid"))
         .or_else(|_| mount("proc", "/proc", "proc", flags, None))?;
     Ok(())
 }
 
-/// Makes everything read-only that isn't the agent's own. Each mount keeps what else is forbidden on it.
+/// Remounts everything but `/tmp` and `/proc` read-only. Each mount keeps its other restrictions.
 fn make_read_only(proc_self: &File) -> Result<(), StartError> {
     let table = openat(proc_self, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let mut text = Vec::new();
@@ -280,7 +284,7 @@ fn make_read_only(proc_self: &File) -> Result<(), StartError> {
     Ok(())
 }
 
-/// The path that the kernel wrote with octal escapes for spaces and the like.
+/// Decodes a path in which the kernel wrote spaces and some other characters as octal escapes.
 fn unescape(word: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;

@@ -1,22 +1,22 @@
-//! The scratch folder of an agent without namespaces: a real one, which is removed when the agent is over.
+//! The scratch folder of an agent without namespaces: a real folder, which is removed after the agent's end.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// A folder that only the agent's user may enter. Dropping it removes it and all that is in it.
+/// A folder that only the agent's user may enter. Dropping it removes the folder and its contents.
 pub(super) struct Scratch(PathBuf);
 
-/// The names that the folder may have, the first free one of which it gets.
+/// Returns the possible paths of the scratch folder. The launcher uses the first free one.
 fn names(parent: &Path, launcher: u32) -> impl Iterator<Item = PathBuf> {
     (0..100).map(move |attempt| parent.join(format!("arena-agent-{launcher}-{attempt}")))
 }
 
-/// Removes what a launcher with this process id left that was killed itself. Folders of others stay.
+/// Removes the scratch folders left by a killed launcher with this process id. Folders of other users stay.
 pub(crate) fn remove_left_by(launcher: u32, parent: &Path) {
     for path in names(parent, launcher).take_while(|path| path.symlink_metadata().is_ok()) {
-        // What its owner has closed to itself or belongs to others stays, and is in nobody's way.
+        // A folder that can't be removed does no harm.
         let _ = fs::remove_dir_all(path);
     }
 }
@@ -24,7 +24,8 @@ pub(crate) fn remove_left_by(launcher: u32, parent: &Path) {
 impl Scratch {
     pub(super) fn make_in(parent: &Path, owner: Option<u32>) -> io::Result<Scratch> {
         for path in names(parent, std::process::id()) {
-            // The mode is given as it is made and an existing one is refused, so nobody can prepare or enter it before.
+            // The folder is created with its final mode, and an existing folder is an error. So no other
+            // process can prepare or enter the folder first.
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
                     let scratch = Scratch(path);
@@ -46,15 +47,16 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if fs::remove_dir_all(&self.0).is_err() {
-            // An agent may have closed folders to itself, and to us who are the same user.
+            // The agent, which runs as the same user, may have removed its own access to folders.
             open_up(&self.0);
-            // Nobody is left who could be told.
+            // `drop` can't report an error.
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 }
 
-/// Lets the owner into all folders below this one. Links aren't followed. Called when no process of the agent is left.
+/// Gives the owner access to this folder and all folders in it, without following links. All processes of the
+/// agent must have ended.
 fn open_up(folder: &Path) {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -1,4 +1,5 @@
-//! Watching an agent: until it exits, uses too much, or the runner wants it gone. Then nothing of it is left.
+//! The supervision of an agent until the agent exits, exceeds a limit, or the runner asks for its end.
+//! Afterwards all processes of the agent have ended.
 
 use std::fs;
 use std::io;
@@ -19,29 +20,32 @@ use super::descendants;
 use crate::process::wire::{self, Report};
 use crate::process::{Ended, How, InForce, KillReason, Limits};
 
-/// How often memory and processes are counted.
+/// The interval between measurements of memory and processes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often when an agent is past half of what it may use, so that it can't run far beyond it in between.
+/// The interval for an agent above half of its memory limit, so that it can't exceed the limit by much
+/// between two measurements.
 const SHORT_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many sockets are taken for empty, as those that programs talk to their own processes by usually are.
+/// The number of sockets that the memory estimate ignores. Programs often use some sockets between their own
+/// processes.
 const FREE_SOCKETS: u64 = 64;
 
-/// How many datagrams wait at a socket of a new network namespace.
+/// The maximum number of queued datagrams of a socket in a new network namespace.
 const DATAGRAMS: u64 = 11;
 
-/// Which processes are the agent's.
+/// The processes that belong to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Members {
-    /// All in our process namespace but us.
+    /// All processes in the watching process's PID namespace except itself.
     Namespace,
-    /// All that descend from us.
+    /// All descendants of the watching process.
     Descendants,
 }
 
-/// Signals of ended children, as something to poll. Called after the agent is started, which would inherit that they are
-/// held back; children that ended before are looked for once.
+/// Returns a pollable source of signals for ended children. Must be called after the agent's start, because
+/// the agent would inherit the blocked signal. The caller reaps children that ended earlier before its first
+/// poll.
 fn child_signals() -> io::Result<SignalFd> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGCHLD);
@@ -49,8 +53,8 @@ fn child_signals() -> io::Result<SignalFd> {
     Ok(SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
 }
 
-/// Tells the runner that the agent runs, watches it, and returns when all its processes are gone.
-/// `None` if the runner was gone before.
+/// Reports the agent's start to the runner, watches the agent, and returns after the end of all its
+/// processes. Returns `None` if the runner had ended before the report.
 pub(super) fn until_the_end(
     control: &OwnedFd,
     agent: u32,
@@ -59,7 +63,7 @@ pub(super) fn until_the_end(
     members: Members,
 ) -> Option<Ended> {
     let agent = i32::try_from(agent).ok().and_then(Pid::from_raw)?;
-    // It can't be reaped yet, so the number is still its own.
+    // The agent hasn't been reaped yet, so the process id is still its own.
     let pidfd = pidfd_open(agent, PidfdFlags::empty()).ok();
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
     let told = wire::send(control, &Report::Started(in_force), &fds).is_ok();
@@ -69,7 +73,7 @@ pub(super) fn until_the_end(
         _ => How::Killed(KillReason::Asked),
     };
     let left_behind = match how {
-        How::Exited(_) | How::Signalled(_) => count_left(members),
+        How::Exited(_) | How::Signaled(_) => count_left(members),
         _ => 0,
     };
     end_members(members);
@@ -109,7 +113,7 @@ fn watch(
                 return how;
             }
         }
-        // The runner sends nothing any more: that it can be read from means that it is over.
+        // The runner sends nothing after the start, so a readable socket means that the runner closed it.
         if control_ready {
             return How::Killed(KillReason::Asked);
         }
@@ -128,7 +132,8 @@ fn watch(
     }
 }
 
-/// Reaps all children that are over, orphans among them; says how the agent ended if it is one of them.
+/// Reaps all children that have ended, including orphans. Returns the agent's termination cause if the agent
+/// is one of them.
 fn reap(agent: Pid) -> Option<How> {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -142,12 +147,12 @@ fn reap(agent: Pid) -> Option<How> {
 fn how(status: WaitStatus) -> How {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => How::Exited(code),
-        (None, Some(signal)) => How::Signalled(signal),
+        (None, Some(signal)) => How::Signaled(signal),
         (None, None) => How::Unknown,
     }
 }
 
-/// What the agent's processes use together.
+/// The total usage of the agent's processes.
 #[derive(Default)]
 struct Used {
     memory_bytes: u64,
@@ -160,7 +165,7 @@ impl Used {
         for pid in pids(members) {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             used.memory_bytes += memory_bytes(&status);
-            // In a namespace the kernel counts them itself.
+            // With namespaces, the kernel enforces the process limit.
             if count_threads && members == Members::Descendants {
                 let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
                 used.processes += u32::try_from(threads).unwrap_or(u32::MAX);
@@ -173,8 +178,9 @@ impl Used {
     }
 }
 
-/// The most that can wait in the sockets of our network namespace, which are the agent's. That is the kernel's memory and
-/// counts for no process; and what was sent waits on when the sender is gone, in connections too that nobody has accepted.
+/// Returns an upper bound of the data queued in the sockets of the agent's network namespace. This data is
+/// kernel memory, which counts for no process. It stays queued after the sender's end, even in connections
+/// that were never accepted.
 fn in_sockets_bytes() -> u64 {
     let list = fs::read_to_string("/proc/self/net/unix").unwrap_or_default();
     let full = list.lines().skip(1).map(|line| match line.split_ascii_whitespace().nth(4) {
@@ -185,14 +191,14 @@ fn in_sockets_bytes() -> u64 {
     if beyond == 0 { 0 } else { beyond * socket_bytes() }
 }
 
-/// How much a socket sends ahead. Agents can't change it.
+/// Returns the size of a socket's send buffer. Agents can't change it.
 fn socket_bytes() -> u64 {
     let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None).and_then(|fd| socket_send_buffer_size(&fd));
     socket.ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or(212_992)
 }
 
-/// The memory of a process by its `status`: what is resident, and what doesn't count as that but is held all the same. The
-/// tables of pages grow with what is only looked at.
+/// Returns the memory of a process according to its `/proc/PID/status`: resident memory, swap, huge pages and
+/// page tables. Page tables grow even if memory is only read.
 fn memory_bytes(status: &str) -> u64 {
     let counted = ["VmRSS", "VmPTE", "VmSwap", "HugetlbPages"];
     let lines = status.lines().filter_map(|line| line.split_once(':'));
@@ -213,19 +219,19 @@ fn pids(members: Members) -> Vec<i32> {
     }
 }
 
-/// How many processes go on although the agent is over.
+/// Counts the processes that still run after the agent's end.
 fn count_left(members: Members) -> u32 {
-    // Those that ended with it, or before it, are no more than numbers.
+    // Processes that have ended keep an entry in `/proc` until they are reaped.
     while matches!(wait(WaitOptions::NOHANG), Ok(Some(_)) | Err(Errno::INTR)) {}
     u32::try_from(pids(members).len()).unwrap_or(u32::MAX)
 }
 
-/// Ends all the agent's processes and reaps them, which also adds what they used to our account.
+/// Ends and reaps all the agent's processes. Reaping adds their usage to that of the launcher.
 fn end_members(members: Members) {
     match members {
         Members::Descendants => descendants::end_all(),
         Members::Namespace => {
-            // Reaches all in the namespace at once; the kernel lets nobody fork in between.
+            // The signal reaches all processes of the namespace at once; none can fork in between.
             let everybody = nix::unistd::Pid::from_raw(-1);
             let _ = nix::sys::signal::kill(everybody, Signal::SIGKILL);
             while !matches!(wait(WaitOptions::empty()), Err(error) if error != Errno::INTR) {}

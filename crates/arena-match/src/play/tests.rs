@@ -1,15 +1,18 @@
-//! The match loop, with agents that are threads of the test behind real pipes.
+//! Tests of the match loop, with agents that are threads behind real pipes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use arena_model::Dialect;
-use arena_model::{Actions, Game, GameType, Offer, Setup};
+use arena_model::{
+    Actions, Events, Game, GameType, MatchResult, Offer, SeatResult, Setup, UpdateMode, Verdict, agent_ids,
+};
 use expect_test::{Expect, expect};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -17,15 +20,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::*;
-use crate::body::End;
+use crate::body::{Body, End, Log};
+use crate::conversation::STARTUP;
+use crate::link::Link;
 
-/// What a busy machine may add to any time here.
+/// The tolerance of times on a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
-/// Limits that no agent here comes near to, unless it is to.
+/// Time limits so long that only agents in tests of timeouts reach them.
 const LONG: TimeLimits = TimeLimits { step_ms: 20_000, bank_ms: 500 };
 
-/// Everybody says a number in each epoch, and the numbers are the score. To say 13 loses at once.
+/// A game in which each agent says a number in each epoch. The sum is the score; 13 loses at once.
 struct Tally {
     config: TallyConfig,
     said: Vec<Vec<u64>>,
@@ -37,7 +42,7 @@ struct Tally {
 #[serde(deny_unknown_fields, default)]
 struct TallyConfig {
     n_epochs: u64,
-    /// One agent after the other, instead of all at once.
+    /// True if the agents move one after the other.
     by_turns: bool,
 }
 
@@ -92,7 +97,7 @@ impl Game for Tally {
     }
 
     fn disqualify(&mut self, seat: SeatNumber) {
-        assert!(!self.gone.contains(&seat.0), "taken out twice");
+        assert!(!self.gone.contains(&seat.0), "disqualified twice");
         self.gone.push(seat.0);
     }
 
@@ -107,16 +112,24 @@ impl Game for Tally {
 
 static TALLY: GameType = GameType::of::<Tally>();
 
-/// The agent's side of its pipes.
+/// The agent's ends of the pipes to the match.
 struct Wire {
     input: BufReader<File>,
     output: File,
     heard: Arc<Mutex<Vec<String>>>,
     id: String,
+    /// True once the script has closed its output and keeps running.
+    stays: Arc<AtomicBool>,
 }
 
 impl Wire {
-    /// The next message, or null at the end.
+    /// Closes the output, and keeps running.
+    fn close_output(&mut self) {
+        self.stays.store(true, Ordering::Relaxed);
+        self.output = File::open("/dev/null").unwrap();
+    }
+
+    /// Reads the next message, or null at the end.
     fn read(&mut self) -> Value {
         let mut line = String::new();
         if self.input.read_line(&mut line).unwrap_or(0) == 0 {
@@ -130,12 +143,12 @@ impl Wire {
         message
     }
 
-    /// Writes all at once. Nobody may listen any more.
+    /// Writes the text in one call. The pipe may be closed, so errors are ignored.
     fn write(&mut self, text: &str) {
         let _ = self.output.write_all(text.as_bytes());
     }
 
-    /// An answer in which it says a number.
+    /// Returns an answer with a number as its action.
     fn answer(&self, number: u64) -> String {
         format!("{}\n", json!({"agent_id": self.id, "actions": [{"action": "say", "number": number}]}))
     }
@@ -157,7 +170,7 @@ impl Wire {
         self.write(&consent);
     }
 
-    /// The epoch of the next state, until there is none.
+    /// Returns the epoch of the next state, or `None` at the end.
     fn epoch(&mut self) -> Option<u64> {
         let message = self.read();
         let state = if message["world_state"].is_object() { &message["world_state"] } else { &message };
@@ -165,14 +178,14 @@ impl Wire {
     }
 }
 
-/// What an agent does from its start to its end.
+/// The behavior of an agent from its start to its end.
 type Script = Box<dyn FnOnce(&mut Wire) + Send>;
 
 fn script(script: impl FnOnce(&mut Wire) + Send + 'static) -> Script {
     Box::new(script)
 }
 
-/// Does so for each state, from a proper handshake on.
+/// Returns a script with a correct handshake that calls `act` for each state.
 fn each(mut act: impl FnMut(&mut Wire, u64) + Send + 'static) -> Script {
     script(move |wire| {
         wire.shake_hands();
@@ -182,21 +195,24 @@ fn each(mut act: impl FnMut(&mut Wire, u64) + Send + 'static) -> Script {
     })
 }
 
-/// Says the same number whenever it may.
+/// Returns a script that says the same number in each epoch.
 fn says(number: u64) -> Script {
     each(move |wire, _| wire.say(number))
 }
 
-/// An agent that is a thread.
+/// The body of an agent that is a thread.
 struct Thread {
     thread: Option<JoinHandle<()>>,
     end: End,
     is_flooding: bool,
+    stays: Arc<AtomicBool>,
 }
 
 impl Body for Thread {
     fn ended(&mut self, patience: Duration) -> Option<End> {
-        let by = Instant::now() + patience + SLACK;
+        // Waiting for a thread that doesn't end would only slow down the tests.
+        let slack = if self.stays.load(Ordering::Relaxed) { Duration::ZERO } else { patience + SLACK };
+        let by = Instant::now() + slack;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < by {
             thread::sleep(Duration::from_millis(1));
         }
@@ -210,7 +226,7 @@ impl Body for Thread {
     fn kill(&mut self) {}
 
     fn finish(&mut self, grace: Duration) -> Log {
-        // Who is stuck in its own writing ends when the pipes are closed, after this.
+        // A thread that is blocked in a write ends later, when the pipes are closed.
         if self.ended(grace).is_some()
             && let Some(thread) = self.thread.take()
         {
@@ -220,7 +236,7 @@ impl Body for Thread {
     }
 }
 
-/// A match to be played.
+/// A match that a test prepares and plays.
 struct Arena {
     limits: TimeLimits,
     options: Value,
@@ -229,9 +245,9 @@ struct Arena {
     called_off: Arc<AtomicBool>,
 }
 
-/// What came of it.
+/// The result, the messages to the agents and the replay.
 struct Told {
-    played: Result<Played, MatchError>,
+    played: Result<PlayedMatch, MatchError>,
     heard: Vec<Vec<String>>,
     replay: String,
 }
@@ -253,15 +269,16 @@ impl Arena {
         }
         let number = self.players.len();
         let name = ["a", "b", "c", "d"][number];
-        let heard = Arc::default();
+        let (heard, stays) = (Arc::default(), Arc::<AtomicBool>::default());
         let mut wire = Wire {
             input: BufReader::new(their_input.into()),
             output: their_output.into(),
             heard: Arc::clone(&heard),
             id: String::new(),
+            stays: Arc::clone(&stays),
         };
         let end = End {
-            sentence: if is_out_of_memory { "took more memory than it may" } else { "exited with code 1" }.to_owned(),
+            sentence: if is_out_of_memory { "exceeded the memory limit" } else { "exited with code 1" }.to_owned(),
             is_out_of_memory,
             code: None,
             left_behind: 0,
@@ -270,7 +287,7 @@ impl Arena {
         self.players.push(Player {
             seat: Seat::new(number, name.parse().unwrap(), name.to_owned(), None, dialect, self.limits),
             link: Link::new(input, output),
-            body: Box::new(Thread { thread: Some(thread::spawn(move || script(&mut wire))), end, is_flooding }),
+            body: Box::new(Thread { thread: Some(thread::spawn(move || script(&mut wire))), end, is_flooding, stays }),
         });
         self
     }
@@ -294,31 +311,29 @@ impl Arena {
 
 impl Told {
     #[track_caller]
-    fn played(&self) -> &Played {
-        self.played.as_ref().unwrap()
+    fn result(&self) -> &MatchResult<SeatedAgent> {
+        &self.played.as_ref().unwrap().result
     }
 
-    /// Seat by seat: score, rank, faults, and why it is out.
+    /// Returns score, rank, faults and disqualification of each seat.
     #[track_caller]
     fn summary(&self) -> String {
-        let played = self.played();
-        let mut told =
-            format!("{} after {}, {} wins\n", played.outcome.termination, played.epochs, played.outcome.winner);
-        for (number, seat) in played.seats.iter().enumerate() {
-            let (score, rank) = (played.scores[number], played.ranks[number]);
-            let out = seat.out.as_ref().map(|out| format!(", {}: {}", out.verdict, out.detail)).unwrap_or_default();
-            told += &format!("{} score {score} rank {rank} faults {}{out}\n", seat.id, seat.faults);
+        let MatchResult { outcome, epochs, seats, .. } = self.result();
+        let mut told = format!("{} after {epochs}, {} wins\n", outcome.termination, outcome.winner);
+        for SeatResult { agent, score, rank, faults, verdict, detail, .. } in seats {
+            let out = verdict.zip(detail.as_deref()).map(|(verdict, detail)| format!(", {verdict}: {detail}"));
+            told += &format!("{} score {score} rank {rank} faults {faults}{}\n", agent.id, out.unwrap_or_default());
         }
         told
     }
 
-    /// The reason in the `stop` that an agent read.
+    /// Returns the reason in the `stop` that an agent received.
     fn stop(&self, seat: usize) -> Option<String> {
         let last: Value = serde_json::from_str(self.heard[seat].last()?).unwrap();
         Some(last["stop"]["reason"].as_str()?.to_owned())
     }
 
-    /// What an agent was told of its bank, state by state.
+    /// Returns the agent's remaining time bank in each state that it received.
     fn banks(&self, seat: usize) -> Vec<u64> {
         let message = |line: &String| serde_json::from_str::<Value>(line).unwrap();
         self.heard[seat]
@@ -328,7 +343,7 @@ impl Told {
     }
 }
 
-/// A match of an agent against one that says 1: how it ends, and what `stop` told the two.
+/// Checks the end of a match of an agent against one that says 1, and the `stop` messages of both.
 #[track_caller]
 fn check(limits: TimeLimits, n_epochs: u64, agent: Script, expected: Expect) {
     let told = Arena::new(limits, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
@@ -431,7 +446,7 @@ fn who_is_silent_at_the_ping_is_waited_for_five_seconds() {
 
 #[test]
 fn each_failure_in_the_game_has_its_verdict() {
-    // Ends.
+    // An agent that ends.
     check(
         LONG,
         3,
@@ -439,7 +454,7 @@ fn each_failure_in_the_game_has_its_verdict() {
             if epoch == 1 {
                 wire.say(2)
             } else {
-                wire.output = File::open("/dev/null").unwrap();
+                wire.close_output();
             }
         }),
         expect![[r#"
@@ -449,7 +464,7 @@ fn each_failure_in_the_game_has_its_verdict() {
             stop Some("end_of_game") Some("end_of_game")
         "#]],
     );
-    // Writes without an end.
+    // An agent that writes endlessly.
     let flood = script(|wire| {
         wire.shake_hands();
         wire.read();
@@ -461,12 +476,12 @@ fn each_failure_in_the_game_has_its_verdict() {
         flood,
         expect![[r#"
         TAINTED after 1, b wins
-        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit
         b score 0 rank 1 faults 0
         stop None Some("end_of_game")
     "#]],
     );
-    // Speaks for another.
+    // An agent that uses another's id.
     check(
         LONG,
         3,
@@ -481,7 +496,7 @@ fn each_failure_in_the_game_has_its_verdict() {
             stop Some("cheating_detected") Some("end_of_game")
         "#]],
     );
-    // Loses by the rules.
+    // An agent that loses by the rules.
     check(
         LONG,
         3,
@@ -498,7 +513,7 @@ fn each_failure_in_the_game_has_its_verdict() {
 #[test]
 fn what_ended_an_agent_is_told_apart() {
     let ends = |is_out_of_memory, is_flooding, limits, agent| {
-        // The other one isn't asked: it has no time to spare.
+        // The opponent isn't asked, so that the test doesn't depend on its time.
         let arena = Arena::new(limits, json!({ "by_turns": true }));
         let arena = arena.seat_with(Dialect::Both, is_out_of_memory, is_flooding, agent);
         arena.seat(says(1)).play().summary()
@@ -511,7 +526,7 @@ fn what_ended_an_agent_is_told_apart() {
     };
     expect![[r#"
         TAINTED after 1, b wins
-        a score -10 rank 2 faults 0, MEMORY_LIMIT: took more memory than it may
+        a score -10 rank 2 faults 0, MEMORY_LIMIT: exceeded the memory limit
         b score 0 rank 1 faults 0
     "#]]
     .assert_eq(&ends(true, false, LONG, gone()));
@@ -519,7 +534,7 @@ fn what_ended_an_agent_is_told_apart() {
     let stuck = || each(|_, _| {});
     expect![[r#"
         TAINTED after 1, b wins
-        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+        a score -10 rank 2 faults 0, OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit
         b score 0 rank 1 faults 0
     "#]]
     .assert_eq(&ends(false, true, short, stuck()));
@@ -619,12 +634,12 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
         let waited = Arc::clone(&waited);
         each(move |wire, _| {
             let asked = Instant::now();
-            // The next that comes is `stop`.
+            // The next message is `stop`.
             wire.read();
             *waited.lock().unwrap() = asked.elapsed();
         })
     };
-    // The other one isn't asked.
+    // The opponent isn't asked.
     let told = Arena::new(limits, json!({ "by_turns": true })).seat(late).seat(says(1)).play();
     expect![[r#"
         TAINTED after 1, b wins
@@ -632,7 +647,7 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
         b score 0 rank 1 faults 0
     "#]]
     .assert_eq(&told.summary());
-    assert_eq!(told.played().seats[0].used, Duration::from_millis(150));
+    assert_eq!(told.result().seats[0].waited_ms, 150.0);
     let waited = *waited.lock().unwrap();
     assert!(waited < Duration::from_millis(150) + SLACK, "{waited:?}");
 }
@@ -647,15 +662,15 @@ fn the_bank_pays_for_what_is_beyond_the_limit_only() {
         })
     };
     let told = Arena::new(limits, json!({})).seat(nap(3500)).seat(nap(20)).seat(nap(3450)).play();
-    // Clocks run beside each other: nobody pays for another's thinking.
+    // The agents' clocks run in parallel: no agent is charged for the time that another one uses.
     assert_eq!(told.banks(1), [12000; 3]);
-    // About half a second each time, and far from what all of it took.
+    // About half a second each time, and far less than the total.
     for seat in [0, 2] {
         let banks = told.banks(seat);
         let paid: Vec<u64> = banks.windows(2).map(|pair| pair[0] - pair[1]).collect();
         assert!(paid.iter().all(|paid| (100..3500).contains(paid)), "{banks:?}");
-        let used = told.played().seats[seat].used;
-        assert!(used >= Duration::from_millis(3 * 3100), "{used:?}");
+        let waited_ms = told.result().seats[seat].waited_ms;
+        assert!(waited_ms >= 3.0 * 3100.0, "{waited_ms}");
     }
 }
 
@@ -679,7 +694,7 @@ fn silence_at_set_agent_id_is_consent() {
         stop Some("end_of_game") Some("end_of_game")
     "#]],
     );
-    // The answer that comes after all is none to the first state.
+    // The late answer doesn't count for the first state.
     let late = script(|wire| {
         wire.pong();
         wire.read();
@@ -692,12 +707,13 @@ fn silence_at_set_agent_id_is_consent() {
         }
     });
     let told = Arena::new(LONG, json!({})).seat(late).seat(says(1)).play();
-    assert_eq!((told.played().scores[0], told.played().seats[0].name.as_str()), (6.0, "Late"));
+    let first = &told.result().seats[0];
+    assert_eq!((first.score, first.agent.name.as_str()), (6.0, "Late"));
 }
 
 #[test]
 fn no_line_counts_for_another_epoch_than_its_own() {
-    // Two answers in one write: the second is dropped, and doesn't answer the next state.
+    // Two answers in one write: the second is discarded and doesn't answer the next state.
     let double = each(|wire, epoch| {
         let both = wire.answer(epoch) + &wire.answer(100);
         wire.write(&both);
@@ -713,7 +729,7 @@ fn no_line_counts_for_another_epoch_than_its_own() {
         stop Some("end_of_game") Some("end_of_game")
     "#]],
     );
-    // The rest of a line that was begun before the state came is dropped with its beginning.
+    // The rest of a line that began before the state is discarded with its beginning.
     let torn = each(|wire, epoch| {
         let whole = wire.answer(epoch);
         let rest = if epoch == 1 { "" } else { "100}]}\n" };
@@ -734,8 +750,7 @@ fn no_line_counts_for_another_epoch_than_its_own() {
 
 #[test]
 fn three_go_on_without_one_and_two_do_not() {
-    let leaves =
-        || each(|wire, epoch| if epoch < 2 { wire.say(9) } else { wire.output = File::open("/dev/null").unwrap() });
+    let leaves = || each(|wire, epoch| if epoch < 2 { wire.say(9) } else { wire.close_output() });
     let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).seat(says(2)).play();
     expect![[r#"
         GAME_ENDED after 5, c wins
@@ -798,7 +813,7 @@ fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
 
 #[test]
 fn in_a_world_of_its_own_the_last_one_plays_on() {
-    let leaves = || each(|wire, _| wire.output = File::open("/dev/null").unwrap());
+    let leaves = || each(|wire, _| wire.close_output());
     let play = |arena: Arena| arena.play_game(arena_games::game("cherry_picker").unwrap());
     let arena = || Arena::new(LONG, json!({"n_epochs": 4}));
     let told = play(arena().seat(leaves()).seat(says(1)));
@@ -808,9 +823,9 @@ fn in_a_world_of_its_own_the_last_one_plays_on() {
         b score 0 rank 1 faults 0
     "#]]
     .assert_eq(&told.summary());
-    assert_eq!(told.played().outcome.tainted_reason, Some(Verdict::Crashed));
+    assert_eq!(told.result().outcome.tainted_reason, Some(Verdict::Crashed));
     assert_eq!(told.heard[1].len(), 2 + 4 + 1);
-    // Of those who all leave, the match ends with the last.
+    // If all agents leave, the match ends with the last one.
     let told = play(arena().seat(leaves()).seat(leaves()).seat(leaves()));
     expect![[r#"
         TAINTED after 1, DRAW wins
@@ -856,6 +871,27 @@ fn equal_replies_give_equal_replays() {
     let first = replay(0);
     assert_eq!(first, replay(20));
     assert_eq!(first.lines().count(), 6);
+}
+
+#[test]
+fn a_replay_gives_the_result_of_its_match() {
+    let chatty = script(|wire| {
+        wire.pong();
+        wire.read();
+        wire.write("hello\n");
+        while wire.epoch().is_some() {
+            wire.say(1);
+        }
+    });
+    let mut arena = Arena::new(LONG, json!({"n_epochs": 2})).seat(chatty).seat(says(1));
+    for (number, id) in agent_ids(&Seed([7; 32]), 2).into_iter().enumerate() {
+        arena.players[number].seat = Seat::new(number, id, number.to_string(), None, Dialect::Both, LONG);
+    }
+    let told = arena.play_game(arena_games::game("cherry_picker").unwrap());
+    let result = told.result().clone().with_agents(|_, agent| agent.name);
+    assert_eq!(result.seats[0].faults, 1);
+    let account = crate::replay::account(told.replay.as_bytes()).unwrap();
+    assert!(account.result.is_same(&result), "{:?}\n{result:?}", account.result);
 }
 
 #[test]

@@ -1,158 +1,159 @@
-//! What is told of an agent's process: what confines it, why it didn't start, how it ended.
+//! The launcher's reports on an agent's process: the sandbox, a failed start, and the end of the process.
 
 use serde::{Deserialize, Serialize};
 
 use super::Limits;
 
-/// What confines an agent that has started.
+/// The sandbox of an agent that has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InForce {
-    /// Kinds of namespaces the agent has of its own; empty without namespaces.
+    /// The kinds of namespaces that the agent has for itself. Empty if it has none.
     pub namespaces: Vec<String>,
-    /// Version of the Landlock interface that is enforced, if any.
+    /// The Landlock version in force, or `None` without Landlock.
     pub landlock_abi: Option<u32>,
-    /// Whether calls to the kernel are filtered.
+    /// True if system calls are filtered.
     pub seccomp: bool,
-    /// The user id as which the agent runs, as seen from outside.
+    /// The agent's user id outside of its namespaces.
     pub user_id: u32,
-    /// The limits that were set.
+    /// The resource limits in force.
     pub limits: Limits,
-    /// What of the sandbox the system couldn't give, or what is weaker than usual: a sentence each.
+    /// The parts of the sandbox that are missing or weakened on this system, one sentence each.
     pub missing: Vec<String>,
 }
 
-/// Why an agent couldn't be started. Each is a sentence for the agent's author or for who runs the arena.
+/// The reason that an agent couldn't be started, as shown to the agent's author or the arena's operator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "error", rename_all = "snake_case")]
 pub enum StartError {
-    /// There is no such program.
+    /// The program doesn't exist.
     #[error("there is no program {program}")]
     NotFound {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
     },
     /// The program is a folder or a device.
     #[error("{program} is not a file, so it can't be run as a program")]
     NotAFile {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
     },
     /// The program isn't marked as executable.
-    #[error("{program} is not executable (mend it with `chmod +x {program}`)")]
+    #[error("{program} is not executable (run `chmod +x {program}`)")]
     NotExecutable {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
     },
-    /// Something the agent needs can't be read by the user as whom it runs.
+    /// The agent's user can't read a file that the agent needs.
     #[error(
-        "{path} can't be read by the unprivileged user {user_id}, as whom agents run when the arena runs as root \
-         (mend it with `chmod -R o+rX {path}` and `chmod o+x` on the folders above, or run the arena as another user)"
+        "{path} can't be read by the unprivileged user {user_id}, the user of agents when the arena runs as root \
+         (run `chmod -R o+rX {path}` and `chmod o+x` on the folders above, or run the arena as another user)"
     )]
     NotReadable {
-        /// What can't be read.
+        /// The path of the unreadable file.
         path: String,
-        /// The unprivileged user.
+        /// The user id that the agent runs as.
         user_id: u32,
     },
     /// The interpreter that the program asks for is missing.
-    #[error("{program} asks for the interpreter {interpreter}, which isn't there")]
+    #[error("{program} asks for the interpreter {interpreter}, which doesn't exist")]
     MissingInterpreter {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
-        /// What its first line names, or the loader of a binary.
+        /// The interpreter in the first line, or the loader of a binary.
         interpreter: String,
     },
-    /// The program is nothing that the kernel can run.
+    /// The program has no format that the kernel can run.
     #[error("{program} is neither a binary for this machine nor a script that begins with `#!`")]
     Format {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
     },
     /// The system refused to run the program for another reason.
     #[error("{program} could not be run: {reason}")]
     Refused {
-        /// As it was given.
+        /// The program, as the user named it.
         program: String,
-        /// In the words of the system.
+        /// The operating system's error message.
         reason: String,
     },
-    /// What was asked for makes no sense.
-    #[error("the agent can't be started as asked: {reason}")]
+    /// The runner's order is invalid, for example because of a path.
+    #[error("the agent can't be started with these settings: {reason}")]
     Spec {
-        /// What is wrong.
+        /// The error in the order.
         reason: String,
     },
-    /// The system can't confine agents.
+    /// The system lacks a feature that the sandbox needs.
     #[error("this system can't confine agents: {lacks}")]
     NoSandbox {
-        /// What is missing.
+        /// The missing feature.
         lacks: String,
     },
     /// A step of setting up the sandbox failed.
     #[error("the sandbox could not be set up: {step}: {reason}")]
     Setup {
-        /// What was tried.
+        /// The step that failed.
         step: String,
-        /// In the words of the system.
+        /// The operating system's error message.
         reason: String,
     },
     /// The launcher itself couldn't be started.
     #[error("the launcher {program} could not be started: {reason}")]
     Launcher {
-        /// The launcher.
+        /// The path of the launcher.
         program: String,
-        /// In the words of the system.
+        /// The operating system's error message.
         reason: String,
     },
-    /// The launcher ended without a word.
+    /// The launcher ended without a report.
     #[error("the launcher ended before the agent had started")]
     Vanished,
     /// The launcher took too long.
     #[error("the launcher did not start the agent within {waited_ms} ms")]
     TooSlow {
-        /// How long it was given, in milliseconds.
+        /// The time limit, in milliseconds.
         waited_ms: u64,
     },
 }
 
-/// How an agent's process ended, and what it used.
+/// The termination cause of an agent and its resource usage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// How it ended.
+    /// The termination cause.
     pub how: How,
-    /// How many of its processes still ran when its first one had exited by itself. They were ended.
+    /// The number of processes that still ran after the agent's first process had exited by itself. The
+    /// launcher kills them.
     pub left_behind: u32,
-    /// Most memory that was seen resident at one time, of the agent's processes together, in bytes. What lives for less
-    /// than the watch's interval counts for its own process only.
+    /// The peak resident memory of all the agent's processes together, in bytes. A process that ends between
+    /// two measurements isn't added to the others.
     pub max_rss_bytes: u64,
-    /// Processor time of the agent's processes, in microseconds.
+    /// CPU time of the agent's processes, in microseconds.
     pub cpu_time_us: u64,
 }
 
-/// The end of an agent's process.
+/// The termination cause of an agent's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// It exited by itself, with this code.
+    /// The agent exited by itself, with this code.
     Exited(i32),
-    /// A signal ended it that wasn't ours.
-    Signalled(i32),
-    /// We ended it.
+    /// A signal ended the agent, and the launcher didn't send it.
+    Signaled(i32),
+    /// The launcher ended the agent.
     Killed(KillReason),
-    /// It never started.
+    /// The agent never started.
     NotStarted,
-    /// The launcher was killed, so nobody can tell.
+    /// The launcher was killed, so the end is unknown.
     Unknown,
 }
 
-/// Why we ended an agent.
+/// The reason that the runner killed an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillReason {
-    /// Its processes used more memory than they may.
+    /// The agent exceeded the memory limit.
     Memory,
-    /// It had more processes than it may.
+    /// The agent exceeded the process limit.
     Processes,
-    /// The match was over for it, or the runner was gone.
+    /// The runner asked for the end, or the runner itself ended.
     Asked,
 }

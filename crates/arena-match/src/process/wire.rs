@@ -1,5 +1,6 @@
-//! What runner, launcher and the stages of the launcher say to each other: packets of JSON over a local socket, which
-//! carries open files as well. A packet arrives whole or not at all, so nothing here needs framing.
+//! The messages between the runner, the launcher and the launcher's stages. Each message is a JSON packet on
+//! a local socket, which also transfers open files. The socket preserves packet boundaries, so the messages
+//! need no framing.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ended, InForce, Limits, SandboxMode, StartError};
 
-/// Longest packet, in bytes. Sockets take some 200 KB by default.
+/// Maximum size of a packet, in bytes. Sockets accept about 200 KB by default.
 const MAX_PACKET: usize = 160 << 10;
 
-/// Most open files that go with a packet.
+/// Maximum number of open files in a packet.
 const MAX_FDS: usize = 4;
 
-/// From the runner to the launcher, with the agent's ends of the three pipes.
+/// The runner's order to start an agent. The packet also transfers the agent's ends of its three pipes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub program: PathBuf,
@@ -39,24 +40,24 @@ pub(crate) struct Order {
     pub scratch_in: PathBuf,
 }
 
-/// From the launcher's side to the runner.
+/// A report from the launcher or one of its stages.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// The agent runs; a pidfd goes with it where the kernel has them.
+    /// The agent has started. The packet also transfers a pidfd of the agent if the kernel supports pidfds.
     Started(InForce),
-    /// It doesn't run and won't.
+    /// The agent couldn't be started.
     Failed(StartError),
-    /// It is over, and all its processes are gone.
+    /// The agent and all its processes have ended.
     Ended(Ended),
 }
 
-/// A pair of connected sockets that keep packets apart.
+/// Creates a pair of connected sockets that preserve packet boundaries.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one packet. A reader that is gone is an error and never a signal.
+/// Sends one packet. If the peer has closed its socket, this returns an error and causes no signal.
 pub(crate) fn send(socket: impl AsFd, packet: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let packet = serde_json::to_vec(packet).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     if packet.len() > MAX_PACKET {
@@ -71,7 +72,7 @@ pub(crate) fn send(socket: impl AsFd, packet: &impl Serialize, fds: &[BorrowedFd
     Ok(())
 }
 
-/// Receives one packet and the files that came with it; `None` once the other side is gone.
+/// Receives one packet and its open files. Returns `None` if the peer has closed its socket.
 pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut packet = vec![0; MAX_PACKET];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];

@@ -1,4 +1,4 @@
-//! Replays in the shape of the reference engine's records, for the tools that read those.
+//! The export of replays in the format of the reference engine, for tools that read it.
 
 use std::io::{BufRead, Write};
 
@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::read::{EpochLine, Line, Replay, ReplayError};
 
-/// Writes a record for each epoch: `game_config`, `epoch`, `max_epoch`, `world_state`, `agent_actions`, `agent_ids`. Where each agent has
-/// a world of its own, `world_state` holds them by id. Gives the number of records.
+/// Writes a record for each epoch: `game_config`, `epoch`, `max_epoch`, `world_state`, `agent_actions`,
+/// `agent_ids`. If each agent has its own world, `world_state` contains them by id. Returns the number of
+/// records.
 ///
 /// # Errors
-/// When the replay can't be read, or the records can't be written.
+/// If the replay can't be read, or the records can't be written.
 pub fn export_reference(from: impl BufRead, to: &mut dyn Write) -> Result<u64, ReplayError> {
     let mut replay = Replay::open(from)?;
     let ids: Vec<String> = replay.header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
@@ -50,7 +51,8 @@ fn world_state(epoch: &EpochLine, ids: &[String]) -> Result<Value, serde_json::E
     Ok(Value::Object(state))
 }
 
-/// Each agent's reply as the reference keeps it; one that moves only has its `move` at the top level too.
+/// Returns each agent's reply in the reference's format. A reply that is a single move also has its `move` at
+/// the top level.
 fn agent_actions(epoch: &EpochLine, ids: &[String]) -> Result<Vec<Value>, serde_json::Error> {
     let lists: Vec<Option<Vec<Value>>> = match &epoch.actions {
         Some(actions) => serde_json::from_str(actions.get())?,

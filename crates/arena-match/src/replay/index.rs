@@ -1,78 +1,84 @@
-//! The index of a replay: where each of its lines begins, so that any of them can be read without those before it, and a summary by
-//! which a reader finds its way. Both are much smaller than the replay, and are made in one pass over it.
+//! The index of a replay: the offset of each line, so that any line can be read without those before it, and
+//! a summary for navigation. Both are much smaller than the replay and are made in one pass.
 //!
-//! A *frame* is a line after the header: an epoch, or the result. Frames are counted from 0. The index is a file of [`ENTRY`] bytes for
-//! each frame and one more for the end: six bytes of offset (little-endian), a zero, and a byte of [`marks`](Summary::marks). The entry of
-//! a frame and the next one bound its line, so a reader needs sixteen bytes of the index and one line of the replay, wherever it looks.
+//! A *frame* is a line after the header: an epoch, or the result. Frames are counted from 0. The index is a
+//! file with an entry of [`ENTRY`] bytes for each frame and one more for the end: six bytes of offset
+//! (little-endian), a zero, and a byte of [`marks`](Summary::marks). A frame's entry and the next one bound
+//! its line, so a reader needs sixteen bytes of the index and one line of the replay for any frame.
 
 use std::io::{BufRead, Write};
 
 use arena_games::ReadScores;
+use arena_model::Disqualified;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::read::{EpochLine, Line, Replay, ReplayError, ResultPart};
-use crate::report::Disqualified;
 
-/// The version of index and summary, which a summary names.
+/// The version of index and summary, stored in the summary.
 const VERSION: u32 = 1;
 
-/// How many bytes of the index belong to a frame.
+/// The size of a frame's entry, in bytes.
 pub const ENTRY: usize = 8;
 
-/// A summary has at most this many stretches: more than a screen has columns, and few enough to be read at once.
+/// The maximum number of stretches in a summary. A stretch is a range of frames. A screen has fewer columns
+/// than this.
 const MAX_STRETCHES: usize = 2048;
 
-/// An agent got something wrong in the protocol.
+/// The mark of a fault in the protocol.
 const FAULT: u8 = 1;
-/// An action wasn't taken.
+/// The mark of a rejected action.
 const REJECTION: u8 = 2;
-/// An agent was disqualified.
+/// The mark of a disqualification.
 const DISQUALIFICATION: u8 = 4;
 
-/// What is to be known of a replay before one of its frames is looked at.
+/// The summary of a replay. A viewer loads it before any frame.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// Version of the format of index and summary.
     pub arena_replay_index: u32,
-    /// The length of the replay in bytes. Where it breaks off, half a line at its end doesn't count.
+    /// The length of the replay in bytes. An incomplete last line doesn't count.
     pub bytes: u64,
-    /// How many frames there are.
+    /// The number of frames.
     pub frames: u64,
-    /// The epoch of the first frame: 1, or 0 where something went wrong before it. From there on they are counted without a gap.
+    /// The epoch of the first frame: 1, or 0 if the handshake had faults or disqualifications. Later epochs
+    /// follow without a gap.
     pub first_epoch: u64,
-    /// The result, unless the replay breaks off.
+    /// The result, or `None` if the replay is incomplete.
     pub result: Option<ResultPart>,
-    /// What each seat plays as, where the game names its sides.
+    /// The side of each seat, if the game names its sides.
     pub sides: Vec<Option<String>>,
-    /// How many faults each seat has.
+    /// The number of faults, by seat.
     pub faults: Vec<u64>,
-    /// How many rejections are told of each seat.
+    /// The number of recorded rejections, by seat.
     pub rejections: Vec<u64>,
-    /// Who was disqualified, and in which frame.
+    /// The disqualifications and their frames.
     pub disqualified: Vec<DisqualifiedIn>,
-    /// How many frames make a stretch, a power of two; the last stretch may be shorter.
+    /// The number of frames in a stretch, a power of two. The last stretch may be shorter.
     pub stretch: u64,
-    /// What happened in each stretch: 1 for a fault, plus 2 for a rejection, plus 4 for a disqualification.
+    /// The marks of each stretch: 1 for a fault, plus 2 for a rejection, plus 4 for a disqualification.
     pub marks: Vec<u8>,
-    /// The scores at the beginning of each stretch, a list for each seat. Empty where the game has none before its end.
+    /// The scores at the beginning of each stretch, a list for each seat. Empty if the game has no scores
+    /// before its end.
     pub scores: Vec<Vec<Option<f64>>>,
 }
 
-/// A disqualification, and where it is told.
+/// A disqualification and its frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DisqualifiedIn {
     /// The frame, from 0.
     pub frame: u64,
-    /// Who, and why.
+    /// The disqualification.
     #[serde(flatten)]
     pub disqualified: Disqualified,
 }
 
-/// Reads a replay, writes its index to `entries`, and gives the summary. A replay that breaks off has an index of what is there.
+/// Reads a replay, writes its index to `entries`, and returns the summary. For an incomplete replay, the
+/// index contains the complete lines.
 ///
 /// # Errors
-/// When the replay can't be read or understood, epochs are missing in it or there are none, or the index can't be written.
+/// If the replay can't be read or parsed, epochs are missing or there are none, or the index can't be
+/// written.
 pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, ReplayError> {
     let mut replay = Replay::open(from)?;
     let ids: Vec<String> = replay.header.agents.iter().map(|agent| agent.agent_id.clone()).collect();
@@ -97,7 +103,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
         let line = match replay.next_line() {
             Ok(Some(line)) => line,
             Ok(None) => break,
-            // With nothing to look at, it is told rather than shown.
+            // An incomplete replay without frames is an error.
             Err(ReplayError::CutOff { .. }) if summary.frames > 0 => break,
             Err(error) => return Err(error),
         };
@@ -108,7 +114,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
                     frames => summary.first_epoch + frames,
                 };
                 if epoch.epoch != expected {
-                    let what = format!("epoch {} stands where epoch {expected} should", epoch.epoch);
+                    let what = format!("found epoch {} instead of epoch {expected}", epoch.epoch);
                     return Err(ReplayError::Line { line: replay.line(), what });
                 }
                 if summary.frames == 0 {
@@ -139,7 +145,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
 }
 
 impl Summary {
-    /// Counts what went wrong in an epoch, and gives its marks.
+    /// Counts the faults, rejections and disqualifications of an epoch, and returns its marks.
     fn add(&mut self, epoch: &EpochLine) -> u8 {
         let count = |counts: &mut Vec<u64>, seat: usize| {
             if let Some(count) = counts.get_mut(seat) {
@@ -168,7 +174,8 @@ fn write_entry(entries: &mut dyn Write, offset: u64, marks: u8) -> Result<(), Re
     entries.write_all(&entry).map_err(ReplayError::Write)
 }
 
-/// Frames in equal stretches, twice as long whenever there are too many of them.
+/// The frames, grouped in stretches of equal length. If there are too many stretches, their length is
+/// doubled.
 struct Stretches {
     each: u64,
     frames: u64,
@@ -181,7 +188,7 @@ struct Stretch {
 }
 
 impl Stretches {
-    /// Adds a frame. Its scores are asked for only where it begins a stretch, since states are long.
+    /// Adds a frame. Calls `scores` only at the beginning of a stretch, because parsing a state takes long.
     fn add(&mut self, marks: u8, scores: impl Fn() -> Vec<Option<f64>>) {
         if self.frames == self.each * MAX_STRETCHES as u64 {
             self.each *= 2;
@@ -201,7 +208,8 @@ impl Stretches {
     }
 }
 
-/// The scores that a frame's states contain, by seat: `read` takes one state of all, or the world of each seat.
+/// Returns the scores in a frame's states, by seat. `read` parses one common state, or the world of each
+/// seat.
 fn scores(read: ReadScores, ids: &[String], one: Option<&RawValue>, each: Option<&RawValue>) -> Vec<Option<f64>> {
     if let Some(scores) = one.and_then(|state| read(state.get(), ids)) {
         return scores;
@@ -230,7 +238,8 @@ mod tests {
         format!("{header}\n")
     }
 
-    /// The line of an epoch in which things went wrong by `marks`, with a score of its own number for the first agent.
+    /// Returns the line of an epoch with the events in `marks`. The first agent's score is the epoch's
+    /// number.
     fn epoch(epoch: u64, marks: u8, text: &str) -> String {
         let mut line = json!({
             "epoch": epoch, "remaining_overage_ms": [1, 1], "actions": [[{"action": text}], null],
@@ -249,7 +258,7 @@ mod tests {
         format!("{line}\n")
     }
 
-    /// The entries of an index: offset and marks.
+    /// Returns the entries of an index: offset and marks.
     fn entries(index: &[u8]) -> Vec<(usize, u8)> {
         let (entries, rest) = index.as_chunks::<ENTRY>();
         assert_eq!(rest, b"");
@@ -273,7 +282,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever stands in the lines, and wherever the replay breaks off.
+        /// Checks the index for random lines, with a result, without one, or with half a line at the end.
         #[test]
         fn each_entry_leads_to_its_line(
             name in any::<String>(),
@@ -343,12 +352,12 @@ mod tests {
 
     #[test]
     fn what_is_no_replay_is_told() {
-        check("", expect!["error: this is no replay of arena's: the file is empty"]);
-        check("{}\n", expect!["error: this is no replay of arena's: its first line lacks `arena_replay`"]);
+        check("", expect!["error: not an arena replay: the file is empty"]);
+        check("{}\n", expect!["error: not an arena replay: its first line lacks `arena_replay`"]);
         check(&header("ada"), expect!["error: the replay breaks off after epoch 0, without a result"]);
         check(
             &format!("{}{}{}", header("ada"), epoch(1, 0, ""), epoch(3, 0, "")),
-            expect!["error: line 3: epoch 3 stands where epoch 2 should"],
+            expect!["error: line 3: found epoch 3 instead of epoch 2"],
         );
         check(
             &format!("{}{{\"epoch\":-1}}\n", header("ada")),

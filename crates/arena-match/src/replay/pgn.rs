@@ -1,4 +1,4 @@
-//! Games of chess in Portable Game Notation, for boards and engines' tools.
+//! The export of chess games in Portable Game Notation, for chess programs.
 //!
 //! Source: S. J. Edwards, *Portable Game Notation Specification and Implementation Guide* (1994), sections 8 and 9.
 
@@ -11,13 +11,13 @@ use serde_json::value::RawValue;
 
 use super::read::{Line, Replay, ReplayError, ResultPart};
 
-/// No line of moves is longer.
+/// The maximum length of a line of moves.
 const COLUMNS: usize = 80;
 
-/// Where games begin unless they are set up.
+/// The standard initial position.
 const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
 
-/// What a state tells of a position.
+/// The position of a chess game, as in a state.
 #[derive(Deserialize)]
 struct Position {
     fen: String,
@@ -28,7 +28,7 @@ struct Position {
 /// Writes a game of chess.
 ///
 /// # Errors
-/// When the replay can't be read or is of another game, or the game can't be written.
+/// If the replay can't be read or is of another game, or the game can't be written.
 pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayError> {
     let mut replay = Replay::open(from)?;
     if replay.header.game != "chess" {
@@ -61,7 +61,7 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
     to.write_all(told.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
 }
 
-/// The seat that has the white pieces, which follows from the seed.
+/// Returns the seat with the white pieces, which follows from the seed.
 fn white<R: BufRead>(replay: &Replay<R>) -> Result<usize, ReplayError> {
     let header = &replay.header;
     let wrong = |what: String| ReplayError::Line { line: 1, what };
@@ -77,15 +77,15 @@ fn position(state: &RawValue) -> Result<Position, String> {
     serde_json::from_str(state.get()).map_err(|error| format!("the state isn't one of chess: {error}"))
 }
 
-/// The board of a position. The counters of its FEN are left out: the board's own count of quiet plies ends at 100, and a game
-/// goes on to 150.
+/// Returns the board of a position, without the counters of its FEN. The board accepts at most 100 plies
+/// without capture or pawn move, but a game may have 150.
 fn board(fen: &str) -> Result<Board, String> {
     let fields: Vec<&str> = fen.split(' ').take(4).collect();
     let known = format!("{} 0 1", fields.join(" "));
     Board::from_fen(&known, false).map_err(|error| format!("the position {fen} can't be read: {error}"))
 }
 
-/// Adds the move between two positions to the words of the game, behind its number if it has one there.
+/// Adds the move between two positions to `words`. Adds the move number first where PGN needs one.
 fn add_move(before: &Position, after: &Position, words: &mut Vec<String>) -> Result<(), String> {
     let uci = after.last_move.as_deref().ok_or("the position has changed without a move")?;
     let san = san(&board(&before.fen)?, &before.legal_moves, uci)
@@ -106,7 +106,7 @@ fn add_move(before: &Position, after: &Position, words: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// A move in standard algebraic notation, without the sign of a check. `None` if it isn't one of the legal moves.
+/// Returns a move in standard algebraic notation, without the check sign, or `None` if the move isn't legal.
 fn san(board: &Board, legal: &[String], uci: &str) -> Option<String> {
     if !legal.iter().any(|other| other == uci) {
         return None;
@@ -122,12 +122,12 @@ fn san(board: &Board, legal: &[String], uci: &str) -> Option<String> {
     let is_capture = board.piece_on(to.parse::<Square>().ok()?).is_some();
     let takes = if is_capture { "x" } else { "" };
     if piece == Piece::Pawn {
-        // A pawn that changes its file takes, en passant as well.
+        // A pawn's move to another file is always a capture, perhaps en passant.
         let takes = if from[..1] == to[..1] { String::new() } else { format!("{}x", &from[..1]) };
         let promotion = if promotion.is_empty() { String::new() } else { format!("={}", promotion.to_uppercase()) };
         return Some(format!("{takes}{to}{promotion}"));
     }
-    // Other pieces of the kind that could go there as well.
+    // Other pieces of the same kind with a move to the same square.
     let others: Vec<&str> = legal
         .iter()
         .filter(|other| other.get(2..4) == Some(to))
@@ -190,7 +190,7 @@ fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: Vec<St
     text + "\n\n"
 }
 
-/// A text between quotation marks.
+/// Returns a text with quotation marks and backslashes escaped.
 fn escaped(text: &str) -> String {
     let plain: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
     plain.replace('\\', "\\\\").replace('"', "\\\"")

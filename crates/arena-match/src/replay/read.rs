@@ -1,99 +1,99 @@
-//! Reading replays, line by line: one may be larger than the memory.
+//! The reader of replays. It reads line by line, because a replay may be larger than the memory.
 
 use std::io::{self, BufRead, Read};
 
-use arena_model::{AgentId, MatchOutcome, Rejected, Seat, Seed, Setup, UpdateMode};
+use arena_model::{AgentId, Disqualified, MatchOutcome, MatchResult, Rejected, Seat, Seed, Setup, UpdateMode};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{MAX_LINE, VERSION};
-use crate::report::Disqualified;
 
-/// A replay can't be read, or says what the rules don't.
+/// The reason that a replay can't be read, exported or verified.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The file can't be read.
+    /// Reading the file failed.
     #[error("the replay can't be read")]
     Read(#[from] io::Error),
-    /// What is made of it can't be written.
+    /// Writing the export failed.
     #[error("the records can't be written")]
     Write(#[source] io::Error),
-    /// The format that was asked for isn't for this game.
-    #[error("there is no such format for {0}")]
+    /// The requested format doesn't support this game.
+    #[error("this format doesn't support {0}")]
     OtherGame(String),
-    /// It isn't a replay.
-    #[error("this is no replay of arena's: {0}")]
+    /// The file isn't a replay.
+    #[error("not an arena replay: {0}")]
     Foreign(String),
-    /// A line can't be understood.
+    /// A line is invalid.
     #[error("line {line}: {what}")]
     Line {
-        /// From 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The error, in a sentence.
         what: String,
     },
-    /// Its rules are a script that isn't at hand.
-    #[error("it was played by a script, version {version} of {game}, which isn't at hand")]
+    /// The game's rules are a script, and that script isn't available.
+    #[error("it was played by a script, version {version} of {game}, which isn't available")]
     NoScript {
         /// The game's name.
         game: String,
-        /// As the header has it.
+        /// The version in the header.
         version: String,
     },
-    /// Its rules are another version of the script that is at hand.
-    #[error("it was played by version {version} of {game}, and what is at hand is version {found}")]
+    /// The game's rules are a script, and only another version of that script is available.
+    #[error("it was played by version {version} of {game}, but the available script is version {found}")]
     OtherScript {
         /// The game's name.
         game: String,
-        /// As the header has it.
+        /// The version in the header.
         version: String,
-        /// What is there.
+        /// The version of the available script.
         found: String,
     },
-    /// It was played by other rules than those at hand, so its actions can't be played again. Everything else in it agrees.
+    /// The match was played by another version of the game's rules, so its actions can't be played again.
+    /// Everything else in the replay is consistent.
     #[error(
-        "it was played by version {version} of the rules of {game}, and this program has version {found}, so it can't be played again; \
-         its {epochs} epochs and its result are whole and agree with each other"
+        "it was played by version {version} of the rules of {game}, but this program has version {found}, so it can't be played again; \
+         its {epochs} epochs and its result are complete and consistent"
     )]
     OtherRules {
         /// The game's name.
         game: String,
-        /// By which it was played.
+        /// The version of the replay's rules.
         version: u32,
-        /// The version at hand.
+        /// The program's version of the rules.
         found: u32,
-        /// The number of its epochs.
+        /// The number of epochs.
         epochs: u64,
     },
-    /// It ends before the match does.
+    /// The replay ends before the result.
     #[error("the replay breaks off after epoch {epoch}, without a result")]
     CutOff {
-        /// The last epoch that is there as a whole.
+        /// The last complete epoch.
         epoch: u64,
     },
 }
 
-/// The first line.
+/// The header, the first line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HeaderLine {
-    /// Format version.
+    /// The version of the format.
     pub arena_replay: u32,
     /// The game's name.
     pub game: String,
-    /// The version of its rules. Replays from before there were versions have none, and were played by the first.
+    /// The version of the game's rules. Older replays have none and were played by version 1.
     #[serde(default = "first_version")]
     pub rules_version: u32,
-    /// The version of the script whose rules it was played by, where they are one's: 64 hexadecimal digits.
+    /// The version of the script, 64 hexadecimal digits, if the game's rules are a script.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// How its agents take part.
+    /// The game's update mode.
     pub update_mode: UpdateMode,
     /// The seed, 64 hexadecimal digits.
     pub seed: String,
-    /// What was set differently from the game's usual constants.
+    /// The options that differ from the game's defaults.
     pub options: Map<String, Value>,
-    /// What the agents were told.
+    /// The config in messages to agents.
     pub config: Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatLine>,
@@ -104,8 +104,8 @@ fn first_version() -> u32 {
 }
 
 impl HeaderLine {
-    /// What each seat plays as, where the game names its sides. That follows from the seed; where it can't be played today, it stays
-    /// open.
+    /// Returns the side of each seat, if the game names its sides. The sides depend on the seed. They are
+    /// `None` if this program can't start the game.
     pub fn sides(&self) -> Vec<Option<&'static str>> {
         let game = || {
             let agents = self.agents.iter().map(|agent| agent.agent_id.parse()).collect::<Result<_, _>>().ok()?;
@@ -122,35 +122,36 @@ impl HeaderLine {
 /// An agent in the header.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SeatLine {
-    /// Its id in the match.
+    /// The id in the match.
     pub agent_id: String,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Its version, if it has one.
+    /// The version, if the agent has one.
     pub version: Option<String>,
 }
 
 /// One epoch.
 #[derive(Debug, Deserialize)]
 pub struct EpochLine {
-    /// From 1; 0 for what went wrong before the first.
+    /// The epoch, from 1. Epoch 0 holds the faults of the handshake.
     pub epoch: u64,
-    /// What all saw who were asked.
+    /// The state of all agents that were asked.
     pub world_state: Option<Box<RawValue>>,
-    /// What each saw, by seat, in games of isolated worlds.
+    /// The state of each agent, by seat, in games of isolated worlds.
     pub worlds: Option<Box<RawValue>>,
-    /// Each agent's bank in milliseconds, by seat.
+    /// The agents' time banks in milliseconds, by seat.
     #[serde(default)]
     pub remaining_overage_ms: Vec<u64>,
-    /// Who was disqualified in this epoch.
+    /// The disqualifications of this epoch.
     #[serde(default)]
     pub disqualified: Vec<Disqualified>,
-    /// What was taken of each agent's actions, by seat: a list, or null for no valid reply. Absent: nothing was played.
+    /// The accepted actions, by seat: a list, or null for a seat without a valid reply. Absent if the match
+    /// ended before the actions were applied.
     pub actions: Option<Box<RawValue>>,
-    /// The actions that weren't taken.
+    /// The rejected actions.
     #[serde(default)]
     pub rejected: Vec<Rejected>,
-    /// What agents got wrong in the protocol: seat and sentence.
+    /// The agents' faults in the protocol.
     #[serde(default)]
     pub faults: Vec<FaultLine>,
 }
@@ -158,16 +159,16 @@ pub struct EpochLine {
 /// A fault in an epoch.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FaultLine {
-    /// Whose.
+    /// The agent's seat.
     pub seat: usize,
-    /// What was wrong.
+    /// The fault, in a sentence.
     pub what: String,
 }
 
-/// The last line.
+/// The last line of a replay.
 #[derive(Debug, Deserialize)]
 pub struct ResultLine {
-    /// How it ended.
+    /// The result.
     pub result: ResultPart,
     /// The final state.
     pub world_state: Option<Box<RawValue>>,
@@ -178,14 +179,22 @@ pub struct ResultLine {
 /// The result in the last line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResultPart {
-    /// How it ended and who won.
+    /// The termination and the winner.
     pub outcome: MatchOutcome,
-    /// How many epochs were played.
+    /// The number of epochs played.
     pub epochs: u64,
-    /// By seat.
+    /// The scores, by seat.
     pub scores: Vec<f64>,
-    /// By seat, from 1.
+    /// The ranks, by seat, from 1.
     pub ranks: Vec<usize>,
+}
+
+impl ResultPart {
+    /// Returns the part of a result that a replay records.
+    pub fn of<A>(result: &MatchResult<A>) -> ResultPart {
+        let (scores, ranks) = (result.scores(), result.ranks());
+        ResultPart { outcome: result.outcome.clone(), epochs: result.epochs, scores, ranks }
+    }
 }
 
 /// A line after the header.
@@ -193,19 +202,19 @@ pub struct ResultPart {
 pub enum Line {
     /// One epoch.
     Epoch(EpochLine),
-    /// The end.
+    /// The result.
     Result(ResultLine),
 }
 
-/// The part of a header that is there in every format.
+/// The part of the header that all formats have.
 #[derive(Deserialize)]
 struct VersionOnly {
     arena_replay: Option<u32>,
 }
 
-/// A replay that is being read.
+/// The reader of a replay.
 pub struct Replay<R> {
-    /// The first line.
+    /// The header.
     pub header: HeaderLine,
     from: R,
     line: usize,
@@ -219,7 +228,7 @@ impl<R: BufRead> Replay<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// When there is none, or it is of a newer format.
+    /// The header is missing, or its format is newer than this program.
     pub fn open(mut from: R) -> Result<Replay<R>, ReplayError> {
         let mut text = String::new();
         read_line(&mut from, &mut text, 1)?;
@@ -227,7 +236,7 @@ impl<R: BufRead> Replay<R> {
         if text.is_empty() {
             return Err(foreign("the file is empty".to_owned()));
         }
-        // First the version alone: what else there is depends on it.
+        // The version is parsed first, because the other keys depend on it.
         let version = serde_json::from_str::<VersionOnly>(&text).ok().and_then(|header| header.arena_replay);
         match version {
             None => return Err(foreign("its first line lacks `arena_replay`".to_owned())),
@@ -240,35 +249,35 @@ impl<R: BufRead> Replay<R> {
         Ok(Replay { header, from, line: 1, end: text.len() as u64, text, last_epoch: 0, is_over: false })
     }
 
-    /// The line that was read last, as it is.
+    /// Returns the last line as text.
     pub fn text(&self) -> &str {
         self.text.trim_ascii_end()
     }
 
-    /// The number of the line that was read last, from 1.
+    /// Returns the number of the last line, from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Where the line that was read last ends: how many bytes of the replay have been read.
+    /// Returns the offset of the last line's end, in bytes.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// The ids of the agents, in the order of their seats.
+    /// Returns the agents' ids, by seat.
     ///
     /// # Errors
-    /// When one of them isn't an id.
+    /// A text in the header isn't a valid id.
     pub fn agent_ids(&self) -> Result<Vec<AgentId>, ReplayError> {
         let parse = |agent: &SeatLine| agent.agent_id.parse();
         let ids: Result<_, _> = self.header.agents.iter().map(parse).collect();
         ids.map_err(|error: arena_model::IdError| ReplayError::Line { line: 1, what: error.to_string() })
     }
 
-    /// The next line; `None` after the result.
+    /// Reads the next line. Returns `None` after the result.
     ///
     /// # Errors
-    /// When it can't be read or understood, or the replay breaks off.
+    /// Reading failed, the line is invalid, or the replay is incomplete.
     pub fn next_line(&mut self) -> Result<Option<Line>, ReplayError> {
         self.text.clear();
         self.line += 1;
@@ -278,7 +287,7 @@ impl<R: BufRead> Replay<R> {
         match (self.is_over, self.text.trim_ascii().is_empty()) {
             (true, true) => return Ok(None),
             (true, false) => return Err(wrong(self.line, "there is more after the result".to_owned())),
-            // Half a line is what a runner leaves that was killed.
+            // The last line is incomplete if the runner was killed.
             (false, _) if !self.text.ends_with('\n') => return Err(ReplayError::CutOff { epoch: self.last_epoch }),
             (false, _) => {}
         }
@@ -293,14 +302,14 @@ impl<R: BufRead> Replay<R> {
     }
 }
 
-/// What is wrong with a line of JSON. The parser counts lines too, and for it this is the first.
+/// Returns the parser's message without its line number, which is always 1.
 fn told(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let what = sentence.split_once(" at line ").map_or(&sentence[..], |(what, _)| what);
     format!("{what}, at column {}", error.column())
 }
 
-/// Appends the next line to `text`, with its end. What isn't text can't be a replay, nor can a line without end.
+/// Appends the next line to `text`, with its line end. Refuses bytes that aren't UTF-8, and endless lines.
 fn read_line(from: &mut impl BufRead, text: &mut String, line: usize) -> Result<(), ReplayError> {
     let wrong = |what: &str| match line {
         1 => ReplayError::Foreign(what.to_owned()),

@@ -1,20 +1,19 @@
-//! Replays from end to end: written, read, verified, exported; and whatever is changed in one is found.
+//! Replays from end to end: they are written, read, verified and exported, and every change in one is
+//! detected.
 
-use arena_model::agent_ids;
-use arena_model::{Events, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict};
+use arena_model::{Disqualified, Match, Seat as SeatNumber, Seed, Setup, TimeLimits, UpdateMode, Verdict, agent_ids};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
 use super::{
-    EpochRecord, Header, Line, Recorder, Replay, ResultRecord, SeatRecord, export_pgn, export_reference, verify,
+    EpochRecord, Header, Line, Recorder, Replay, ResultPart, SeatRecord, export_pgn, export_reference, verify,
 };
-use crate::play::{config, states, write_state};
-use crate::report::{self, Disqualified};
+use crate::play::states;
 
 const LIMITS: TimeLimits = TimeLimits { step_ms: 100, bank_ms: 1000 };
 
-/// A replay of a game in which the agents answer as `reply` says, given epoch, seat, and what that seat sees. After `out_at` epochs
-/// the agent on seat 0 is disqualified.
+/// Returns a replay of a game in which the agents answer with `reply`, given the epoch, the seat, and the
+/// seat's state. After `out_at` epochs the agent on seat 0 is disqualified.
 fn record(
     game: &str,
     options: Value,
@@ -25,84 +24,61 @@ fn record(
     let Value::Object(options) = options else { panic!("options are an object") };
     let seed = Seed::from_number(seed);
     let ids = agent_ids(&seed, 2);
-    let mut game =
-        arena_games::game(game).unwrap().start(&options, Setup { seed: seed.clone(), agents: ids.clone() }).unwrap();
-    let config = config(&*game, LIMITS);
-    let (game_type, mut out) = (game.game_type(), Vec::new());
+    let setup = Setup { seed: seed.clone(), agents: ids.clone() };
+    let mut play = Match::new(arena_games::game(game).unwrap().start(&options, setup).unwrap(), ids.clone());
+    let config = play.config(LIMITS);
+    let (game_type, mut out) = (play.game().game_type(), Vec::new());
     let mut recorder = Recorder::new(&mut out);
     let names = ["ada", "bob"];
     let agents = ids.iter().zip(names).map(|(id, name)| SeatRecord { agent_id: id, name, version: None }).collect();
     recorder.header(&Header::new(game_type, seed.reveal(), &options, &config, agents)).unwrap();
-    let ids_json = serde_json::to_vec(&ids).unwrap();
-    let mut is_out = vec![None, None];
-    let mut epoch = 0;
-    let mut events = Events::default();
-    let see = |game: &dyn arena_model::AnyGame, epoch: u64, is_asked: &dyn Fn(usize) -> bool| {
-        let see = |seat: usize| {
+    let see = |play: &Match, is_asked: &dyn Fn(SeatNumber) -> bool| {
+        [SeatNumber(0), SeatNumber(1)].map(|seat| {
             let mut state = Vec::new();
             if is_asked(seat) {
-                write_state(game, seat, epoch, &ids_json, &mut state);
+                play.write_state(seat, &mut state);
             }
             state
-        };
-        [see(0), see(1)]
+        })
     };
-    let is_on = |game: &dyn arena_model::AnyGame, is_out: &[Option<Disqualified>]| {
-        crate::play::is_on(game, is_out.iter().filter(|out| out.is_none()).count(), 2)
-    };
-    while is_on(&*game, &is_out) {
-        epoch += 1;
-        let asked: Vec<bool> = (0..2).map(|seat| is_out[seat].is_none() && game.is_asked(SeatNumber(seat))).collect();
-        let seen = see(&*game, epoch, &|seat| asked[seat]);
-        let mut disqualified = Vec::new();
+    while play.is_on() {
+        let epoch = play.epochs() + 1;
+        let seen = see(&play, &|seat| play.is_asked(seat));
+        let was_out = play.out().to_vec();
         if epoch == out_at {
-            disqualified.push(Disqualified { seat: 0, verdict: Verdict::Timeout, detail: "too late".to_owned() });
-            is_out[0] = Some(disqualified[0].clone());
-            game.disqualify(SeatNumber(0));
+            play.disqualify(Disqualified::new(0, Verdict::Timeout, "too late"));
         }
+        let replies = [0, 1].map(|seat| {
+            let state = serde_json::from_slice(&[b"{", &seen[seat][..], b"}"].concat()).unwrap();
+            let is_heard = !seen[seat].is_empty() && play.is_in(SeatNumber(seat));
+            if is_heard { reply(epoch, seat, &state).map(|actions| actions.to_string()) } else { None }
+        });
         let mut taken = Vec::new();
-        let is_over = !is_on(&*game, &is_out);
-        if !is_over {
-            let replies: Vec<Option<String>> = (0..2)
-                .map(|seat| {
-                    let members = [b"{", &seen[seat][..], b"}"].concat();
-                    let state = serde_json::from_slice(&members).unwrap();
-                    let is_heard = asked[seat] && is_out[seat].is_none();
-                    if is_heard { reply(epoch, seat, &state).map(|actions| actions.to_string()) } else { None }
-                })
-                .collect();
-            let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
-            game.play(&replies, &mut taken, &mut events);
-            for forfeit in events.forfeits().to_vec() {
-                let (seat, verdict, detail) = (forfeit.seat.0, forfeit.verdict, forfeit.detail);
-                is_out[seat] = Some(Disqualified { seat, verdict, detail });
-                disqualified.extend(is_out[seat].clone());
-            }
-        }
+        let replies = replies.each_ref().map(Option::as_deref);
+        let is_played = play.play(|game, events| game.play(&replies, &mut taken, events));
+        let is_new = |out: &&Disqualified| was_out[out.seat].is_none();
+        let disqualified: Vec<Disqualified> = play.out().iter().flatten().filter(is_new).cloned().collect();
         recorder
             .epoch(&EpochRecord {
                 epoch,
                 states: states(game_type, &seen),
                 banks_ms: &[1000, 1000],
                 disqualified: &disqualified,
-                taken: (!is_over).then_some(&taken[..]),
-                rejected: if is_over { &[] } else { events.rejections() },
+                taken: is_played.then_some(&taken[..]),
+                rejected: play.events().rejections(),
                 faults: &[],
             })
             .unwrap();
     }
-    let scores = report::final_scores(&*game, &is_out);
-    let ranks = report::ranks(&scores, &is_out);
-    let outcome = report::outcome(&*game, &ids, &is_out, &ranks);
-    let seen = see(&*game, epoch + 1, &|_| true);
-    let result = ResultRecord { outcome: &outcome, epochs: epoch, scores: &scores, ranks: &ranks };
-    recorder.result(&result, states(game_type, &seen)).unwrap();
+    let seen = see(&play, &|_| true);
+    recorder.result(&ResultPart::of(&play.result(seed)), states(game_type, &seen)).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 fn snakes() -> String {
     record("snake", json!({"n_epochs": 8}), 7, 0, |epoch, seat, _| {
-        // The second dies at once, and the first eats nothing, so the match goes on to its last epoch.
+        // The second snake dies at once, and the first eats nothing, so the match continues to its last
+        // epoch.
         let turns = [["UP", "RIGHT", "DOWN", "LEFT"], ["LEFT", "DOWN", "RIGHT", "UP"]][seat];
         Some(json!([{"action": "move", "move": turns[(epoch as usize / 2) % 4]}]))
     })
@@ -114,7 +90,7 @@ fn chess(options: Value, moves: &[&str]) -> String {
     })
 }
 
-/// Moves each of its actors to the right, and tries something that can't be done.
+/// Returns actions that move each actor of a player to the right, and one impossible action.
 fn forager(_: u64, _: usize, state: &Value) -> Option<Value> {
     let ids = state["agent_ids"].as_array().unwrap();
     let moves = state["actors"].as_array().unwrap().iter().map(|actor| {
@@ -135,7 +111,7 @@ fn found(replay: &str) -> String {
     }
 }
 
-/// The replay with one line changed; the header is line 1.
+/// Returns the replay with one line changed; the header is line 1.
 fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> String {
     let mut number = 0;
     let changed = |text: &str| {
@@ -145,7 +121,7 @@ fn with_line(replay: &str, line: usize, change: impl Fn(&str) -> String) -> Stri
     replay.lines().map(changed).collect()
 }
 
-/// What is said of a replay with one text in one line replaced by another.
+/// Checks the error of a replay in which a text of one line is replaced.
 #[track_caller]
 fn check_changed(replay: &str, line: usize, from: &str, to: &str, expected: Expect) {
     let changed = with_line(replay, line, |text| text.replacen(from, to, 1) + "\n");
@@ -161,18 +137,18 @@ fn what_was_written_is_read_and_verified_in_all_games() {
         chess(json!({}), &mates),
         record("food_catcher", json!({"n_epochs": 5}), 1, 0, forager),
         record("cherry_picker", json!({"n_epochs": 5}), 1, 0, forager),
-        // Disqualified by the match, and by the game.
+        // In the next replay the match disqualifies an agent. In the one after it the game's rules do.
         record("cherry_picker", json!({"n_epochs": 5}), 1, 3, forager),
         chess(json!({}), &["e2e5"]),
     ];
     let told: Vec<String> = told.iter().map(|replay| found(replay)).collect();
     expect![[r#"
-        Verified { game: "snake", epochs: 8, states: 9 }
-        Verified { game: "chess", epochs: 4, states: 5 }
-        Verified { game: "food_catcher", epochs: 5, states: 6 }
-        Verified { game: "cherry_picker", epochs: 5, states: 6 }
-        Verified { game: "cherry_picker", epochs: 5, states: 6 }
-        Verified { game: "chess", epochs: 1, states: 2 }"#]]
+        Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true }
+        Verified { game: "chess", epochs: 4, states: 5, has_same_texts: true }
+        Verified { game: "food_catcher", epochs: 5, states: 6, has_same_texts: true }
+        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
+        Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
+        Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#]]
     .assert_eq(&told.join("\n"));
 }
 
@@ -208,7 +184,7 @@ fn changed_states_are_found() {
         "\"alive\":true",
         "\"alive\":false",
         expect![
-            "line 5: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, and by the rules true"
+            "line 5: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is false, but the rules give true"
         ],
     );
     check_changed(
@@ -216,14 +192,14 @@ fn changed_states_are_found() {
         5,
         "\"foods\":",
         "\"food\":",
-        expect!["line 5: the state is another one: foods is missing; food isn't there by the rules"],
+        expect!["line 5: the state differs: foods is missing; food is unexpected"],
     );
     check_changed(
         &replay,
         5,
         "\"width\":10",
         "\"width\": 10",
-        expect!["line 5: the state is another one: it isn't written as this program writes it"],
+        expect!["line 5: the state differs: it isn't written as this program writes it"],
     );
     check_changed(
         &replay,
@@ -231,7 +207,7 @@ fn changed_states_are_found() {
         "\"alive\":true",
         "\"alive\":null",
         expect![
-            "line 10: the state is another one: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is null, and by the rules true"
+            "line 10: the state differs: snakes.848cf120-ea98-44fa-a299-931255ca1761.alive is null, but the rules give true"
         ],
     );
 }
@@ -244,7 +220,7 @@ fn changed_worlds_are_found() {
         3,
         "\"max_health\":50.0",
         "\"max_health\":51.0",
-        expect!["line 3: the state is another one: worlds[0].actors[0].max_health is 51.0, and by the rules 50.0"],
+        expect!["line 3: the state differs: worlds[0].actors[0].max_health is 51.0, but the rules give 50.0"],
     );
     check_changed(
         &replay,
@@ -252,7 +228,7 @@ fn changed_worlds_are_found() {
         "\"worlds\":[",
         "\"worlds\":[{},",
         expect![[
-            r#"line 3: the state is another one: worlds is [{},{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_…, and by the rules [{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_hea…"#
+            r#"line 3: the state differs: worlds is [{},{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_…, but the rules give [{"actors":[{"food":0.0,"health":50.0,"id":"Pn2H9r","max_hea…"#
         ]],
     );
 }
@@ -266,7 +242,7 @@ fn changed_actions_are_found() {
         "\"move\":\"RIGHT\"",
         "\"move\":\"DOWN\"",
         expect![[
-            r#"line 5: the state is another one: grid.grid_string[6] is "   @  SC  ", and by the rules "   @  S   "; grid.grid_string[7] is "          ", and by the rules "      C   "; snakes.848cf120-ea98-44fa-a299-931255ca1761.head_position[0] is 7, and by the rules 6; and 3 more"#
+            r#"line 5: the state differs: grid.grid_string[6] is "   @  SC  ", but the rules give "   @  S   "; grid.grid_string[7] is "          ", but the rules give "      C   "; snakes.848cf120-ea98-44fa-a299-931255ca1761.head_position[0] is 7, but the rules give 6; and 3 more"#
         ]],
     );
     check_changed(
@@ -295,30 +271,28 @@ fn changed_results_are_found() {
         line,
         "\"scores\":[",
         "\"scores\":[9",
-        expect!["line 10: the result is another one: scores[0] is 90.0, and by the rules 0.0"],
+        expect!["line 10: the result differs: scores[0] is 90.0, but the rules give 0.0"],
     );
     check_changed(
         &replay,
         line,
         "\"epochs\":8",
         "\"epochs\":7",
-        expect!["line 10: the result is another one: epochs is 7, and by the rules 8"],
+        expect!["line 10: the result differs: epochs is 7, but the rules give 8"],
     );
     check_changed(
         &replay,
         line,
         "\"ranks\":[1",
         "\"ranks\":[2",
-        expect!["line 10: the result is another one: ranks[0] is 2, and by the rules 1"],
+        expect!["line 10: the result differs: ranks[0] is 2, but the rules give 1"],
     );
     check_changed(
         &replay,
         line,
         "GAME_ENDED",
         "TAINTED",
-        expect![[
-            r#"line 10: the result is another one: outcome.termination is "TAINTED", and by the rules "GAME_ENDED""#
-        ]],
+        expect![[r#"line 10: the result differs: outcome.termination is "TAINTED", but the rules give "GAME_ENDED""#]],
     );
 }
 
@@ -331,7 +305,7 @@ fn changed_headers_are_found() {
         "07\"",
         "08\"",
         expect![
-            "line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, and by the seed b0189462-a79e-49bf-af44-0507dee5531a"
+            "line 1: the agent on seat 0 is 848cf120-ea98-44fa-a299-931255ca1761, but the seed gives b0189462-a79e-49bf-af44-0507dee5531a"
         ],
     );
     check_changed(&replay, 1, "07\"", "0x\"", expect!["line 1: the seed isn't 64 hexadecimal digits"]);
@@ -340,14 +314,14 @@ fn changed_headers_are_found() {
         1,
         "\"options\":{\"n_epochs\":8}",
         "\"options\":{\"n_epochs\":9}",
-        expect!["line 1: `n_epochs` was another constant when this was played; it is 9 now"],
+        expect!["line 1: the constant `n_epochs` had another value when this was played; it is 9 now"],
     );
     check_changed(
         &replay,
         1,
         "\"grid_width\":10",
         "\"grid_width\":11",
-        expect!["line 1: `grid_width` was another constant when this was played; it is 10 now"],
+        expect!["line 1: the constant `grid_width` had another value when this was played; it is 10 now"],
     );
     check_changed(
         &replay,
@@ -368,11 +342,13 @@ fn changed_headers_are_found() {
         1,
         ",\"update_mode\":\"SIMULTANEOUS\"}",
         "}",
-        expect![[r#"line 1: `update_mode` was another constant when this was played; it is "SIMULTANEOUS" now"#]],
+        expect![[
+            r#"line 1: the constant `update_mode` had another value when this was played; it is "SIMULTANEOUS" now"#
+        ]],
     );
     let ids = agent_ids(&Seed::from_number(7), 2);
     let renamed = replay.replace(ids[0].as_str(), "ann").replace(ids[1].as_str(), "ben");
-    expect!["line 1: the agent on seat 0 is ann, and by the seed 848cf120-ea98-44fa-a299-931255ca1761"]
+    expect!["line 1: the agent on seat 0 is ann, but the seed gives 848cf120-ea98-44fa-a299-931255ca1761"]
         .assert_eq(&found(&renamed));
     check_changed(&replay, 1, "\"game\":\"snake\"", "\"game\":\"ludo\"", expect!["line 1: there is no game `ludo`"]);
     check_changed(&replay, 1, "\"SIMULTANEOUS\"", "\"ISOLATED\"", expect!["line 1: `update_mode` isn't that of snake"]);
@@ -381,7 +357,7 @@ fn changed_headers_are_found() {
         1,
         "\"arena_replay\":1",
         "\"arena_replay\":2",
-        expect!["this is no replay of arena's: it has format 2, and this program reads format 1"],
+        expect!["not an arena replay: it has format 2, and this program reads format 1"],
     );
 }
 
@@ -394,14 +370,14 @@ fn added_disqualifications_are_found() {
         4,
         "\"remaining_overage_ms\":[1000,1000]",
         out,
-        expect!["line 4: there are actions, and by the rules the match was over before them"],
+        expect!["line 4: there are actions, but by the rules the match was already over"],
     );
     check_changed(
         &chess(json!({}), &["e2e5"]),
         2,
         "ILLEGAL_MOVE",
         "TIMEOUT",
-        expect!["line 2: there are actions, and by the rules the match was over before them"],
+        expect!["line 2: there are actions, but by the rules the match was already over"],
     );
 }
 
@@ -410,8 +386,8 @@ fn lines_that_are_missing_swapped_or_too_many_are_found() {
     let replay = snakes();
     let lines: Vec<&str> = replay.lines().collect();
     let check = |lines: &[&str], expected: Expect| expected.assert_eq(&found(&(lines.join("\n") + "\n")));
-    check(&[&lines[..4], &lines[5..]].concat(), expect!["line 5: epoch 5 comes after epoch 3"]);
-    check(&[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(), expect!["line 5: epoch 5 comes after epoch 3"]);
+    check(&[&lines[..4], &lines[5..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
+    check(&[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
     check(&[&lines[..], &[lines[8]]].concat(), expect!["line 11: there is more after the result"]);
     check(&[&lines[..], &lines[9..]].concat(), expect!["line 11: there is more after the result"]);
     check(&[&lines[..8], &lines[9..]].concat(), expect!["line 9: the match isn't over yet"]);
@@ -420,7 +396,7 @@ fn lines_that_are_missing_swapped_or_too_many_are_found() {
     check(&[&lines[..4], &[""], &lines[4..]].concat(), expect!["line 5: EOF while parsing a value, at column 0"]);
 }
 
-/// The replay with the numbers of all epochs behind `line` changed by this, those in their states too.
+/// Returns the replay with the numbers of all epochs after `line` changed by `by`, also in their states.
 fn renumbered(replay: &str, line: usize, by: i64) -> String {
     let mut lines: Vec<String> = replay.lines().map(str::to_owned).collect();
     for text in &mut lines[line..] {
@@ -439,13 +415,13 @@ fn renumbered(replay: &str, line: usize, by: i64) -> String {
 #[test]
 fn epochs_beyond_the_end_are_found() {
     let replay = snakes();
-    // The last epoch a second time, as it would have been shown and played.
+    // A second copy of the last epoch, with the state that would have been sent.
     let (before, result) = replay.trim_end().rsplit_once('\n').unwrap();
     let state = &result[result.find("\"world_state\"").unwrap()..result.len() - 1];
     let line = format!("{{\"epoch\":9,{state},\"remaining_overage_ms\":[1000,1000],\"actions\":[[],[]]}}");
     let longer = renumbered(&format!("{before}\n{line}\n{result}\n"), 10, 1);
     expect!["line 10: by the rules the match was over before epoch 9"].assert_eq(&found(&longer));
-    // A header that lets the match end before it did.
+    // A changed header with which the match would have ended earlier.
     let forage = |epochs: u64| record("food_catcher", json!({"n_epochs": epochs}), 1, 0, forager);
     let shorter = with_line(&forage(6), 1, |text| text.replace("\"n_epochs\":6", "\"n_epochs\":3") + "\n");
     expect!["line 5: by the rules the match was over before epoch 4"].assert_eq(&found(&shorter));
@@ -466,9 +442,10 @@ fn other_lines_before_the_first_epoch_are_found() {
     let lines: Vec<&str> = replay.lines().collect();
     let with = |at: usize, added: &[&str]| found(&([&lines[..at], added, &lines[at..]].concat().join("\n") + "\n"));
     let handshake = r#"{"epoch":0,"remaining_overage_ms":[],"faults":[{"seat":0,"what":"late"}]}"#;
-    expect![[r#"Verified { game: "snake", epochs: 8, states: 9 }"#]].assert_eq(&with(1, &[handshake]));
-    expect!["line 3: epoch 0 comes after epoch 0"].assert_eq(&with(1, &[handshake, handshake]));
-    expect!["line 3: epoch 0 comes after epoch 1"].assert_eq(&with(2, &[handshake]));
+    expect![[r#"Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true }"#]]
+        .assert_eq(&with(1, &[handshake]));
+    expect!["line 3: epoch 0 follows epoch 0"].assert_eq(&with(1, &[handshake, handshake]));
+    expect!["line 3: epoch 0 follows epoch 1"].assert_eq(&with(2, &[handshake]));
     let played = r#"{"epoch":0,"actions":[[],[]]}"#;
     expect!["line 2: something was played before the first epoch"].assert_eq(&with(1, &[played]));
     let forfeited = r#"{"epoch":0,"disqualified":[{"seat":0,"verdict":"ILLEGAL_MOVE","detail":"x"}]}"#;
@@ -484,24 +461,24 @@ fn other_reasons_of_a_forfeit_are_found() {
         "\"detail\":\"\\\"e2e5",
         "\"detail\":\"\\\"e2e6",
         expect![[
-            r#"line 2: seat 0 forfeits for another reason: "\"e2e6\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…, and by the rules "\"e2e5\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…"#
+            r#"line 2: seat 0 forfeits for another reason: "\"e2e6\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…, but the rules give "\"e2e5\" is no legal move in rnbqkbnr/pppppppp/8/8/8/8/PPPP…"#
         ]],
     );
     let silent = chess(json!({}), &[]);
-    expect![[r#"Verified { game: "chess", epochs: 1, states: 2 }"#]].assert_eq(&found(&silent));
+    expect![[r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#]].assert_eq(&found(&silent));
     check_changed(
         &silent,
         2,
         "gave no move",
         "was rude",
-        expect![[r#"line 2: seat 0 forfeits for another reason: "was rude", and by the rules "gave no move""#]],
+        expect![[r#"line 2: seat 0 forfeits for another reason: "was rude", but the rules give "gave no move""#]],
     );
-    // What was rejected isn't taken, but it is the reason.
+    // The accepted actions don't include the rejected one, although it is the reason.
     let reply = |of: Value| record("chess", json!({}), 7, 0, move |_, _, _| Some(of.clone()));
     let claims = vec![json!({"action": "claim_draw"}); 20];
     let wrong = json!([{"action": "claim_draw"}, {"action": "fly"}]);
     let told = [reply(wrong), reply(json!(claims)), reply(json!(7)), reply(json!([]))].map(|replay| found(&replay));
-    assert_eq!(told, [r#"Verified { game: "chess", epochs: 1, states: 2 }"#; 4]);
+    assert_eq!(told, [r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#; 4]);
 }
 
 #[test]
@@ -510,21 +487,20 @@ fn half_a_line_is_told_from_a_wrong_one() {
     expect!["the replay breaks off after epoch 4, without a result"].assert_eq(&found(&replay[..replay.len() / 2]));
     expect!["line 4: EOF while parsing a list, at column 372"]
         .assert_eq(&found(&with_line(&replay, 4, |text| text[..text.len() / 2].to_owned() + "\n")));
-    // Even if only the end of the last line is missing.
+    // The replay is also incomplete if only the end of its last line is missing.
     expect!["the replay breaks off after epoch 8, without a result"].assert_eq(&found(&replay[..replay.len() - 1]));
 }
 
 #[test]
 fn what_is_no_replay_is_told_so() {
-    expect!["this is no replay of arena's: the file is empty"].assert_eq(&found(""));
-    expect!["this is no replay of arena's: its first line lacks `arena_replay`"].assert_eq(&found("hello\n"));
-    expect!["this is no replay of arena's: its first line lacks `arena_replay`"].assert_eq(&found("{\"epoch\":1}\n"));
-    expect!["this is no replay of arena's: missing field `game`, at column 18"]
-        .assert_eq(&found("{\"arena_replay\":1}\n"));
+    expect!["not an arena replay: the file is empty"].assert_eq(&found(""));
+    expect!["not an arena replay: its first line lacks `arena_replay`"].assert_eq(&found("hello\n"));
+    expect!["not an arena replay: its first line lacks `arena_replay`"].assert_eq(&found("{\"epoch\":1}\n"));
+    expect!["not an arena replay: missing field `game`, at column 18"].assert_eq(&found("{\"arena_replay\":1}\n"));
     let endless = verify(std::io::BufReader::new(std::io::repeat(b' '))).unwrap_err();
-    expect!["this is no replay of arena's: the line is too long"].assert_eq(&endless.to_string());
+    expect!["not an arena replay: the line is too long"].assert_eq(&endless.to_string());
     let error = verify(&b"\xff\xfe\n"[..]).unwrap_err();
-    expect!["this is no replay of arena's: it isn't UTF-8 text"].assert_eq(&error.to_string());
+    expect!["not an arena replay: it isn't UTF-8 text"].assert_eq(&error.to_string());
 }
 
 #[test]
@@ -611,7 +587,7 @@ fn games_of_chess_are_exported_as_pgn() {
 
     "#]],
     );
-    // Games go on until 150 quiet plies, and boards of other programs count to 100.
+    // Games last up to 150 quiet plies, while other programs count to 100.
     check(
         json!({"fen": "8/1k6/8/8/8/8/6K1/R7 w - - 99 80", "n_epochs": 4}),
         &["a1c1", "b7b6", "c1c2", "b6b5"],
@@ -633,7 +609,7 @@ fn games_of_chess_are_exported_as_pgn() {
         "#]],
     );
     let error = export_pgn(snakes().as_bytes(), &mut Vec::new()).unwrap_err();
-    expect!["there is no such format for snake"].assert_eq(&error.to_string());
+    expect!["this format doesn't support snake"].assert_eq(&error.to_string());
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Verifying replays: the game is played again from the seed with the recorded actions, and everything must come out the same.
+//! The verification of replays. It plays the game again from the seed with the recorded actions, and compares
+//! all states and the result.
 
 use std::io::BufRead;
 
 use arena_model::agent_ids;
 use arena_model::{
-    AnyGame, Events, Forfeit, GameType, MatchResult, Seat, SeatResult, Seed, Setup, TimeLimits, Verdict,
+    AgentId, Disqualified, Forfeit, GameType, Match, MatchResult, Seat, Seed, Setup, TAINTED_SCORE, TimeLimits,
+    Verdict, ranks,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -14,50 +16,54 @@ use super::MAX_REJECTED;
 use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart};
 use super::write::States;
 use crate::moves::MovesHash;
-use crate::play::{config, is_on, states, write_state};
-use crate::report::{self, Disqualified};
+use crate::play::states;
 
-/// What was found to agree.
+/// The summary of a successful verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// The game's name.
     pub game: String,
-    /// How many epochs were played.
+    /// The number of epochs played.
     pub epochs: u64,
-    /// How many states were compared, the final one among them.
+    /// The number of states compared, including the final state.
     pub states: u64,
+    /// False if a challenge's prompt or methods have other texts in this program. Texts aren't rules, so everything else was
+    /// compared.
+    pub has_same_texts: bool,
 }
 
-/// Plays a replay's actions again, and compares each state, what was taken, and the result.
+/// Plays a replay's actions again, and compares each state, the accepted actions and the result.
 ///
-/// What can't be told from a replay is what the agents really sent and when: what was rejected of it, which faults it had, who was
-/// disqualified for it by the protocol, and what the agents are called. These must only be possible.
+/// A replay can't prove which lines the agents sent or when they sent them. So rejections, faults, protocol
+/// disqualifications and agents' names are only checked for plausibility.
 ///
 /// # Errors
-/// The first line that differs from the rules. [`ReplayError::OtherRules`] if it was played by another
-/// version of the rules, and nothing else in it is wrong.
+/// The first line that contradicts the rules. [`ReplayError::OtherRules`] if the replay was played by another version of the rules
+/// and is consistent otherwise.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
     verify_by(from, |header| arena_games::game(&header.game))
 }
 
-/// The same, with the game that `find` has for a replay: for rules that aren't built in.
+/// Verifies a replay like [`verify`], with the game that `find` returns. This supports rules that aren't
+/// built in.
 ///
 /// # Errors
-/// As [`verify`]; and if the replay was played by a script, and there is none for it, or only in another version.
+/// As [`verify`]; also if the replay's script is missing or of another version.
 pub fn verify_by(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
 ) -> Result<Verified, ReplayError> {
-    let (header, verified, _) = verify_each(from, find, |_, _, _| ())?;
-    Ok(Verified { game: header.game, ..verified })
+    let (header, again) = verify_each(from, find, |_, _, _| ())?;
+    let (epochs, states) = (again.play.epochs(), again.compared);
+    Ok(Verified { game: header.game, epochs, states, has_same_texts: again.has_same_texts })
 }
 
-/// Verifies a replay, and hands over each of its lines that agrees.
+/// Verifies a replay, and calls `each` with each verified line.
 fn verify_each(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
-    mut each: impl FnMut(&HeaderLine, &dyn AnyGame, &Line),
-) -> Result<(HeaderLine, Verified, report::ChallengeScores), ReplayError> {
+    mut each: impl FnMut(&HeaderLine, &Match, &Line),
+) -> Result<(HeaderLine, Again), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
     if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
@@ -70,15 +76,14 @@ fn verify_each(
             Line::Result(result) => again.check_result(result),
         };
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
-        each(&replay.header, &*again.game, &line);
+        each(&replay.header, &again.play, &line);
     }
-    let challenge_scores = report::challenge_scores(&*again.game, &again.out);
-    Ok((replay.header, Verified { game: String::new(), epochs: again.epoch, states: again.compared }, challenge_scores))
+    Ok((replay.header, again))
 }
 
-/// Checks of a replay by other rules what doesn't depend on them: ids follow from the seed, epochs follow each other, lists have an entry
-/// for each seat, nobody is out twice, and the result fits scores, disqualifications and the number of epochs. Gives the error that tells
-/// of the rules.
+/// Checks the parts of a replay that don't depend on the version of the rules: ids follow from the seed,
+/// epochs are consecutive, lists have an entry for each seat, no seat is disqualified twice, and the result
+/// fits scores, disqualifications and the number of epochs. Returns the error about the version.
 fn check_form<R: BufRead>(mut replay: Replay<R>, game: &'static GameType) -> Result<ReplayError, ReplayError> {
     let header = replay.header.clone();
     let seats = header.agents.len();
@@ -102,7 +107,7 @@ fn check_epoch_form(line: &EpochLine, last: Option<u64>, out: &mut [Option<Disqu
     match (last, line.epoch) {
         (None, 0 | 1) => {}
         (last, epoch) if epoch == last.unwrap_or(0) + 1 => {}
-        (last, epoch) => return Err(format!("epoch {epoch} comes after epoch {}", last.unwrap_or(0))),
+        (last, epoch) => return Err(format!("epoch {epoch} follows epoch {}", last.unwrap_or(0))),
     }
     for disqualified in &line.disqualified {
         let seat = disqualified.seat;
@@ -124,71 +129,73 @@ fn check_epoch_form(line: &EpochLine, last: Option<u64>, out: &mut [Option<Disqu
 }
 
 fn check_result_form(line: &ResultLine, last: u64, out: &[Option<Disqualified>]) -> Result<(), String> {
-    let ResultPart { epochs, scores, ranks, outcome } = &line.result;
+    let ResultPart { epochs, scores, ranks: recorded, outcome } = &line.result;
     if *epochs != last {
-        return Err(format!("the result is of {epochs} epochs, and there are {last}"));
+        return Err(format!("the result has {epochs} epochs, but the replay has {last}"));
     }
-    if scores.len() != out.len() || ranks.len() != out.len() {
+    if scores.len() != out.len() || recorded.len() != out.len() {
         return Err(format!("the result has other seats than the {} of the match", out.len()));
     }
-    if let Some(seat) = (0..out.len()).find(|seat| out[*seat].is_some() && scores[*seat] != report::TAINTED_SCORE) {
-        return Err(format!("seat {seat} was disqualified, and its score is {}", scores[seat]));
+    if let Some(seat) = (0..out.len()).find(|seat| out[*seat].is_some() && scores[*seat] != TAINTED_SCORE) {
+        return Err(format!("seat {seat} was disqualified, but its score is {}", scores[seat]));
     }
-    let expected = report::ranks(scores, out);
-    if *ranks != expected {
-        return Err(format!("the ranks are {ranks:?}, and by the scores {expected:?}"));
+    let expected = ranks(scores, |seat| out[seat].is_some());
+    if *recorded != expected {
+        return Err(format!("the ranks are {recorded:?}, but the scores give {expected:?}"));
     }
     if outcome.tainted_reason != out.iter().flatten().next().map(|out| out.verdict) {
-        return Err("the result has another reason of a disqualification than the epochs".to_owned());
+        return Err("the result and the epochs have different reasons for a disqualification".to_owned());
     }
     Ok(())
 }
 
-/// The ids of the agents must be those that follow from the seed.
-fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<arena_model::AgentId>), String> {
+/// Checks that the agents' ids follow from the seed.
+fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<AgentId>), String> {
     let seed = Seed::from_revealed(&replay.header.seed).ok_or("the seed isn't 64 hexadecimal digits")?;
     let ids = replay.agent_ids().map_err(|error| error.to_string())?;
     let expected = agent_ids(&seed, ids.len());
     match (0..ids.len()).find(|seat| ids[*seat] != expected[*seat]) {
-        Some(seat) => Err(format!("the agent on seat {seat} is {}, and by the seed {}", ids[seat], expected[seat])),
+        Some(seat) => Err(format!("the agent on seat {seat} is {}, but the seed gives {}", ids[seat], expected[seat])),
         None => Ok((seed, ids)),
     }
 }
 
-/// What a replay says of its match, for somebody who wasn't there.
+/// The result of a match, as its verified replay proves it.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The first line.
+    /// The header.
     pub header: HeaderLine,
     /// The result, with all times 0.
     pub result: MatchResult,
-    /// The SHA-256, in hex, of all that the clock has no part in: what was to be played, what was seen, done and refused, and the result.
+    /// The SHA-256, in hex, of everything that doesn't depend on the clock: header, states, actions, rejections and result.
     pub played: String,
 }
 
-/// Verifies a replay, and says what it tells.
+/// Verifies a replay, and returns the result of its match.
 ///
 /// # Errors
-/// As [`verify`].
+/// As [`verify`]; also if the replay has another prompt or other methods than this program's challenge.
 pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     let mut hash = Sha256::new();
-    let (mut out, mut faults, mut result): (Vec<Disqualified>, Vec<usize>, _) = (Vec::new(), Vec::new(), None);
+    let (mut out, mut faults): (Vec<Disqualified>, Vec<usize>) = (Vec::new(), Vec::new());
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
-    let (header, _, challenge_scores) = verify_each(from, builtin, |header, game, line| match line {
+    let (header, again) = verify_each(from, builtin, |header, play, line| match line {
         Line::Epoch(epoch) => {
-            let ids = header.agents.iter().map(|agent| agent.agent_id.as_str());
-            let moves = moves.get_or_insert_with(|| MovesHash::new(game, &header.options, ids));
+            let moves = moves.get_or_insert_with(|| MovesHash::new(play, &header.options));
             let states = epoch.world_state.as_ref().or(epoch.worlds.as_ref());
             if let Some(states) = states.filter(|_| moves.wants_states()) {
                 moves.see(states.get());
             }
-            moves.play(epoch.actions.as_deref().map(RawValue::get), epoch.disqualified.iter());
+            // The fingerprint doesn't include faults in the handshake.
+            if epoch.epoch > 0 || !epoch.disqualified.is_empty() {
+                moves.play(epoch.actions.as_deref().map(RawValue::get), epoch.disqualified.iter());
+            }
             let texts = [&epoch.world_state, &epoch.worlds, &epoch.actions];
             add(&mut hash, epoch.epoch.to_string().as_bytes());
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
             for disqualified in &epoch.disqualified {
-                // What was left of its time is told in a sentence too.
+                // The detail of a timeout contains the time left in the bank.
                 let detail = if disqualified.verdict == Verdict::Timeout { "" } else { &disqualified.detail };
                 add(&mut hash, format!("{} {} {detail}", disqualified.seat, disqualified.verdict).as_bytes());
             }
@@ -200,55 +207,38 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
             add(&mut hash, json!(line.result).to_string().as_bytes());
             let texts = [&line.world_state, &line.worlds];
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
-            let ids = header.agents.iter().map(|agent| agent.agent_id.as_str());
-            let played = moves.take().unwrap_or_else(|| MovesHash::new(game, &header.options, ids));
-            result = Some((line.result.clone(), played.finish(&line.result.scores)));
         }
     })?;
+    if !again.has_same_texts {
+        let what = "the states have another prompt or other methods than this program's challenge".to_owned();
+        return Err(ReplayError::Line { line: 1, what });
+    }
     add(&mut hash, json!(header).to_string().as_bytes());
-    let (ResultPart { epochs, scores, ranks, outcome }, moves) =
-        result.expect("a replay without a result is broken off");
-    let seats = header.agents.iter().enumerate().map(|(number, agent)| {
-        let out = out.iter().find(|out| out.seat == number);
-        let faults = faults.iter().filter(|seat| **seat == number).count();
-        SeatResult {
-            agent: agent.name.clone(),
-            rank: ranks[number],
-            score: scores[number],
-            challenge_score: challenge_scores.as_ref().and_then(|scores| scores[number]),
-            verdict: out.map(|out| out.verdict),
-            detail: out.map(|out| out.detail.clone()),
-            faults: u32::try_from(faults).unwrap_or(u32::MAX),
-            waited_ms: 0.0,
-            longest_step_ms: 0.0,
-        }
-    });
-    let seed = Seed::from_revealed(&header.seed).expect("the seed was checked with the ids");
-    Ok(Account {
-        result: MatchResult { seats: seats.collect(), outcome, seed, epochs, moves: Some(moves), took_ms: 0.0 },
-        played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
-        header,
-    })
+    let moves = moves.unwrap_or_else(|| MovesHash::new(&again.play, &header.options));
+    let mut result = again.result().with_agents(|seat, _| header.agents[seat].name.clone());
+    result.moves = Some(moves.finish(&result.scores()));
+    for (number, seat) in result.seats.iter_mut().enumerate() {
+        seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
+        seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
+    }
+    Ok(Account { result, played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), header })
 }
 
-/// Adds a text, so that no two lists of texts are alike.
+/// Adds a text with its length, so that different lists of texts differ.
 fn add(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_be_bytes());
     hash.update(text);
 }
 
-/// The match, played again.
+/// The match as it is played again.
 struct Again {
-    game: Box<dyn AnyGame>,
-    ids: Vec<arena_model::AgentId>,
-    ids_json: Vec<u8>,
-    out: Vec<Option<Disqualified>>,
-    /// Of the last line; `None` before the first.
+    play: Match,
+    seed: Seed,
+    /// The epoch of the last line; `None` before the first.
     last: Option<u64>,
-    epoch: u64,
     compared: u64,
+    has_same_texts: bool,
     states: Vec<Vec<u8>>,
-    events: Events,
 }
 
 impl Again {
@@ -263,7 +253,7 @@ impl Again {
                     let (game, version, found) = (header.game.clone(), version.clone(), found.to_string());
                     return Err(ReplayError::OtherScript { game, version, found });
                 }
-                None => return Err(wrong(format!("{} is built in, and no script's", header.game))),
+                None => return Err(wrong(format!("{} is built in, not a script", header.game))),
             },
             (None, Some(version)) => {
                 return Err(ReplayError::NoScript { game: header.game.clone(), version: version.clone() });
@@ -274,21 +264,17 @@ impl Again {
             return Err(wrong(format!("`update_mode` isn't that of {}", header.game)));
         }
         let (seed, ids) = check_ids(replay).map_err(wrong)?;
+        let states = vec![Vec::new(); ids.len()];
         let game = game
-            .start(&header.options, Setup { seed, agents: ids.clone() })
+            .start(&header.options, Setup { seed: seed.clone(), agents: ids.clone() })
             .map_err(|error| wrong(error.to_string()))?;
-        check_config(&*game, &header.config).map_err(wrong)?;
-        Ok(Again {
-            ids_json: serde_json::to_vec(&ids).expect("ids are texts"),
-            out: vec![None; ids.len()],
-            states: vec![Vec::new(); ids.len()],
-            ids,
-            game,
-            last: None,
-            epoch: 0,
-            compared: 0,
-            events: Events::default(),
-        })
+        let play = Match::new(game, ids);
+        check_config(&play, &header.config).map_err(wrong)?;
+        Ok(Again { play, seed, last: None, compared: 0, has_same_texts: true, states })
+    }
+
+    fn result(&self) -> MatchResult<AgentId> {
+        self.play.result(self.seed.clone())
     }
 
     fn check_epoch(&mut self, line: &EpochLine) -> Result<(), String> {
@@ -296,48 +282,51 @@ impl Again {
         if line.epoch == 0 && last.is_none() {
             return self.check_handshake(line);
         }
-        if line.epoch != self.epoch + 1 {
-            return Err(format!("epoch {} comes after epoch {}", line.epoch, self.epoch));
+        if line.epoch != self.play.epochs() + 1 {
+            return Err(format!("epoch {} follows epoch {}", line.epoch, self.play.epochs()));
         }
-        if !self.is_on() {
+        if !self.play.is_on() {
             return Err(format!("by the rules the match was over before epoch {}", line.epoch));
         }
-        self.epoch = line.epoch;
-        for (number, state) in self.states.iter_mut().enumerate() {
-            state.clear();
-            if self.out[number].is_none() && self.game.is_asked(Seat(number)) {
-                write_state(&*self.game, number, line.epoch, &self.ids_json, state);
-            }
-        }
+        self.write_states(Match::is_asked);
         self.compare_states(line.world_state.as_deref(), line.worlds.as_deref())?;
         let (of_game, of_protocol): (Vec<Disqualified>, Vec<Disqualified>) =
             line.disqualified.iter().cloned().partition(|out| out.verdict.is_of_the_game());
         self.disqualify(&of_protocol)?;
-        let actions = match (&line.actions, self.is_on()) {
+        let actions = match (&line.actions, self.play.is_on()) {
             (Some(actions), true) => actions.get(),
             (None, true) => return Err("the actions are missing".to_owned()),
             (Some(_), false) => {
-                return Err("there are actions, and by the rules the match was over before them".to_owned());
+                return Err("there are actions, but by the rules the match was already over".to_owned());
             }
             (None, false) if !of_game.is_empty() || !line.rejected.is_empty() => {
-                return Err("something came of actions, and there are none".to_owned());
+                return Err("there are rejections or forfeits, but no actions".to_owned());
             }
-            (None, false) => return Ok(()),
+            (None, false) => "[]",
         };
         let lists: Vec<Option<&RawValue>> =
             serde_json::from_str(actions).map_err(|error| format!("the actions can't be read: {error}"))?;
         let replies: Vec<Option<&str>> = lists.into_iter().map(|list| list.map(RawValue::get)).collect();
         let mut taken = Vec::new();
-        self.game.play(&replies, &mut taken, &mut self.events);
-        if taken != actions.as_bytes() {
+        let is_played = self.play.play(|game, events| game.play(&replies, &mut taken, events));
+        if is_played && taken != actions.as_bytes() {
             let taken = serde_json::from_slice(&taken).unwrap_or_default();
             return Err(format!("of these actions the rules take {}", shortly(&taken)));
         }
-        self.check_forfeits(&of_game, line)?;
-        self.disqualify(&of_game)
+        self.check_forfeits(&of_game, line)
     }
 
-    /// Who was out before the first epoch. Of the game there is nothing yet.
+    /// Writes the states of the seats that `sees` is true for.
+    fn write_states(&mut self, sees: impl Fn(&Match, Seat) -> bool) {
+        for (number, state) in self.states.iter_mut().enumerate() {
+            state.clear();
+            if sees(&self.play, Seat(number)) {
+                self.play.write_state(Seat(number), state);
+            }
+        }
+    }
+
+    /// Checks the line of epoch 0, which contains only the faults and disqualifications of the handshake.
     fn check_handshake(&mut self, line: &EpochLine) -> Result<(), String> {
         let is_played = line.actions.is_some() || line.world_state.is_some() || line.worlds.is_some();
         let is_of_the_game = line.disqualified.iter().any(|out| out.verdict.is_of_the_game());
@@ -347,20 +336,20 @@ impl Again {
         }
     }
 
-    /// Those who forfeit by the rules must be those of the replay, for the same reason.
+    /// Checks that the same seats forfeit by the rules and in the replay, for the same reasons.
     fn check_forfeits(&self, recorded: &[Disqualified], line: &EpochLine) -> Result<(), String> {
-        // A replay has them by seat.
-        let mut forfeits: Vec<&Forfeit> = self.events.forfeits().iter().collect();
+        // A replay lists forfeits by seat.
+        let mut forfeits: Vec<&Forfeit> = self.play.events().forfeits().iter().collect();
         forfeits.sort_by_key(|forfeit| forfeit.seat);
         let by_rules: Vec<_> = forfeits.iter().map(|forfeit| (forfeit.seat.0, forfeit.verdict)).collect();
         let recorded_ones: Vec<_> = recorded.iter().map(|out| (out.seat, out.verdict)).collect();
         if by_rules != recorded_ones {
             let seats = |list: &[(usize, _)]| list.iter().map(|(seat, _)| *seat).collect::<Vec<usize>>();
             let (by_rules, recorded) = (seats(&by_rules), seats(&recorded_ones));
-            return Err(format!("by the rules the seats {by_rules:?} forfeit, and the replay says {recorded:?}"));
+            return Err(format!("by the rules the seats {by_rules:?} forfeit, but the replay has {recorded:?}"));
         }
         for (forfeit, recorded) in forfeits.iter().zip(recorded) {
-            // What was rejected isn't played again, so the reason may stand among the rejections instead.
+            // Rejected actions aren't played again, so the reason may be among the rejections instead.
             let reasons: Vec<&str> = (line.rejected.iter())
                 .filter(|rejected| rejected.seat == recorded.seat)
                 .map(|rejected| &*rejected.reason)
@@ -371,7 +360,7 @@ impl Again {
                 || reasons.len() > MAX_REJECTED;
             if !is_reason {
                 return Err(format!(
-                    "seat {} forfeits for another reason: {}, and by the rules {}",
+                    "seat {} forfeits for another reason: {}, but the rules give {}",
                     recorded.seat,
                     shortly(&json!(detail)),
                     shortly(&json!(reasons.first().unwrap_or(&forfeit.detail.as_str())))
@@ -381,75 +370,92 @@ impl Again {
         Ok(())
     }
 
-    fn is_on(&self) -> bool {
-        let left = self.out.iter().filter(|out| out.is_none()).count();
-        is_on(&*self.game, left, self.out.len())
-    }
-
     fn check_result(&mut self, line: &ResultLine) -> Result<(), String> {
-        if self.is_on() {
+        if self.play.is_on() {
             return Err("the match isn't over yet".to_owned());
         }
-        for (number, state) in self.states.iter_mut().enumerate() {
-            state.clear();
-            write_state(&*self.game, number, self.epoch + 1, &self.ids_json, state);
-        }
+        self.write_states(|_, _| true);
         self.compare_states(line.world_state.as_deref(), line.worlds.as_deref())?;
-        let scores = report::final_scores(&*self.game, &self.out);
-        let ranks = report::ranks(&scores, &self.out);
-        let outcome = report::outcome(&*self.game, &self.ids, &self.out, &ranks);
-        let expected = json!({"outcome": outcome, "epochs": self.epoch, "scores": scores, "ranks": ranks});
-        let recorded = json!(line.result);
+        let (recorded, expected) = (json!(line.result), json!(ResultPart::of(&self.result())));
         match recorded == expected {
             true => Ok(()),
-            false => Err(format!("the result is another one: {}", differences("", &recorded, &expected))),
+            false => Err(format!("the result differs: {}", differences("", &recorded, &expected))),
         }
     }
 
     fn disqualify(&mut self, out: &[Disqualified]) -> Result<(), String> {
         for disqualified in out {
             let seat = disqualified.seat;
-            let place = self.out.get_mut(seat).ok_or_else(|| format!("there is no seat {seat}"))?;
-            if place.replace(disqualified.clone()).is_some() {
-                return Err(format!("seat {seat} is disqualified a second time"));
+            match self.play.out().get(seat) {
+                None => return Err(format!("there is no seat {seat}")),
+                Some(Some(_)) => return Err(format!("seat {seat} is disqualified a second time")),
+                Some(None) => self.play.disqualify(disqualified.clone()),
             }
-            self.game.disqualify(Seat(seat));
         }
         Ok(())
     }
 
     fn compare_states(&mut self, one: Option<&RawValue>, each: Option<&RawValue>) -> Result<(), String> {
-        let wrap = |members: &[u8]| format!("{{{}}}", String::from_utf8_lossy(members));
-        let (expected, recorded) = match states(self.game.game_type(), &self.states) {
-            States::None => ("null".to_owned(), one.or(each)),
-            States::One(members) => (wrap(members), one),
-            States::Each(worlds) => {
-                (format!("[{}]", worlds.iter().map(|world| wrap(world)).collect::<Vec<_>>().join(",")), each)
-            }
+        let states = states(self.play.game().game_type(), &self.states);
+        let recorded = match states {
+            States::None => one.or(each),
+            States::One(_) => one,
+            States::Each(_) => each,
         };
+        let expected = states.text().unwrap_or_else(|| "null".to_owned());
         let recorded = recorded.map_or("null", RawValue::get);
         if recorded == expected {
             self.compared += 1;
             return Ok(());
         }
         let read = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-        let (recorded, expected) = (read(recorded), read(&expected));
+        let (recorded, mut expected) = (read(recorded), read(&expected));
+        // A script's version covers its texts, so they can't differ.
+        let is_script = self.play.game().game_type().script().is_some();
+        if !is_script && adopt_texts(&mut expected, &recorded) && expected == recorded {
+            self.has_same_texts = false;
+            self.compared += 1;
+            return Ok(());
+        }
         let path = if expected.is_array() { "worlds" } else { "" };
-        Err(format!("the state is another one: {}", differences(path, &recorded, &expected)))
+        Err(format!("the state differs: {}", differences(path, &recorded, &expected)))
     }
 }
 
-/// The header's config must be what the agents were told of this game, with the time limits that it names itself. Older replays lack the
-/// game's name there.
-fn check_config(game: &dyn AnyGame, recorded: &Map<String, Value>) -> Result<(), String> {
+/// Replaces the prompt and the descriptions of methods in the `expected` states of a challenge with the recorded
+/// texts. Returns true if there are any.
+fn adopt_texts(expected: &mut Value, recorded: &Value) -> bool {
+    match (expected, recorded) {
+        (Value::Array(expected), Value::Array(recorded)) => expected
+            .iter_mut()
+            .zip(recorded)
+            .fold(false, |any, (expected, recorded)| adopt_texts(expected, recorded) | any),
+        (Value::Object(expected), Value::Object(recorded)) => {
+            for (key, expected) in expected.iter_mut() {
+                match (key.as_str(), recorded.get(key)) {
+                    ("prompt" | "description", Some(Value::String(text))) => *expected = json!(text),
+                    ("methods", Some(recorded)) => {
+                        adopt_texts(expected, recorded);
+                    }
+                    _ => {}
+                }
+            }
+            expected.contains_key("prompt")
+        }
+        _ => false,
+    }
+}
+
+/// Checks the header's config against the game's, with the recorded time limits. Older replays lack the game's name.
+fn check_config(play: &Match, recorded: &Map<String, Value>) -> Result<(), String> {
     let limits: TimeLimits = serde_json::from_value(Value::Object(recorded.clone()))
         .map_err(|error| format!("the config has no time limits: {error}"))?;
-    let mut expected = config(game, limits);
+    let mut expected = play.config(limits);
     if !recorded.contains_key("game_name") {
         expected.remove("game_name");
     }
     if let Some((key, value)) = expected.iter().find(|(key, value)| recorded.get(*key) != Some(*value)) {
-        return Err(format!("`{key}` was another constant when this was played; it is {value} now"));
+        return Err(format!("the constant `{key}` had another value when this was played; it is {value} now"));
     }
     match recorded.keys().find(|key| !expected.contains_key(*key)) {
         Some(key) => Err(format!("there is no constant {}", shortly(&json!(key)))),
@@ -457,22 +463,24 @@ fn check_config(game: &dyn AnyGame, recorded: &Map<String, Value>) -> Result<(),
     }
 }
 
-/// More differences than these are only counted.
+/// The number of differences that are described; more are only counted.
 const MAX_DIFFERENCES: usize = 3;
 
-/// Where two JSON values differ, for people. `path` leads to them, and is empty for a whole line or state.
+/// Describes the differences of two JSON values. `path` is the path of the values in their line or state. It
+/// is empty for the whole line or state.
 fn differences(path: &str, recorded: &Value, expected: &Value) -> String {
     let mut found = Vec::new();
     find_differences(path, recorded, expected, &mut found);
     match found.len() {
-        // Equal values, written in another way.
+        // The values are equal, and their texts differ.
         0 => "it isn't written as this program writes it".to_owned(),
         count if count <= MAX_DIFFERENCES => found.join("; "),
         count => format!("{}; and {} more", found[..MAX_DIFFERENCES].join("; "), count - MAX_DIFFERENCES),
     }
 }
 
-/// Adds a sentence for each value that differs, as deep inside as it can be found. `path` leads there: `snakes.ada.positions[0]`.
+/// Adds a sentence for each different value, with the longest possible path, such as
+/// `snakes.ada.positions[0]`.
 fn find_differences(path: &str, recorded: &Value, expected: &Value, found: &mut Vec<String>) {
     match (recorded, expected) {
         (Value::Object(recorded), Value::Object(expected)) => {
@@ -484,7 +492,7 @@ fn find_differences(path: &str, recorded: &Value, expected: &Value, found: &mut 
                 }
             }
             let added = recorded.keys().filter(|key| !expected.contains_key(*key));
-            found.extend(added.map(|key| format!("{} isn't there by the rules", inner(key))));
+            found.extend(added.map(|key| format!("{} is unexpected", inner(key))));
         }
         (Value::Array(recorded), Value::Array(expected)) if recorded.len() == expected.len() => {
             for (index, (recorded, expected)) in recorded.iter().zip(expected).enumerate() {
@@ -494,12 +502,12 @@ fn find_differences(path: &str, recorded: &Value, expected: &Value, found: &mut 
         _ if recorded == expected => {}
         _ => {
             let path = if path.is_empty() { "it" } else { path };
-            found.push(format!("{path} is {}, and by the rules {}", shortly(recorded), shortly(expected)));
+            found.push(format!("{path} is {}, but the rules give {}", shortly(recorded), shortly(expected)));
         }
     }
 }
 
-/// A value as text that fits into a sentence.
+/// Returns a value as text, cut to fit into a sentence.
 fn shortly(value: &Value) -> String {
     const MOST: usize = 60;
     let text = value.to_string();

@@ -1,44 +1,43 @@
-//! Writing replays, while the match is played.
+//! The writer of replays, which records a match while it is played.
 
 use std::io::{self, Write};
 
-use arena_model::{AgentId, GameType, MatchOutcome, Rejected, ScriptVersion, UpdateMode};
+use arena_model::{AgentId, Disqualified, GameType, Rejected, ScriptVersion, UpdateMode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{MAX_REJECTED, VERSION};
-use crate::report::Disqualified;
+use super::{MAX_REJECTED, ResultPart, VERSION};
 use crate::seat::Fault;
 
-/// How much is gathered before it is written.
+/// The number of bytes that the writer buffers.
 const BUFFER: usize = 64 << 10;
 
-/// The first line.
+/// The header of a replay, its first line.
 #[derive(Debug, Serialize)]
 pub struct Header<'a> {
-    /// Format version.
+    /// The version of the format.
     pub arena_replay: u32,
     /// The game's name.
     pub game: &'a str,
-    /// The version of its rules.
+    /// The version of the game's rules.
     pub rules_version: u32,
-    /// The version of the script whose rules it was played by, where they are one's.
+    /// The version of the script, if the game's rules are a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptVersion>,
-    /// How its agents take part.
+    /// The game's update mode.
     pub update_mode: UpdateMode,
-    /// All that was random comes of this: 64 hexadecimal digits.
+    /// The random seed, 64 hexadecimal digits.
     pub seed: String,
-    /// What was set differently from the game's usual constants.
+    /// The options that differ from the game's defaults.
     pub options: &'a Map<String, Value>,
-    /// What the agents were told: the game's constants and the time limits.
+    /// The config in messages to agents: the game's constants and the time limits.
     pub config: &'a Map<String, Value>,
     /// The agents, in the order of their seats.
     pub agents: Vec<SeatRecord<'a>>,
 }
 
 impl<'a> Header<'a> {
-    /// The header of a replay in the format of today.
+    /// Creates a header in the current format.
     pub fn new(
         game: &'static GameType,
         seed: String,
@@ -60,49 +59,50 @@ impl<'a> Header<'a> {
     }
 }
 
-/// An agent, as the header names it.
+/// An agent in the header.
 #[derive(Debug, Serialize)]
 pub struct SeatRecord<'a> {
-    /// Its id in this match.
+    /// The id in this match.
     pub agent_id: &'a AgentId,
-    /// What it is called.
+    /// The name.
     pub name: &'a str,
-    /// Its version, if it has one.
+    /// The version, if the agent has one.
     pub version: Option<&'a str>,
 }
 
 /// One epoch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EpochRecord<'a> {
-    /// From 1; 0 for what went wrong before the first.
+    /// The epoch, from 1. Epoch 0 holds the faults of the handshake.
     pub epoch: u64,
-    /// What the agents saw: the members of one state, or by seat where each has a world of its own.
+    /// The states that the agents received.
     pub states: States<'a>,
-    /// Each agent's bank when it was asked, in milliseconds, by seat.
+    /// The agents' time banks before the epoch, in milliseconds, by seat.
     pub banks_ms: &'a [u64],
-    /// Who was disqualified in this epoch. Those whose verdict isn't the game's were out before the actions were played.
+    /// The disqualifications of this epoch. Those by the protocol precede the actions; those by the game's rules follow from them.
     pub disqualified: &'a [Disqualified],
-    /// The actions that were taken: a JSON list, by seat. `None`: the match was over before they were played.
+    /// The accepted actions: a JSON list by seat. `None` if the match ended before the actions were applied.
     pub taken: Option<&'a [u8]>,
-    /// The actions that weren't.
+    /// The rejected actions.
     pub rejected: &'a [Rejected],
-    /// What agents got wrong in the protocol.
+    /// The agents' faults in the protocol.
     pub faults: &'a [Fault],
 }
 
-/// The states of an epoch, as texts of their members.
-#[derive(Debug, Clone, Copy)]
+/// The states of an epoch, as texts of the members.
+#[derive(Debug, Clone, Copy, Default)]
 pub enum States<'a> {
-    /// Nothing was shown.
+    /// No state was sent.
+    #[default]
     None,
-    /// All who were asked saw the same.
+    /// One state for all agents that were asked.
     One(&'a [u8]),
-    /// Each agent saw a world of its own; by seat.
+    /// A state for each agent, by seat.
     Each(&'a [Vec<u8>]),
 }
 
 impl States<'_> {
-    /// The text that a replay has for them: an object, or a list of objects by seat. `None` where nothing was shown.
+    /// Returns the text in a replay: an object, or a list of objects by seat. `None` if no state was sent.
     pub fn text(&self) -> Option<String> {
         let text = |members: &[u8]| format!("{{{}}}", String::from_utf8_lossy(members));
         match self {
@@ -115,27 +115,14 @@ impl States<'_> {
     }
 }
 
-/// The last line.
-#[derive(Debug, Serialize)]
-pub struct ResultRecord<'a> {
-    /// How it ended.
-    pub outcome: &'a MatchOutcome,
-    /// How many epochs were played.
-    pub epochs: u64,
-    /// By seat.
-    pub scores: &'a [f64],
-    /// By seat, from 1.
-    pub ranks: &'a [usize],
-}
-
-/// Writes a replay.
+/// The writer of a replay.
 pub struct Recorder<'a> {
     out: &'a mut (dyn Write + Send),
     buffer: Vec<u8>,
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder that writes to `out`, in pieces of some 64 KiB.
+    /// Creates a recorder that writes to `out` in parts of about 64 KiB.
     pub fn new(out: &'a mut (dyn Write + Send)) -> Recorder<'a> {
         Recorder { out, buffer: Vec::with_capacity(BUFFER * 2) }
     }
@@ -143,7 +130,7 @@ impl<'a> Recorder<'a> {
     /// Writes the first line.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Writing failed.
     pub fn header(&mut self, header: &Header<'_>) -> io::Result<()> {
         self.json(header);
         self.end_line()
@@ -152,7 +139,7 @@ impl<'a> Recorder<'a> {
     /// Writes the line of an epoch.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Writing failed.
     pub fn epoch(&mut self, record: &EpochRecord<'_>) -> io::Result<()> {
         self.text(b"{\"epoch\":");
         self.number(record.epoch);
@@ -185,11 +172,11 @@ impl<'a> Recorder<'a> {
         self.end_line()
     }
 
-    /// Writes the last line, with the final state, and all that was gathered.
+    /// Writes the last line with the final state, and everything buffered.
     ///
     /// # Errors
-    /// When it can't be written.
-    pub fn result(&mut self, result: &ResultRecord<'_>, states: States<'_>) -> io::Result<()> {
+    /// Writing failed.
+    pub fn result(&mut self, result: &ResultPart, states: States<'_>) -> io::Result<()> {
         self.text(b"{\"result\":");
         self.json(result);
         self.states(states);
@@ -241,7 +228,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The rejections without those that are too many; how many those are stands in their place.
+/// Returns the first rejections of each seat. A last entry for the seat states the number of the others.
 fn shorten(rejected: &[Rejected]) -> Vec<Rejected> {
     let mut kept: Vec<Rejected> = Vec::new();
     for of_seat in rejected.chunk_by(|a, b| a.seat == b.seat) {

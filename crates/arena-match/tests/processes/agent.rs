@@ -1,4 +1,4 @@
-//! Runs small agents in temporary folders.
+//! Helpers that run small agents in temporary folders.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -12,34 +12,34 @@ use std::time::{Duration, Instant};
 use arena_match::process::{Ended, InForce, Launcher, Limits, Process, SandboxMode, Spec, StartError, start};
 use tempfile::TempDir;
 
-/// Longest time that anything here may take. Far more than it does, because build machines are slow and busy.
+/// Time limit of every step. It is far longer than needed, because build machines are slow and busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// All kinds of sandbox.
+/// All sandbox modes under test.
 pub const MODES: [SandboxMode; 3] = [SandboxMode::On, SandboxMode::NoNamespaces, SandboxMode::Off];
 
-/// Those that confine.
+/// The modes with a sandbox.
 pub const CONFINED: [SandboxMode; 2] = [SandboxMode::On, SandboxMode::NoNamespaces];
 
-/// Python as every machine has it, in a place that all users can read.
+/// The system's Python, in a place that all users can read.
 pub const PYTHON: &str = "/usr/bin/python3";
 
 pub fn launcher() -> Launcher {
     Launcher { program: env!("CARGO_BIN_EXE_arena-launch").into(), args: Vec::new() }
 }
 
-/// An agent in a folder of its own, which goes when this goes.
+/// An agent in its own folder, which is removed with this value.
 pub struct Agent {
-    /// Holds the folder, and what the agent mustn't see beside it.
+    /// The parent of the agent's folder, for files that the agent mustn't see.
     pub around: TempDir,
     pub spec: Spec,
 }
 
 impl Agent {
-    /// An agent with this program text, beginning with its first line.
+    /// Creates an agent with this program text, including its first line.
     pub fn with_text(mode: SandboxMode, text: &str) -> Agent {
         let around = tempfile::tempdir().unwrap();
-        // Agents that run as another user must reach it.
+        // An agent that runs as another user must be able to enter the folder.
         fs::set_permissions(around.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let folder = fs::canonicalize(around.path()).unwrap().join("agent");
         fs::create_dir(&folder).unwrap();
@@ -87,7 +87,7 @@ impl Agent {
         }
     }
 
-    /// Runs it to its end, giving it `input`.
+    /// Runs the agent with this `input` to its end.
     #[track_caller]
     pub fn run(&self, input: &str) -> Run {
         let mut process = self.start();
@@ -100,7 +100,7 @@ impl Agent {
     }
 }
 
-/// What an agent wrote, how it ended, and what confined it.
+/// The output, the end and the sandbox of an agent.
 #[derive(Debug)]
 pub struct Run {
     pub stdout: String,
@@ -109,15 +109,15 @@ pub struct Run {
     pub in_force: InForce,
 }
 
-/// Reads all that comes until nobody can write any more.
+/// Reads until all writers have closed the pipe.
 #[track_caller]
 pub fn read_to_end(fd: &OwnedFd) -> String {
     let (text, at_end) = read_until(fd, |_| false);
-    assert!(at_end, "somebody holds the pipe open after {text:?}");
+    assert!(at_end, "the pipe is still open after {text:?}");
     text
 }
 
-/// Reads until there is a whole line.
+/// Reads a complete line.
 #[track_caller]
 pub fn read_line(fd: &OwnedFd) -> String {
     let (text, _) = read_until(fd, |text| text.ends_with('\n'));
@@ -140,17 +140,17 @@ fn read_until(fd: &OwnedFd, is_enough: impl Fn(&str) -> bool) -> (String, bool) 
     (String::from_utf8_lossy(&bytes).into_owned(), false)
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn eventually(what: &str, holds: impl Fn() -> bool) {
     let until = Instant::now() + PATIENCE;
     while !holds() {
-        assert!(Instant::now() < until, "it never happened that {what}");
+        assert!(Instant::now() < until, "condition not met in time: {what}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The process ids whose command line holds this text.
+/// Returns the ids of processes whose command line contains this text.
 pub fn processes_with(marker: &str) -> Vec<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -161,7 +161,7 @@ pub fn processes_with(marker: &str) -> Vec<u32> {
     .collect()
 }
 
-/// Listeners of all kinds on this machine, and the words that lead an agent to them.
+/// Listeners of all kinds on this machine, and the arguments with which an agent can find them.
 pub struct Listeners {
     _tcp: TcpListener,
     _udp: UdpSocket,

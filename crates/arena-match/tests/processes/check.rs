@@ -1,4 +1,4 @@
-//! Checks of agents, each of which gets one thing wrong.
+//! Checks of agents, each with a single error.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 
 use crate::agent::{self, CONFINED};
 
-/// An agent that gets everything right, but for what replaces a line of it.
+/// A correct agent; tests replace lines of it.
 const GOOD: &str = r#"import json
 def say(**answer):
     print(json.dumps(answer), flush=True)
@@ -30,7 +30,7 @@ for line in sys.stdin:
         say(**pong)
 "#;
 
-/// What a check says of an agent that is as good as [`GOOD`], after the replacements.
+/// Returns the findings about [`GOOD`] after the replacements.
 fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> Checked {
     let mut text = GOOD.to_owned();
     for (part, instead) in replacements {
@@ -55,11 +55,12 @@ fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) ->
     check(plan, &AtomicBool::new(false)).unwrap()
 }
 
-/// What is said in the good agent's case as well, or when the machine is busy.
+/// The findings about the correct agent, and those on a busy machine.
 pub const BESIDE_THE_POINT: [&str; 3] =
-    ["is sent each state twice", "takes too long now and then", "is close to the limit"];
+    ["receives each state twice", "sometimes takes too long", "is close to the limit"];
 
-/// The findings of a check in food_catcher, with the last line of the log; but not those that are beside the point.
+/// Compares the findings of a check in food_catcher, with the last line of the log, without those in
+/// [`BESIDE_THE_POINT`].
 #[track_caller]
 fn finds(replacements: &[(&str, &str)], expected: Expect) {
     let game = arena_games::game("food_catcher").unwrap();
@@ -128,14 +129,14 @@ fn faults_of_the_handshake() {
     finds(
         &[("say(agent_id=me, agent_name", "say(agent_id='you', agent_name")],
         expect![[r#"
-            Wrong: answers `set_agent_id` with a line that counts for nothing: `agent_id` is no player's in this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
+            Wrong: answers `set_agent_id` with an invalid line: `agent_id` isn't a player of this match <- {"agent_id": "you", "agent_name": "good", "agent_version": "1"}
         "#]],
     );
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "say()")],
         expect![[r#"
         Advice: answers `set_agent_id` without `agent_id` <- {}
-        Advice: doesn't tell its name and version <- {}
+        Advice: doesn't send its name and version <- {}
     "#]],
     );
     finds(
@@ -147,7 +148,7 @@ fn faults_of_the_handshake() {
     finds(
         &[(r#"say(agent_id=me, agent_name="good", agent_version="1")"#, "print('thank you', flush=True)")],
         expect![[r#"
-            Wrong: answers `set_agent_id` with a line that counts for nothing: the line isn't JSON: expected ident at line 1 column 2 <- thank you
+            Wrong: answers `set_agent_id` with an invalid line: the line isn't JSON: expected ident at line 1 column 2 <- thank you
         "#]],
     );
     finds(
@@ -169,7 +170,7 @@ fn faults_while_playing() {
     finds(
         &[("say(agent_id=me, actions", "say(agent_id='you', actions")],
         expect![[r#"
-            Wrong: `agent_id` is no player's in this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+            Wrong: `agent_id` isn't a player of this match again and again <- {"agent_id": "you", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
         "#]],
     );
     finds(
@@ -187,7 +188,7 @@ fn faults_while_playing() {
     finds(
         &[("say(agent_id=me, actions=act(state), **pong)", "time.sleep(9)")],
         expect![[r#"
-            Wrong: doesn't answer a state: no answer within 2200 ms, of which the limit of a step is 200
+            Wrong: doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms
         "#]],
     );
     finds(
@@ -196,7 +197,7 @@ fn faults_while_playing() {
             "line = json.dumps({'agent_id': me, 'actions': act(state), **pong}); print(line + '\\n' + line, flush=True)",
         )],
         expect![[r#"
-            Wrong: writes more than one line for one message; all but the first are thrown away again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
+            Wrong: writes more than one line for one message; all but the first are discarded again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}]}
         "#]],
     );
     finds(
@@ -215,14 +216,14 @@ fn faults_while_playing() {
     finds(
         &[("actions=act(state)", "actions=[]")],
         expect![[r#"
-        Advice: answers as it should, but does nothing in 30 steps
+        Advice: answers correctly, but does nothing in 30 steps
     "#]],
     );
     finds(
         &[("actions=act(state), **pong", "moves=[], **pong")],
         expect![[r#"
         Advice: answers a state with neither `actions` nor `move` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "moves": []}
-        Advice: answers as it should, but does nothing in 30 steps
+        Advice: answers correctly, but does nothing in 30 steps
     "#]],
     );
     finds(
@@ -294,7 +295,7 @@ fn agents_that_read_the_top_level_are_told_of_the_dialect() {
     let is_slow = |finding: &&Finding| BESIDE_THE_POINT[1..].iter().any(|known| finding.what.starts_with(known));
     let findings = checked.findings.iter().filter(|finding| !is_slow(finding));
     let advice: Vec<&str> = findings.map(|finding| finding.advice.as_str()).collect();
-    assert_eq!(advice, [r#"{"dialect": "flat"} in a manifest.json beside it halves its messages"#]);
+    assert_eq!(advice, [r#"{"dialect": "flat"} in its manifest.json halves its messages"#]);
 }
 
 #[test]
@@ -309,7 +310,7 @@ fn a_manifest_that_says_another_place_is_wrong() {
         .map(|finding| finding.what.as_str())
         .collect();
     expect![[r#"
-        doesn't answer a state: no answer within 2200 ms, of which the limit of a step is 200
+        doesn't answer a state: no answer within 2200 ms, and the step limit is 200 ms
         reads the state under `world_state`, but its manifest asks for it at the top level"#]]
     .assert_eq(&wrong.join("\n"));
 }
@@ -318,7 +319,7 @@ fn a_manifest_that_says_another_place_is_wrong() {
 fn slow_agents_are_told_of_the_limit() {
     let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(&[("def act(state):\n", "def act(state):\n    time.sleep(0.12)\n")], &[game]);
-    // A busy machine may make it too slow altogether.
+    // On a busy machine the agent may be too slow.
     let slow = ["is close to the limit", "takes too long", "is too slow"];
     let is_told = |what: &String| slow.iter().any(|slow| what.starts_with(slow));
     assert!(checked.findings.iter().any(|finding| is_told(&finding.what)), "{checked:#?}");

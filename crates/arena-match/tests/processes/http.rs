@@ -1,4 +1,4 @@
-//! Agents behind HTTP: servers of the test on the loopback, each of which answers in its own way.
+//! Agents behind HTTP: test servers on the loopback interface, each with its own kind of answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::{Agent, CheckPlan, Confinement, Contest, Limits, Plan, SandboxMode, check, hold};
+use arena_match::{Agent, CheckPlan, Confinement, Limits, MatchPlan, PlayedMatch, SandboxMode, check, play_match};
 use arena_model::{Seed, TimeLimits};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 use crate::agent::launcher;
 use crate::check::BESIDE_THE_POINT;
 
-/// What a server answers to one message.
+/// A server's answer to one message.
 enum Answer {
-    /// This status line's end, and this body.
+    /// The end of the status line, and the body.
     Whole(&'static str, String),
-    /// These bytes, and the end of the connection.
+    /// These bytes, after which the connection is closed.
     Raw(String),
 }
 
@@ -29,7 +29,7 @@ impl Answer {
     }
 }
 
-/// A server that answers each message so. Gives its address, and what it was sent.
+/// Starts a server with these answers. Returns its address and the received messages.
 fn serve(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/agent", listener.local_addr().unwrap());
@@ -44,7 +44,7 @@ fn serve(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> (String, 
     (address, heard)
 }
 
-/// Answers what comes over one connection, until it is closed.
+/// Answers the messages of one connection until it is closed.
 fn converse(stream: &TcpStream, answer: &dyn Fn(&Value) -> Answer, heard: &Mutex<Vec<Value>>) {
     let mut reader = BufReader::new(stream);
     while let Some(message) = request(&mut reader) {
@@ -81,7 +81,7 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
-/// What a proper agent answers; with the id it was given, which each state names first among those of all agents.
+/// Returns a correct agent's answer, with the id that it was given; each state names it first among the ids.
 fn proper(message: &Value) -> String {
     let id = message["agent_ids"][0].as_str().or(message["set_agent_id"].as_str());
     match id {
@@ -90,12 +90,12 @@ fn proper(message: &Value) -> String {
     }
 }
 
-/// Plays three epochs, alone, with an agent at this address.
-fn play(address: &str) -> Contest {
+/// Plays three epochs with a single agent at this address.
+fn play(address: &str) -> PlayedMatch {
     play_at(address, false)
 }
 
-fn play_at(address: &str, public_only: bool) -> Contest {
+fn play_at(address: &str, public_only: bool) -> PlayedMatch {
     let agent = Agent::find(address, "").unwrap();
     let options = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
     let confinement = Confinement {
@@ -106,7 +106,7 @@ fn play_at(address: &str, public_only: bool) -> Contest {
         private: Vec::new(),
         public_only,
     };
-    let plan = Plan {
+    let plan = MatchPlan {
         game: arena_games::game("cherry_picker").unwrap(),
         options: &options,
         seed: Seed::from_number(1),
@@ -114,10 +114,10 @@ fn play_at(address: &str, public_only: bool) -> Contest {
         agents: vec![&agent],
         confinement: &confinement,
     };
-    hold(&plan, None, None, &AtomicBool::new(false)).unwrap()
+    play_match(&plan, None, None, &AtomicBool::new(false)).unwrap()
 }
 
-/// How a match goes with a server that is proper, but for what it answers to states.
+/// Plays a match with a correct server, except for its answers to states.
 #[track_caller]
 fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: Expect) {
     let (address, _) = serve(move |message| match message["epoch"].is_u64() {
@@ -242,9 +242,9 @@ fn connections_that_break_end_it() {
         |_| Answer::Raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{\"agent_id\"".to_owned()),
         expect![[r#"
             3 epochs, 3 faults
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
-            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer broke off: Peer disconnected
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
+            fault: the line isn't JSON (expected ident at line 1 column 2); logs belong on stderr <- the answer is incomplete: Peer disconnected
         "#]],
     );
     states(
@@ -306,7 +306,7 @@ fn an_answer_of_five_megabytes_is_too_long() {
         |_| Answer::ok(" ".repeat(5 << 20)),
         expect![[r#"
         1 epochs, 0 faults
-        OUTPUT_LIMIT: wrote a line, or beside its answers, beyond all bounds
+        OUTPUT_LIMIT: wrote a line or unrequested output beyond the limit
     "#]],
     );
     states(
@@ -357,7 +357,7 @@ fn servers_can_be_checked() {
         .collect();
     expect![[r#"
         Wrong: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- Some("HTTP 500 Internal Server Error: KeyError: 'foods'")
-        Advice: doesn't tell its version <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
+        Advice: doesn't send its version <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
         Advice: doesn't answer a `ping` that comes with a state <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
     "#]].assert_eq(&told.concat());
 }

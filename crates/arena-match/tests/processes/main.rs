@@ -1,4 +1,4 @@
-//! Agents as real processes, in each kind of sandbox.
+//! Tests of agents as real processes, in each sandbox mode.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod agent;

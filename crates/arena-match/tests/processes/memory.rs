@@ -1,10 +1,10 @@
-//! Memory that an agent could have without its being counted.
+//! Kinds of memory that could escape the memory limit.
 
 use arena_match::process::{How, KillReason, Limits, SandboxMode};
 
 use crate::agent::{Agent, CONFINED, MODES, Run};
 
-/// Runs it with 100 MiB of memory until it has ended.
+/// Runs the agent with 100 MiB of memory until it has ended.
 #[track_caller]
 fn run_in_100_mib(agent: Agent) -> Run {
     agent.limits(Limits { memory_bytes: Some(100 << 20), ..Limits::default() }).run("")
@@ -60,7 +60,7 @@ print(os.read(zero, 2), mmap.mmap(zero, 4096, prot=mmap.PROT_READ)[:1])
 "#;
     for mode in CONFINED {
         let run = Agent::python(mode, text).run("");
-        // Named semaphores are made in /dev/shm, which only a file system of the agent's own has.
+        // Named semaphores are in `/dev/shm`, which only an agent's own file system has.
         let is_alone = run.in_force.namespaces.iter().any(|kind| kind == "mount");
         let expected = "3 4096\nb'\\x00\\x00' b'\\x00'\n";
         assert!(run.stdout == expected || !is_alone, "{mode:?}: {run:?}");

@@ -1,4 +1,4 @@
-//! Nothing of an agent is left: no process, no open file, no folder, however it or the runner ends.
+//! Nothing of an agent is left after any end of it or of the runner: no process, open file or folder.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,7 +10,7 @@ use arena_match::process::{How, KillReason, SandboxMode};
 
 use crate::agent::{Agent, MODES, PATIENCE, eventually, processes_with, read_line, read_to_end};
 
-/// Makes descendants of all the kinds that are hard to end. All of them hold the pipes.
+/// Starts descendants of all kinds that are hard to end. All of them hold the pipes.
 const FAMILY: &str = r#"
 def descend(prepare):
     if os.fork() == 0:
@@ -33,12 +33,12 @@ time.sleep(0.2)
 print("ready", flush=True)
 "#;
 
-/// A name that no other process has.
+/// Returns a text that no other process has in its command line.
 fn marker(what: &str, mode: SandboxMode) -> String {
     format!("arena-{what}-{}-{mode:?}", std::process::id())
 }
 
-/// What there is in the folder of temporary files that only a launcher makes.
+/// Counts the scratch folders of launchers in a folder.
 fn scratch_folders(within: &Path) -> usize {
     let entries = fs::read_dir(within).unwrap().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("arena-agent-")).count()
@@ -80,7 +80,7 @@ fn an_agent_that_stops_itself_or_is_ended_by_a_signal_is_told_as_such() {
         assert_eq!(stopped.wait(Duration::from_millis(100)).how, How::Killed(KillReason::Asked), "{mode:?}");
         assert!(began.elapsed() < Duration::from_secs(30), "{mode:?}");
         let aborted = Agent::python(mode, "os.abort()").run("");
-        assert_eq!(aborted.ended.how, How::Signalled(6), "{mode:?}");
+        assert_eq!(aborted.ended.how, How::Signaled(6), "{mode:?}");
     }
 }
 
@@ -91,7 +91,7 @@ fn the_outer_process_id_is_the_agents() {
         let agent = Agent::python(mode, "sys.stdin.read()").args(&[&marker]);
         let process = agent.start();
         let pid = process.agent_pid().unwrap();
-        // A program that has just been started gets its command line a moment later.
+        // A new process gets its command line a moment after its start.
         eventually("the process shows the agent's arguments", || processes_with(&marker).contains(&pid));
         assert!(fs::exists(format!("/proc/{pid}/schedstat")).unwrap(), "{mode:?}");
     }
@@ -124,7 +124,7 @@ fn an_agent_goes_with_a_launcher_that_is_killed() {
     }
 }
 
-/// Plays the runner for the next test, in a process of its own: that test runs this one with the variable set.
+/// Acts as the runner for the next test, which starts this test in a process with the variable set.
 #[test]
 fn as_a_runner_that_is_killed() {
     let Some(marker) = std::env::var_os("ARENA_TEST_RUNNER").and_then(|marker| marker.into_string().ok()) else {
@@ -165,7 +165,7 @@ fn a_runner_that_is_killed_leaves_no_process_and_no_scratch_folder() {
     eventually("the scratch folders are gone", || scratch_folders(temporary.path()) == 0);
 }
 
-/// Plays the part that counts its own files and children for the next test, where no other test disturbs it.
+/// Counts its own files and children for the next test, in a process without other tests.
 #[test]
 fn as_a_runner_of_many_agents() {
     if std::env::var_os("ARENA_TEST_MANY").is_none() {
@@ -177,7 +177,7 @@ fn as_a_runner_of_many_agents() {
         threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap()).collect::<String>()
     };
     for mode in MODES {
-        // One that closes its own folder's content to itself, and leaves files of all kinds.
+        // An agent that removes its own access to its folder, and leaves files of all kinds.
         let text = "#!/bin/sh\nmkdir -p a/b && : > a/b/c && chmod 0 a/b a\nread line\n";
         let agent = Agent::with_text(mode, text);
         drop(agent.start());

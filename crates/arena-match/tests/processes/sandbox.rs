@@ -1,4 +1,4 @@
-//! What an agent can't see, reach or use up.
+//! The limits of an agent: files, network, processes and memory.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use arena_match::process::{How, KillReason, Limits, SandboxMode};
 
 use crate::agent::{Agent, CONFINED, Listeners, MODES, PATIENCE, read_line, read_to_end};
 
-/// Tries the attempts, one per argument, and prints for each whether it came through.
+/// Tries the attempts, one per argument, and prints for each whether it succeeded.
 const ATTEMPTS: &str = r#"
 def attempt(name, action):
     try:
@@ -18,7 +18,7 @@ def attempt(name, action):
         print(name, "refused")
 "#;
 
-/// Runs attempts, of which none may come through, in both kinds of sandbox.
+/// Runs attempts that must all fail in both kinds of sandbox.
 #[track_caller]
 fn all_refused(attempts: &str, args: impl Fn(&Agent) -> Vec<String>) {
     for mode in CONFINED {
@@ -86,7 +86,7 @@ try:
 except OSError: pass
 "#;
         let agent = Agent::python(mode, text);
-        // The agent's user must not be what keeps it from writing.
+        // File permissions must not be the reason that a write fails.
         fs::set_permissions(&agent.spec.folder, fs::Permissions::from_mode(0o777)).unwrap();
         fs::set_permissions(&agent.spec.program, fs::Permissions::from_mode(0o777)).unwrap();
         let run = agent.run("");
@@ -116,13 +116,13 @@ for name in sys.argv[1:]: print(name, reads(name))
             fs::write(folder.join(name), "").unwrap();
         }
         std::os::unix::fs::symlink("other.py", folder.join("by-link")).unwrap();
-        // What an agent is started from can't be hidden from it, and what isn't there needn't be.
+        // The files that an agent is started from can't be hidden, and missing paths are ignored.
         let hidden = ["other.py", "sub", "sub/agent.py", "parts/hidden.py", "agent", "", "gone"];
         agent.spec.hidden = hidden.iter().map(|name| folder.join(name)).collect();
         let run = agent.run("");
         let expected = "agent True\ndata True\nother.py False\nsub False\nsub/agent.py False\nsub/deep/x False\n\
                         parts/hidden.py False\nby-link False\n";
-        // Names can be listed where there are no namespaces.
+        // Without namespaces the names of hidden files can be listed.
         let told = if mode == CONFINED[1] { run.stdout.replace("sub True", "sub False") } else { run.stdout.clone() };
         assert_eq!(told, expected, "{mode:?}: {run:?}");
     }
@@ -142,7 +142,7 @@ for name in ["there", "later", "by-link"]:
         let agent = Agent::python(mode, text);
         let folder = agent.spec.folder.clone();
         fs::write(folder.join("there"), "was there").unwrap();
-        // Weights, tables and the like.
+        // Many data files, such as weights and tables.
         (0..1000).for_each(|number| fs::write(folder.join(format!("part{number}")), "").unwrap());
         std::os::unix::fs::symlink("later", folder.join("by-link")).unwrap();
         let mut process = agent.start();
@@ -186,7 +186,7 @@ attempt("abstract", lambda: to(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + name))
 attempt("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
 "#;
     all_refused(attempts, |_| listeners.args.clone());
-    // The attempts themselves are good: without a sandbox they come through.
+    // The attempts are valid: without a sandbox they succeed.
     let mut agent = Agent::python(SandboxMode::Off, &format!("{ATTEMPTS}\n{attempts}"));
     agent.spec.args = listeners.args.iter().map(Into::into).collect();
     let run = agent.run("");
@@ -196,7 +196,7 @@ attempt("netlink", lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0))
 }
 
 #[test]
-fn the_runner_cannot_be_seen_signalled_or_traced() {
+fn the_runner_cannot_be_seen_signaled_or_traced() {
     all_refused(
         r#"
 import ctypes, resource
@@ -228,7 +228,7 @@ attempt("memfd", lambda: os.memfd_create("x"))
 
 #[test]
 fn no_agent_gets_a_second_share_of_the_processor() {
-    // The system deals it out by session, and within one by process.
+    // The kernel shares CPU time between sessions, and within a session between processes.
     all_refused(
         r#"
 import ctypes
@@ -324,7 +324,7 @@ try:
 except OSError: print("refused")
 "#;
         let run = Agent::python(mode, text).limits(limits).run("");
-        // Where the system refuses namespaces, `On` hasn't any either.
+        // If the system refuses namespaces, `On` has none either.
         let expected = if run.in_force.namespaces.iter().any(|kind| kind == "mount") {
             "refused\nrefused\n"
         } else {

@@ -1,4 +1,4 @@
-//! Programs that start, and the sentences about those that don't.
+//! Programs that start, and the error messages for those that don't.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -40,18 +40,18 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
         check(folder.join("nothing"), None, 0, "there is no program %");
         check("no-such-program-anywhere".into(), None, 0, "there is no program %");
         check(folder.clone(), None, 0, "% is not a file, so it can't be run as a program");
-        check(folder.join("plain"), Some("#!/bin/sh\n"), 0o644, "% is not executable (mend it with `chmod +x %`)");
+        check(folder.join("plain"), Some("#!/bin/sh\n"), 0o644, "% is not executable (run `chmod +x %`)");
         check(
             folder.join("old"),
             Some("#!/no/such/thing -x\n"),
             0o755,
-            "% asks for the interpreter /no/such/thing, which isn't there",
+            "% asks for the interpreter /no/such/thing, which doesn't exist",
         );
         check(
             folder.join("by-env"),
             Some("#!/usr/bin/env no-such-thing\n"),
             0o755,
-            "% asks for the interpreter no-such-thing, which isn't there",
+            "% asks for the interpreter no-such-thing, which doesn't exist",
         );
         check(
             folder.join("text"),
@@ -151,7 +151,8 @@ fn what_the_user_exposes_can_be_read_and_what_is_everybodys_own_cannot_be_expose
         agent.spec.expose = vec!["/proc".into()];
         let told = agent.start_error().to_string();
         assert_eq!(
-            told, "the agent can't be started as asked: /proc can't be exposed, because agents have their own",
+            told,
+            "the agent can't be started with these settings: /proc can't be exposed, because every agent has its own",
             "{mode:?}"
         );
     }
@@ -160,7 +161,7 @@ fn what_the_user_exposes_can_be_read_and_what_is_everybodys_own_cannot_be_expose
 #[test]
 fn an_interpreter_in_a_folder_that_is_closed_to_others_still_works_with_namespaces() {
     let home = tempfile::tempdir().unwrap();
-    // As a home folder is.
+    // Closed to other users, like a home folder.
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let bin = home.path().join("tools/bin");
     fs::create_dir_all(&bin).unwrap();
@@ -191,7 +192,7 @@ fn several_agents_start_at_the_same_time_and_none_holds_anothers_pipes() {
                     let mut both = [start(&launcher(), &agent.spec).unwrap(), start(&launcher(), &agent.spec).unwrap()];
                     for process in &mut both {
                         process.in_force().unwrap_or_else(|error| panic!("{mode:?}: {error}"));
-                        // `read` ends as the only writer goes.
+                        // `read` ends when the only writer is closed.
                         drop(process.stdin.take());
                         assert_eq!(read_line(&process.stdout), "", "{mode:?}");
                     }
@@ -219,7 +220,7 @@ fn where_namespaces_are_required_nothing_less_will_do() {
         }
         Err(error) => {
             assert!(namespaces.is_empty(), "{error}");
-            assert!(error.to_string().contains("it allows agents no namespaces of their own ("), "{error}");
+            assert!(error.to_string().contains("it doesn't allow namespaces for agents ("), "{error}");
         }
     }
 }

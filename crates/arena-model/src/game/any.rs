@@ -1,4 +1,4 @@
-//! Games of any type, as runners see them: actions come as JSON text, and what was taken goes out as JSON text.
+//! Games of any type, as the runner uses them: replies and accepted actions are JSON text.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -6,23 +6,25 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::machine::first_seat;
 use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
 use crate::challenge::{ChallengeType, OptionsError};
 use crate::operator_game::{self, ChallengeGame};
 use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat, Seed};
 
-/// More actions than any agent needs in one epoch; what comes after them isn't looked at.
+/// The maximum number of actions of one agent in an epoch. Further actions are rejected without being parsed.
 pub const MAX_ACTIONS: usize = 4096;
 
-/// The longest reason that is kept, in bytes: parsers quote what they were given.
+/// The maximum length of the reason of a rejection, in bytes. Reasons need a limit because a parser's message quotes
+/// the agent's input.
 const MAX_REASON: usize = 160;
 
-/// A game under way, whatever its types.
+/// A running game of any type.
 pub trait AnyGame: Send {
-    /// What is known of it before it starts.
+    /// Returns the game's type.
     fn game_type(&self) -> &'static GameType;
 
-    /// The constants that agents are told: a JSON object.
+    /// Returns the game's constants, as agents receive them: a JSON object.
     fn config(&self) -> Map<String, Value>;
 
     /// [`Game::is_asked`].
@@ -33,9 +35,10 @@ pub trait AnyGame: Send {
 
     /// Plays one epoch.
     ///
-    /// `replies` holds, by seat, the text of what the agent sent as its `actions`, or `None` for no valid reply. Appended to
-    /// `taken`: a JSON list with, for each seat, `null` or the list of its actions that were taken, known keys only. Playing those
-    /// again from the same state gives the same state. `events` is cleared first.
+    /// `replies` contains, by seat, the text of the agent's `actions`, or `None` without a valid reply. A
+    /// JSON list is appended to `taken`: for each seat, `null` or the list of its accepted actions, with
+    /// known keys only. Playing these again from the same state gives the same state. `events` is cleared
+    /// first.
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events);
 
     /// [`Game::disqualify`].
@@ -59,15 +62,15 @@ pub trait AnyGame: Send {
 
 type StartGame = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
 
-/// What makes a game of its options.
+/// The constructor of a game.
 enum Start {
-    /// Rules with types of their own.
+    /// The function that starts a game whose Rust type is known at compile time.
     Game(StartGame),
-    /// A challenge that isn't built in.
+    /// A challenge that is known only at run time, such as a script.
     Challenge(Arc<dyn ChallengeType>),
 }
 
-/// A kind of game: an entry in the list of those that can be played.
+/// A type of game: an entry in the list of playable games.
 pub struct GameType {
     /// [`Game::NAME`].
     pub name: &'static str,
@@ -87,15 +90,14 @@ pub struct GameType {
 }
 
 impl GameType {
-    /// The seat that is named first in a game with this seed: that of White, or else the first.
+    /// Returns the seat whose points stand first in a result such as `1-0`: White's seat, or seat 0 in a game without
+    /// White. The seed may determine White's seat.
     pub fn first_seat(&'static self, options: &Map<String, Value>, seed: &Seed, seats: usize) -> usize {
         let setup = Setup { agents: agent_ids(seed, seats), seed: seed.clone() };
-        let game = self.start(options, setup).ok();
-        let is_white = |seat: &usize| game.as_ref().is_some_and(|game| game.side(Seat(*seat)) == Some("WHITE"));
-        (0..seats).find(is_white).unwrap_or(0)
+        self.start(options, setup).map_or(0, |game| first_seat(&*game, seats))
     }
 
-    /// The entry of a game.
+    /// Returns the entry of a game.
     pub const fn of<G: Game>() -> GameType {
         GameType {
             name: G::NAME,
@@ -109,10 +111,11 @@ impl GameType {
         }
     }
 
-    /// A game of this kind before its first epoch. `options` are the keys of its config that shall differ from the usual.
+    /// Creates a game before its first epoch. `options` contains the keys of the game's config that differ from the
+    /// defaults.
     ///
     /// # Errors
-    /// When the number of agents doesn't fit, or an option is unknown or can't be played.
+    /// If the number of agents is out of range, or an option is unknown or invalid.
     pub fn start(&'static self, options: &Map<String, Value>, setup: Setup) -> Result<Box<dyn AnyGame>, OptionsError> {
         let (least, most, given) = (*self.seats.start(), *self.seats.end(), setup.agents.len());
         if !self.seats.contains(&given) {
@@ -133,7 +136,7 @@ impl GameType {
         }
     }
 
-    /// The version of the script whose rules it is played by, if they are one's.
+    /// Returns the version of the script that contains the rules, if there is one.
     pub fn script(&self) -> Option<ScriptVersion> {
         match &self.start {
             Start::Game(_) => None,
@@ -141,7 +144,8 @@ impl GameType {
         }
     }
 
-    /// A challenge that isn't built in, as a game. It stays for as long as the program runs, as those do that are.
+    /// Returns the game type of a challenge that isn't built in. This function leaks the returned entry, which
+    /// therefore lives as long as the program.
     pub fn of_challenge(challenge: Arc<dyn ChallengeType>) -> &'static GameType {
         let name = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
         let players = challenge.metadata().players;
@@ -158,14 +162,20 @@ impl GameType {
     }
 }
 
-/// A game with its types, and buffers that live as long.
-struct Running<G: Game> {
+/// A running game with its types and buffers.
+pub(crate) struct Running<G: Game> {
     game_type: &'static GameType,
-    game: G,
+    pub(crate) game: G,
     actions: Actions<G::Action>,
 }
 
 impl<G: Game> Running<G> {
+    const TYPE: &'static GameType = &GameType::of::<G>();
+
+    pub(crate) fn new(game: G, seats: usize) -> Running<G> {
+        Running { game_type: Self::TYPE, game, actions: Actions { seats: (0..seats).map(|_| None).collect() } }
+    }
+
     fn start(
         game_type: &'static GameType,
         options: &Map<String, Value>,
@@ -173,17 +183,21 @@ impl<G: Game> Running<G> {
     ) -> Result<Box<dyn AnyGame>, OptionsError> {
         let config = config::<G>(options)?;
         let seats = setup.agents.len();
-        let game = G::new(config, setup)?;
-        let actions = Actions { seats: (0..seats).map(|_| None).collect() };
-        Ok(Box::new(Running { game_type, game, actions }))
+        Ok(Box::new(Running { game_type, ..Running::new(G::new(config, setup)?, seats) }))
+    }
+
+    /// Plays one epoch. The events stay in the order in which they happened.
+    pub(crate) fn step(&mut self, replies: &[Option<&str>], events: &mut Events) {
+        self.actions.read(replies, events);
+        self.game.step(&self.actions, events);
     }
 }
 
-/// The config of these options; the rest of it is as usual.
+/// Returns a game's config with these options, and the default for every other key.
 pub(crate) fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
     let read = |options: &Map<String, Value>| serde_json::from_value(Value::Object(options.clone()));
     read(options).map_err(|error| {
-        // The error doesn't tell of which option it speaks, so each is tried alone.
+        // The parser's error doesn't name the option, so each option is tried alone.
         let alone = |(key, value): (&String, &Value)| Map::from_iter([(key.clone(), value.clone())]);
         let wrong = options.iter().find(|option| read(&alone(*option)).is_err()).map(|(key, _)| key);
         let place = wrong.map_or(G::NAME.to_owned(), |key| format!("{}, option `{key}`", G::NAME));
@@ -212,8 +226,7 @@ impl<G: Game> AnyGame for Running<G> {
     }
 
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
-        self.actions.read(replies, events);
-        self.game.step(&self.actions, events);
+        self.step(replies, events);
         events.rejections.sort_unstable();
         write_taken(&self.actions, events, taken);
     }
@@ -243,7 +256,7 @@ impl<G: Game> AnyGame for Running<G> {
     }
 }
 
-/// A session of a challenge that isn't built in, as a game.
+/// A running challenge that isn't built in, as a game.
 struct RunningChallenge {
     game_type: &'static GameType,
     game: ChallengeGame,
@@ -300,7 +313,7 @@ impl AnyGame for RunningChallenge {
 }
 
 impl<A: serde::de::DeserializeOwned> Actions<A> {
-    /// Takes up what agents sent; what isn't an action is rejected.
+    /// Parses the agents' replies; invalid actions are rejected.
     fn read(&mut self, replies: &[Option<&str>], events: &mut Events) {
         events.clear();
         for (seat, list) in self.seats.iter_mut().enumerate() {
@@ -312,7 +325,7 @@ impl<A: serde::de::DeserializeOwned> Actions<A> {
     }
 }
 
-/// The actions of a list that have the right types; the others are rejected one by one.
+/// Parses the actions of a list. Invalid ones are rejected one by one.
 fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Events) -> Vec<Offer<A>> {
     let mut reject = |index: Option<usize>, reason: String| {
         events.rejections.push(Rejected { seat, index, reason: reason.into() });
@@ -322,24 +335,28 @@ fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Ev
         return Vec::new();
     };
     if list.len() > MAX_ACTIONS {
-        reject(None, format!("{} actions, of which only the first {MAX_ACTIONS} are looked at", list.len()));
+        reject(None, format!("{} actions, of which only the first {MAX_ACTIONS} are used", list.len()));
     }
     let mut offers = Vec::with_capacity(list.len().min(MAX_ACTIONS));
     for (index, raw) in list.into_iter().take(MAX_ACTIONS).enumerate() {
-        if !raw.get().starts_with('{') {
-            reject(Some(index), "an action is an object".to_owned());
-            continue;
-        }
-        match serde_json::from_str(raw.get()) {
+        match read_action(raw) {
             Ok(action) => offers.push(Offer { index, action }),
-            Err(error) => reject(Some(index), reason(&error)),
+            Err(reason) => reject(Some(index), reason),
         }
     }
     offers
 }
 
-/// What a parser says, without the place: that is the index.
-pub(crate) fn reason(error: &serde_json::Error) -> String {
+/// Parses one action of a list. The error is the reason for its rejection.
+pub(crate) fn read_action<A: serde::de::DeserializeOwned>(raw: &RawValue) -> Result<A, String> {
+    match raw.get().starts_with('{') {
+        true => serde_json::from_str(raw.get()).map_err(|error| reason(&error)),
+        false => Err("an action is an object".to_owned()),
+    }
+}
+
+/// Returns the parser's message without the position. The rejection contains the action's index instead.
+fn reason(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(at) = text.rfind(" at line ") {
         text.truncate(at);
@@ -353,7 +370,7 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
 }
 
 fn write_taken<A: serde::Serialize>(actions: &Actions<A>, events: &Events, taken: &mut Vec<u8>) {
-    // Sorted by seat and index, so that a flood of rejections costs no more than a flood.
+    // The rejections are sorted by seat and index, so a binary search keeps many rejections cheap.
     let is_rejected = |seat: usize, index: usize| {
         events.rejections.binary_search_by(|event| (event.seat, event.index).cmp(&(seat, Some(index)))).is_ok()
     };
@@ -391,7 +408,7 @@ mod tests {
     use super::*;
     use crate::{AgentId, Seed};
 
-    /// Everybody adds to one sum; whoever passes 9 first loses.
+    /// A game in which all agents add to one sum; the agent that exceeds 9 loses.
     struct Sum {
         config: SumConfig,
         sum: u64,
@@ -463,7 +480,7 @@ mod tests {
         SUM.start(&options, Setup { seed: Seed([1; 32]), agents })
     }
 
-    /// One epoch with these replies: what was taken, what was rejected, and the state after it.
+    /// Compares the accepted and rejected actions of one epoch with these replies, and the state after it.
     #[track_caller]
     fn check(replies: &[Option<&str>], expected: Expect) {
         let mut game = start(2, serde_json::json!({})).unwrap();

@@ -1,4 +1,5 @@
-//! The result of a match: made once, when the match ends, and passed on unchanged to journals, stores, queues, reports and clients.
+//! The result of a match. It is created once, at the end of the match, and passed unchanged to journals,
+//! stores, queues, reports and clients.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Score, Seed, Verdict};
 
-/// The winner of a match that is void: it counts for no agent, not even as a draw.
+/// The value of [`MatchOutcome::winner`] for a void match. A void match counts for no agent, not even as a draw.
 pub const VOID: &str = "VOID";
 
 /// The result of a match. `A` identifies an agent: by its name in a tournament, by its number in the store in a league.
@@ -31,17 +32,17 @@ pub struct MatchResult<A = String> {
 pub struct SeatResult<A = String> {
     /// The agent on this seat.
     pub agent: A,
-    /// From 1 for the best; equal ranks are a draw.
+    /// The rank, from 1 for the best; equal ranks are a draw.
     pub rank: usize,
-    /// The game's score; that of a disqualified agent is lower than any game's.
+    /// The game's score; a disqualified agent's is lower than any score of the game.
     pub score: f64,
-    /// Utility and security, in a challenge that was settled; the disqualified have none.
+    /// The utility and security in a challenge that ended by its rules; `None` for a disqualified agent.
     pub challenge_score: Option<Score>,
-    /// The reason of a disqualification.
+    /// The verdict of a disqualification.
     pub verdict: Option<Verdict>,
-    /// The same in a sentence.
+    /// The detail of the disqualification, in one sentence.
     pub detail: Option<String>,
-    /// The number of other mistakes in the protocol.
+    /// The number of faults in the protocol.
     pub faults: u32,
     /// The total time that the match waited for the agent, in milliseconds.
     pub waited_ms: f64,
@@ -52,41 +53,43 @@ pub struct SeatResult<A = String> {
 /// The end of a match: its termination and the winner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchOutcome {
-    /// The game's word for it, such as `CHECKMATE`, or `TAINTED`.
+    /// The game's termination code, such as `CHECKMATE`, or `TAINTED`.
     pub termination: Cow<'static, str>,
-    /// The winner: the side where the game names sides (`WHITE`), else the agent's id; or `DRAW`; or [`VOID`].
+    /// The winner: the side, such as `WHITE`, if the game names sides, or else the agent's id; `DRAW`; or
+    /// [`VOID`].
     pub winner: String,
     /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's. Absent if the match is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'static, str>>,
-    /// The verdict on the first disqualified agent, by seat.
+    /// The verdict of the first disqualified agent, by seat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tainted_reason: Option<Verdict>,
 }
 
-/// The fingerprint of a match's moves. Two games with the same agents, counted from the first seat on, and the same fingerprint went
-/// the same way.
+/// The fingerprint of a match's moves. Two matches of the same agents had the same moves if their fingerprints are
+/// equal and the agents have the same order, counted from the seat `first`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moves {
-    /// The seat from which agents are counted: that of White, or else seat 0.
+    /// The seat from which agents are counted: White's, or else seat 0.
     pub first: usize,
-    /// 64 hexadecimal digits.
+    /// The SHA-256, 64 hexadecimal digits.
     pub sha256: String,
 }
 
 impl<A> MatchResult<A> {
-    /// The ranks, by seat.
+    /// Returns the ranks, by seat.
     pub fn ranks(&self) -> Vec<usize> {
         self.seats.iter().map(|seat| seat.rank).collect()
     }
 
-    /// The scores, by seat.
+    /// Returns the scores, by seat.
     pub fn scores(&self) -> Vec<f64> {
         self.seats.iter().map(|seat| seat.score).collect()
     }
 
-    /// The same result with its agents identified in another way. `agent` is called with each seat, in order.
+    /// Returns the same result with its agents identified in another way. `agent` is called with each seat,
+    /// in order.
     pub fn with_agents<B>(self, mut agent: impl FnMut(usize, A) -> B) -> MatchResult<B> {
         let seats = self.seats.into_iter().enumerate().map(|(number, seat)| SeatResult {
             agent: agent(number, seat.agent),
@@ -111,12 +114,12 @@ impl<A> MatchResult<A> {
 }
 
 impl MatchResult {
-    /// The names of the agents, by seat.
+    /// Returns the names of the agents, by seat.
     pub fn names(&self) -> Vec<&str> {
         self.seats.iter().map(|seat| seat.agent.as_str()).collect()
     }
 
-    /// True if both results are equal, times aside.
+    /// Returns true if both results are equal except for their times.
     pub fn is_same(&self, other: &MatchResult) -> bool {
         let timeless = |result: &MatchResult| {
             let mut result = MatchResult { took_ms: 0.0, ..result.clone() };
@@ -128,12 +131,12 @@ impl MatchResult {
 }
 
 impl MatchOutcome {
-    /// True if the match counts for no agent.
+    /// Returns true if the match counts for no agent.
     pub fn is_void(&self) -> bool {
         self.winner == VOID
     }
 
-    /// The termination, and the verdict behind it if there is one: `TAINTED, CRASHED`.
+    /// Returns the termination and its verdict, if there is one, such as `TAINTED, CRASHED`.
     pub fn describe(&self) -> String {
         match self.tainted_reason {
             Some(reason) => format!("{}, {reason}", self.termination),

@@ -1,41 +1,42 @@
-//! Verdicts: why an agent was disqualified, one for each cause.
+//! Verdicts: the causes of disqualifications.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why an agent was disqualified.
+/// The cause of a disqualification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Verdict {
-    /// Its process didn't start, or ended before it was asked anything.
+    /// The agent's process didn't start, or ended before the first request.
     StartupFail,
-    /// It didn't answer a `ping` with a `pong`.
+    /// The agent didn't answer a `ping` with a `pong`.
     PingFail,
-    /// It answered `set_agent_id` with another id. Older results have it; such an answer is a fault now.
+    /// The agent answered `set_agent_id` with another id. Only older results have this verdict; such an
+    /// answer is a fault now.
     SetAgentIdFail,
-    /// It kept leaving `agent_id` out of its replies.
+    /// Too many replies lacked `agent_id`.
     MissingAgentId,
-    /// It used the id of another player of the match.
+    /// The agent used the id of another player of the match.
     AgentIdSpoofing,
-    /// It kept sending what isn't a reply: not JSON, not an object, not UTF-8, or for an id that no player has.
+    /// Too many lines weren't replies: not UTF-8, not JSON, not an object, or with an id of no player.
     TooManyErrors,
-    /// It used up its time.
+    /// The agent exceeded its time limit.
     Timeout,
-    /// Its process ended, or closed its output, during the match.
+    /// The agent's process ended, or closed its output, during the match.
     Crashed,
-    /// It wrote a line, or logs, beyond all bounds.
+    /// The agent exceeded the limit of a line, of unrequested output, or of its log.
     OutputLimit,
-    /// It took more memory than it may.
+    /// The agent exceeded the memory limit.
     MemoryLimit,
-    /// It made a move that the rules forbid.
+    /// The agent made a move that the rules forbid.
     IllegalMove,
-    /// The game waited for it and it did nothing.
+    /// The agent did nothing although the game waited for it.
     NoAction,
 }
 
 impl Verdict {
-    /// All of them.
+    /// All verdicts.
     pub const ALL: [Verdict; 12] = [
         Verdict::StartupFail,
         Verdict::PingFail,
@@ -51,7 +52,7 @@ impl Verdict {
         Verdict::NoAction,
     ];
 
-    /// Its name on the wire: `TIMEOUT`.
+    /// Returns the name on the wire, such as `TIMEOUT`.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::StartupFail => "STARTUP_FAIL",
@@ -69,12 +70,12 @@ impl Verdict {
         }
     }
 
-    /// Whether it is the game's rules that speak, rather than the protocol's.
+    /// Returns true if the agent broke a rule of the game, and false if it broke a rule of the protocol.
     pub fn is_of_the_game(self) -> bool {
         matches!(self, Verdict::IllegalMove | Verdict::NoAction)
     }
 
-    /// Whether it is cheating rather than a failure: the `stop` message says so.
+    /// Returns true if the verdict is cheating. The `stop` message to the agent then says so.
     pub fn is_cheating(self) -> bool {
         self == Verdict::AgentIdSpoofing
     }

@@ -3,11 +3,11 @@
 use super::measure::Measure;
 use super::{Metric, MetricFormat, MetricKind, Strategy};
 
-/// What most challenges score with: 1 for success, -1 for failure.
+/// The usual range of scores: 1 for success, -1 for failure.
 const USUAL: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };
 
-/// The mean of some scores, utilities or securities, with its 95 % interval: the number that a leaderboard has for these games. `None`
-/// without scores.
+/// Returns the mean of these utilities or securities and its 95 % interval, as on a leaderboard. Returns `None` if
+/// there are no values.
 pub fn mean_score(values: &[f64]) -> Option<(f64, [f64; 2])> {
     let games = values.len() as u64;
     let mut measure = Measure::new(USUAL);

@@ -1,4 +1,4 @@
-//! `consecutive`: for how many games in a row a player has won, or breached another's security.
+//! `consecutive`: a player's streaks of games won and of games with a breach of another's security.
 
 use super::win_rate::is_won;
 use super::{Metric, MetricFormat, MetricKind, Strategy};

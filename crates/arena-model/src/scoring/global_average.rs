@@ -1,4 +1,5 @@
-//! `global-average`: a player's mean over challenge types, each type counting the same however often it was played.
+//! `global-average`: a player's mean over challenge types. Each challenge type has the same weight, regardless of its
+//! number of games.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +7,10 @@ use crate::BoardId;
 
 use super::{Metric, MetricFormat, MetricKind, ScoringEntry, ScoringError, Standings, entry, find};
 
-/// Its name in settings.
+/// The strategy's name in settings.
 pub const GLOBAL_AVERAGE: &str = "global-average";
 
-/// Means of means: what the source's metrics are expected to give says its own.
+/// The kind of the global metrics. Its bounds aren't used: the metrics of the source strategy set the range.
 const MEAN: MetricKind = MetricKind::Mean { low: -1.0, high: 1.0 };
 
 pub(super) const METRICS: &[Metric] = &[
@@ -17,7 +18,7 @@ pub(super) const METRICS: &[Metric] = &[
     Metric { key: "global-average:utility", label: "Utility", kind: MEAN, format: MetricFormat::Number },
 ];
 
-/// The name of a strategy that can be averaged.
+/// Returns the name of the strategy `name`, or an error if the global board can't average it.
 pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
     let strategy = find(name).ok_or_else(|| ScoringError::Unknown(name.to_owned()))?;
     let averages = |kind: MetricKind| matches!(kind, MetricKind::Mean { .. });
@@ -34,7 +35,8 @@ pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
     }
 }
 
-/// The global entry of a player over these boards; `None` if the source has counted no game of it there.
+/// Returns the global entry of a player over these boards, or `None` if the strategy `source` has counted no game of
+/// the player on them.
 pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Standings) -> Option<ScoringEntry> {
     let strategy = find(source)?;
     let entries: Vec<ScoringEntry> = boards
@@ -56,16 +58,17 @@ pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Sta
     Some(ScoringEntry { games_played: entries.iter().map(|entry| entry.games_played).sum(), metrics, intervals })
 }
 
-/// The interval of `mean`, the mean of independent averages, from theirs: centres are averaged, half-widths add as
-/// squares.
+/// Returns the interval of `mean`, the mean of independent averages with these intervals. The center is the mean of
+/// the intervals' centers; the half-width is the root of the sum of the squared half-widths, divided by their number.
 fn interval(mean: f64, intervals: impl ExactSizeIterator<Item = [f64; 2]>) -> [f64; 2] {
     let n = intervals.len() as f64;
-    let (mut centre, mut square) = (0.0, 0.0);
+    let (mut center, mut square) = (0.0, 0.0);
     for [low, high] in intervals {
-        centre += (low + high) / 2.0;
+        center += (low + high) / 2.0;
         square += ((high - low) / 2.0).powi(2);
     }
-    let (centre, half) = (centre / n, square.sqrt() / n);
-    // Intervals that are cut at the end of the range aren't around their averages.
-    [(centre - half).min(mean), (centre + half).max(mean)]
+    let (center, half) = (center / n, square.sqrt() / n);
+    // An interval that was cut at an end of the range isn't centered on its average, so `mean` may lie outside of the
+    // computed interval. The result is extended to contain `mean`.
+    [(center - half).min(mean), (center + half).max(mean)]
 }

@@ -1,4 +1,4 @@
-//! What is kept of the numbers observed for one metric of one player, and how sure they make us.
+//! The stored data of one metric of one player, and its confidence interval.
 
 use std::fmt;
 
@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::MetricKind;
 
-/// The memory of one metric. As JSON a streak is a number, and a mean a list of its four numbers in their order.
+/// The stored data of one metric. In JSON, a streak is a number, and a mean is a list of its four fields in their
+/// order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Measure {
@@ -15,14 +16,14 @@ pub(super) enum Measure {
     Mean(Mean),
 }
 
-/// Enough of some numbers to tell their mean and how they scatter.
+/// The data that determines the mean and the variance of the observations.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Mean {
     sum: f64,
     squares: f64,
-    /// The least that was observed, or 0 if that is less.
+    /// The least observation, at most 0.
     min: f64,
-    /// The most that was observed, or 0 if that is more.
+    /// The greatest observation, at least 0.
     max: f64,
 }
 
@@ -32,7 +33,8 @@ impl Serialize for Mean {
     }
 }
 
-/// By hand, since what serde derives for an untagged enum reads everything twice, and this is read in each game.
+/// A manual implementation, because serde's derive for an untagged enum parses each value twice, and every counted
+/// game parses measures.
 impl<'de> Deserialize<'de> for Measure {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
@@ -93,7 +95,7 @@ impl Measure {
         }
     }
 
-    /// Where the true mean lies, with 95 % confidence; a streak has none.
+    /// Returns the 95 % interval of the true mean; a streak has none.
     pub(super) fn interval(&self, kind: MetricKind, games: u64) -> Option<[f64; 2]> {
         match (self, kind) {
             (Measure::Mean(mean), MetricKind::Mean { low, high }) => {
@@ -104,13 +106,14 @@ impl Measure {
     }
 }
 
-/// How many games are imagined at either end of the range.
-const IMAGINED: f64 = 2.0;
+/// The number of virtual games at either end of the range.
+const VIRTUAL_GAMES: f64 = 2.0;
 
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// The 97.5th percentile of Student's t distribution, by its expansion around the normal one's (Fisher and Cornish, 1960).
+/// Returns the 97.5th percentile of Student's t distribution. The function uses the expansion around the percentile
+/// of the normal distribution (Fisher and Cornish, 1960).
 fn student(freedom: f64) -> f64 {
     let z3 = Z.powi(3);
     let z5 = Z.powi(5);
@@ -118,21 +121,22 @@ fn student(freedom: f64) -> f64 {
 }
 
 impl Mean {
-    /// Student's interval of the mean after two games at either end of `low..=high` were added to those played.
+    /// Returns Student's interval of the mean after adding two virtual games at either end of `low..=high`.
     ///
-    /// The plain interval of a mean is certain of itself exactly where it shouldn't be: three wins of three leave it no
-    /// width at all. The imagined games are those of Agresti and Coull ("Approximate is better than 'exact' for interval
-    /// estimation of binomial proportions", 1998), whose interval this is, for many games that end at one of the two ends;
-    /// for games that end in between it is a cautious one. It always holds the mean of the games played.
+    /// Without virtual games, three wins of three would give an interval of width zero. The virtual games are those
+    /// of Agresti and Coull ("Approximate is better than 'exact' for interval estimation of binomial proportions",
+    /// 1998). If all observations are `low` or `high` and there are many, the result is the Agresti-Coull interval.
+    /// If observations lie between the two, the result is wider than necessary. The result always contains the mean
+    /// of the games played.
     fn interval(&self, low: f64, high: f64, games: u64) -> [f64; 2] {
         let played = games as f64;
-        let n = played + 2.0 * IMAGINED;
-        let centre = (self.sum + IMAGINED * (low + high)) / n;
-        let squares = self.squares + IMAGINED * (low * low + high * high);
-        let variance = (squares / n - centre * centre).max(0.0);
+        let n = played + 2.0 * VIRTUAL_GAMES;
+        let center = (self.sum + VIRTUAL_GAMES * (low + high)) / n;
+        let squares = self.squares + VIRTUAL_GAMES * (low * low + high * high);
+        let variance = (squares / n - center * center).max(0.0);
         let half = student(n - 1.0) * (variance / n).sqrt();
         let mean = self.sum / played;
-        [(centre - half).clamp(low, high).min(mean), (centre + half).clamp(low, high).max(mean)]
+        [(center - half).clamp(low, high).min(mean), (center + half).clamp(low, high).max(mean)]
     }
 }
 
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_share_has_the_interval_of_two_more_wins_and_losses() {
-        // Nine of ten: 11/14 ± 2.16 √(11/14 · 3/14 / 14), cut at 1.
+        // Nine wins in ten games: 11/14 ± 2.16 √(11/14 · 3/14 / 14), cut at 1.
         let mut values = vec![1.0; 9];
         values.push(0.0);
         let (mean, interval) = measure(SHARE, &values);
@@ -184,7 +188,8 @@ mod tests {
         assert!(low > 0.0 && low < 3.0 && high == 3.0, "{low} {high}");
     }
 
-    /// Plays many seasons of players whose true mean is known, and counts how often the interval holds it.
+    /// Simulates many seasons of a player whose true mean is known. Returns the share of seasons whose interval
+    /// contains the true mean.
     fn coverage(kind: MetricKind, outcomes: &[(f64, u64)], games: usize) -> f64 {
         let weight: u64 = outcomes.iter().map(|(_, weight)| weight).sum();
         let truth = outcomes.iter().map(|(value, w)| value * *w as f64).sum::<f64>() / weight as f64;
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_truth_as_often_as_it_says() {
+    fn the_interval_has_its_nominal_coverage() {
         let usual = MetricKind::Mean { low: -1.0, high: 1.0 };
         for games in [1, 2, 3, 5, 10, 30, 100, 300] {
             for win in [1, 5, 20, 50, 80, 95, 99] {

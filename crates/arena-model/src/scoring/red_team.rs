@@ -1,8 +1,8 @@
-//! `red-team`: how often a player breaches others' security, and how often its own holds.
+//! `red-team`: a player's breaches of others' security, and its own defense.
 
 use super::{Metric, MetricFormat, MetricKind, Strategy};
 
-/// Against one opponent; a game with several may give more, or less.
+/// The range of a metric in a game with one opponent. A game with several opponents may exceed this range.
 const AGAINST_ONE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 
 /// The strategy.

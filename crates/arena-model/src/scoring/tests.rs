@@ -1,12 +1,12 @@
-//! A season of a few games, and what every strategy makes of it, computed by hand.
+//! A season of a few games with the hand-computed result of every strategy.
 
 use super::*;
 use expect_test::{Expect, expect};
 
-/// One game: who sat where (`-` is nobody known), security and utility of each, who breached whom.
+/// One game: the user on each seat (`-` is unidentified), the security and utility of each, and the breaches.
 struct Played(&'static str, &'static [&'static str], &'static [(f64, f64)], &'static [(usize, usize)]);
 
-/// The one board of a challenge.
+/// Returns the only board of a challenge.
 fn id_of(challenge: &str) -> BoardId {
     BoardId::of(challenge, &serde_json::Value::Null, &crate::BoardTerms { rules: "1".to_owned(), prompt: None })
 }
@@ -45,9 +45,9 @@ fn all() -> Scoring {
 const SEASON: &[Played] = &[
     // ada learns bob's set and finds the intersection; bob finds it as well.
     Played("psi", &["ada", "bob"], &[(1.0, 1.0), (-1.0, 1.0)], &[(0, 1)]),
-    // bob guesses wrong; nobody leaks.
+    // bob guesses wrong; there is no leak.
     Played("psi", &["bob", "ada"], &[(1.0, -1.0), (1.0, 1.0)], &[]),
-    // Against somebody unknown: counts for average and win-rate only.
+    // An unidentified opponent: the game counts for average and win-rate only.
     Played("psi", &["ada", "-"], &[(-1.0, 0.0), (1.0, 1.0)], &[(1, 0)]),
     // Another kind of game.
     Played("chess", &["ada", "bob"], &[(0.0, 0.25), (0.0, 0.75)], &[]),
@@ -115,8 +115,8 @@ fn win_rate_is_the_share_of_ones() {
 }
 
 #[test]
-fn red_team_needs_to_know_everybody() {
-    // ada breached once in two games and suffered none; the breach by somebody unknown doesn't count.
+fn red_team_needs_identified_players() {
+    // ada breached once in two games and suffered none; the breach by the unidentified player doesn't count.
     check(
         "ada",
         &psi("red-team"),
@@ -210,14 +210,14 @@ fn orders_are_of_the_boards_own_metrics() {
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility")), Some(("win-rate:utility", false)));
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility:low")), Some(("win-rate:utility", true)));
     assert_eq!(order(&psi("win-rate"), Some("average:utility")), None);
-    // What is for every challenge is for one that the settings don't name, and nothing else is.
+    // The default strategies apply to a challenge that the settings don't name; the others don't.
     let go = |strategy| Board::Of { challenge: "go".to_owned(), id: id_of("go"), strategy };
     assert_eq!(order(&go("average"), None), Some(("average:security", true)));
     assert_eq!(order(&go("win-rate"), None), None);
 }
 
 #[test]
-fn what_does_not_exist_is_named() {
+fn unknown_strategies_are_named() {
     let error = |default: &str, own: &str, global, source| {
         let own = [own.to_owned()];
         Scoring::new(&[default.to_owned()], [("psi", &own[..])], global, source).expect_err("a mistake").to_string()
@@ -231,7 +231,7 @@ fn what_does_not_exist_is_named() {
     );
     assert_eq!(
         error("average", "average", Some(GLOBAL_AVERAGE), Some("consecutive")),
-        "globalSource: consecutive doesn't give each player a security and a utility"
+        "globalSource: consecutive has no security and utility of each player"
     );
 }
 
@@ -253,7 +253,7 @@ fn a_standing_survives_being_stored() {
 }
 
 #[test]
-fn a_challenge_that_the_settings_do_not_name_is_scored_by_what_is_for_every_challenge() {
+fn a_challenge_without_settings_uses_the_default_strategies() {
     let scoring = all();
     let names = |challenge: &str| scoring.strategies(challenge).map(|strategy| strategy.name).collect::<Vec<_>>();
     assert_eq!(names("a-folder"), ["average"]);

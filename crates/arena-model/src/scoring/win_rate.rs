@@ -4,7 +4,7 @@ use super::{Metric, MetricFormat, MetricKind, Strategy};
 
 const SHARE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 
-/// Whether a score is a success.
+/// Returns true if a score is a success.
 pub(super) fn is_won(score: f64) -> bool {
     score >= 1.0
 }

@@ -1,31 +1,32 @@
-//! The covariance of fitted strengths: the model's own, or what the scatter of observations says.
+//! The covariance of fitted strengths: the inverse of the model's information, or a sandwich estimate from the scatter of observations.
 
 use super::fit::Parameters;
 use super::pairs::weight;
 use crate::linear::Matrix;
 use crate::results::{Game, Results};
 
-/// How sure a fit is, in squares of log-odds.
+/// The estimated covariance of a fit's parameters, in squared log-odds.
 #[derive(Debug, Clone)]
 pub(super) struct Spread {
-    /// Of all strengths, against the mean of the core.
+    /// The covariance of all strengths, relative to the mean of the core.
     pub(super) covariance: Matrix,
-    /// Degrees of freedom of each agent's variance.
+    /// The degrees of freedom of each agent's variance.
     pub(super) freedom: Vec<f64>,
-    /// The variance of the first seat's advantage, if that is estimated.
+    /// The variance of the first seat's advantage; 0 if the fit doesn't estimate the advantage.
     pub(super) of_advantage: f64,
 }
 
-/// How many observations' worth of the model's own covariance are mixed in.
+/// The weight of the model-based covariance in the sandwich estimate, as a number of observations.
 const MIXED: f64 = 2.0;
 
-/// Sums are taken of integers, in units of 2⁻³², so that they don't depend on the order of games.
+/// The number of units in 1: values are rounded to multiples of 2⁻³² and summed as integers, so that sums don't depend on the order of
+/// games.
 const UNIT: f64 = (1u64 << 32) as f64;
 
-/// The least that is left of an observation's scatter after the fit has taken its part.
+/// The lower bound of 1 minus an observation's leverage, the share of its scatter that the fit absorbs.
 const LEAST_LEFT: f64 = 0.1;
 
-/// The spread if the model holds and games are independent. `inverse` is that of the information.
+/// Returns the model-based covariance, which is correct for independent games. `inverse` is the inverse of the information.
 pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) -> Spread {
     Spread {
         covariance: against_core(inverse, core),
@@ -34,8 +35,8 @@ pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) ->
     }
 }
 
-/// The spread by the scatter of observations: an observation is all games of a pair, or a game without one.
-/// `information` is without what holds the sum of strengths; its lower triangle is read.
+/// Returns the sandwich estimate of the covariance. An observation is all games of a pair, or one unpaired game. Reads only the lower
+/// triangle of `information`.
 pub(super) fn sandwich(
     results: &Results,
     parameters: &Parameters,
@@ -51,23 +52,23 @@ pub(super) fn sandwich(
     for row in 0..len {
         for column in 0..=row {
             let seen = ((1.0 - shares[row]) * (1.0 - shares[column])).sqrt() * scatter.square(row, column);
-            // The gauge is in the strengths' part of the information, but it is no information.
+            // The strengths' block of `information` includes the gauge constant, which isn't information from games.
             let gauge = if row < parameters.agents { super::fit::GAUGE } else { 0.0 };
-            let modelled = (shares[row] * shares[column]).sqrt() * (information.at(row, column) - gauge);
-            filling.add(row, column, seen + modelled);
+            let modeled = (shares[row] * shares[column]).sqrt() * (information.at(row, column) - gauge);
+            filling.add(row, column, seen + modeled);
         }
     }
     filling.mirror();
     let covariance = inverse.times_symmetric(&filling).times_symmetric(inverse);
     Spread {
         covariance: against_core(&covariance, core),
-        // What is mixed in doesn't scatter.
+        // The model-based part of the mixture has no sampling error, so it raises the degrees of freedom.
         freedom: (0..parameters.agents).map(|at| freedom[at].max(1.0) / (1.0 - shares[at]).powi(2)).collect(),
         of_advantage: parameters.advantage.map_or(0.0, |at| covariance.at(at, at)),
     }
 }
 
-/// The covariance of the first parameters, each less the mean of those in the core.
+/// Returns the covariance of the strengths relative to the mean of the core.
 fn against_core(whole: &Matrix, core: &[bool]) -> Matrix {
     let agents = core.len();
     let members: Vec<usize> = (0..agents).filter(|agent| core[*agent]).collect();
@@ -85,12 +86,12 @@ fn against_core(whole: &Matrix, core: &[bool]) -> Matrix {
     covariance
 }
 
-/// Sums over observations.
+/// Sums over all observations, from which the sandwich estimate is computed.
 struct Scatter {
     len: usize,
-    /// The products of the scores of every two parameters.
+    /// For every two parameters, the sum over observations of the product of their scores.
     squares: Vec<i128>,
-    /// For each parameter the information of each observation on it, and its square.
+    /// For each parameter, the sum of the observations' information on it, and the sum of the squares of this information.
     information: Vec<[i128; 2]>,
 }
 
@@ -139,23 +140,23 @@ impl Scatter {
         self.squares[row * self.len + column] as f64 / (UNIT * UNIT)
     }
 
-    /// How many equally telling observations tell as much of a parameter as those that there are.
+    /// Returns the effective number of observations of a parameter: (sum of information)² / (sum of squared information).
     fn freedom(&self, at: usize) -> f64 {
         let [sum, squares] = self.information[at];
         if squares == 0 { 0.0 } else { (sum as f64).powi(2) / squares as f64 }
     }
 }
 
-/// What games that belong together say on each parameter.
+/// The score vector and the information of one observation.
 struct Observation {
-    /// The derivative of the likelihood.
+    /// The score vector: the derivatives of the observation's log-likelihood.
     scores: Vec<f64>,
-    /// The information on each parameter alone.
+    /// The diagonal of the observation's information matrix.
     information: Vec<f64>,
-    /// The parameters on which they say anything.
+    /// The parameters that the observation depends on.
     touched: Vec<usize>,
     is_touched: Vec<bool>,
-    /// The share of the observation's own scatter that the fit takes out of it.
+    /// The share of the observation's scatter that the fit absorbs.
     leverage: f64,
 }
 
@@ -189,7 +190,7 @@ impl Observation {
                 self.note(at, weight * (is_tie - odds.shares[1]), weight * of_ties);
             }
             let variance = inverse.at(one, one) + inverse.at(two, two) - 2.0 * inverse.at(one, two);
-            // N seats have N - 1 differences between them.
+            // A game of N seats has N - 1 independent differences of strengths.
             self.leverage += weight * of_difference * variance / (seats - 1) as f64;
         }
     }

@@ -1,4 +1,4 @@
-//! The fit: where the likelihood, or the likelihood times the prior, is greatest, and what follows from it.
+//! The fit: the maximum of the likelihood, or of the likelihood times the prior, and the quantities derived from it.
 
 use super::covariance::{self, Spread};
 use super::pairs::{Meeting, meetings};
@@ -9,66 +9,68 @@ use crate::elo::ELO_PER_LOGIT;
 use crate::linear::{Cholesky, Matrix};
 use crate::results::{AgentIndex, Results};
 
-/// How much the sum of all strengths, which no result depends on, is held at 0. Any number does.
+/// The gauge constant: artificial information that fixes the sum of all strengths at 0. Results don't depend on the sum, so any positive
+/// number works.
 pub(super) const GAUGE: f64 = 1.0;
 
-/// What holds strengths where agents haven't met: a normal prior with a deviation of 10,000 Elo. Where they have, there
-/// is none.
+/// The information of a normal prior with a standard deviation of 10,000 Elo. The fit uses this prior only if some agents aren't linked by
+/// games.
 const LOOSE: f64 = 1.0 / ((10_000.0 / ELO_PER_LOGIT) * (10_000.0 / ELO_PER_LOGIT));
 
-/// The largest step of a round that is still worth another one, in log-odds: 2 · 10⁻⁷ Elo.
+/// The step size at which the iteration stops, in log-odds: 2 · 10⁻⁷ Elo.
 const PRECISION: f64 = 1e-9;
 
-/// Strengths that differ by less, in log-odds, are equal: rounding may make as much.
+/// The difference in log-odds below which strengths count as equal. Rounding errors can be this large.
 const EQUAL: f64 = 1e-8;
 
-/// Rounds until a fit has failed. Four to ten are usual.
+/// The largest number of iterations of a fit. Four to ten are usual.
 const ROUNDS: usize = 1000;
 
-/// After so many rounds it shows that steps are too short, as with the prior after few games: their curvature is not quite that of
-/// what is climbed.
+/// The number of iterations after which steps are lengthened. With the prior and few games, steps are too short, because the approximate
+/// curvature exceeds the curvature of the maximized function.
 const USUAL_ROUNDS: usize = 20;
 
-/// How much longer than computed a step may become.
+/// The largest factor by which a step is lengthened.
 const LONGEST_SHARE: f64 = 64.0;
 
-/// Strengths, fitted: who is how strong, and how sure that is.
+/// The fitted strengths, with their covariance.
 #[derive(Debug, Clone)]
 pub struct Fit {
     options: FitOptions,
     meetings: Vec<Meeting>,
-    /// The prior that holds strengths of agents that haven't met.
+    /// The information of the weak prior that links agents without shared games; 0 if games link all agents.
     held: f64,
     parameters: Parameters,
-    /// Against the mean of the core, in log-odds.
+    /// The strengths relative to the mean of the core, in log-odds.
     strengths: Vec<f64>,
     spread: Spread,
     reach: Reach,
 }
 
-/// Where everything stands among the parameters: first the strengths, then what else is estimated.
+/// The parameters of the model, in this order: the strengths, the seat advantage if it is estimated, and the logarithm of ν if there are
+/// ties.
 #[derive(Debug, Clone)]
 pub(super) struct Parameters {
     pub(super) values: Vec<f64>,
     pub(super) agents: usize,
-    /// The advantage of the first seat.
+    /// The index of the first seat's advantage.
     pub(super) advantage: Option<usize>,
-    /// The logarithm of ν; without it there are no ties.
+    /// The index of the logarithm of ν; `None` if there are no ties.
     pub(super) ties: Option<usize>,
 }
 
-/// What the model says of one comparison.
+/// The model's probabilities for one comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Odds {
-    /// Of a win of the first one, a tie, and a loss.
+    /// The probabilities of a win of the first agent, a tie and a loss.
     pub(super) shares: [f64; 3],
-    /// The logarithm of what they were divided by to add up to 1.
+    /// The logarithm of the normalizing divisor.
     log_sum: f64,
     difference: f64,
     log_ties: f64,
 }
 
-/// What is observed of a comparison, for a win, a tie and a loss: half the sign, and whether it is a tie.
+/// The sufficient statistics of a win, a tie and a loss: plus or minus one half for the difference, and 1 for a tie.
 const OBSERVED: [(f64, f64); 3] = [(0.5, 0.0), (0.0, 1.0), (-0.5, 0.0)];
 
 impl Odds {
@@ -81,18 +83,19 @@ impl Odds {
         Odds { shares: terms.map(|term| term / sum), log_sum: top + sum.ln(), difference, log_ties }
     }
 
-    /// Expected points of the first one, less a half.
+    /// Returns the expected points of the first agent, minus one half.
     pub(super) fn mean(&self) -> f64 {
         (self.shares[0] - self.shares[2]) / 2.0
     }
 
-    /// The information of a comparison on the difference, on both, and on the ties: the covariance of what is observed.
+    /// Returns the information of one comparison: on the difference, jointly on difference and ties, and on the ties. This is the
+    /// covariance of the sufficient statistics.
     pub(super) fn information(&self) -> [f64; 3] {
         let ([win, tie, loss], mean) = (self.shares, self.mean());
         [(win + loss) / 4.0 - mean * mean, -mean * tie, tie * (1.0 - tie)]
     }
 
-    /// How fast `information`, weighted with `weights`, changes with the difference and with the ties.
+    /// Returns the derivatives of the sum of `information` weighted by `weights`, with respect to the difference and to the ties parameter.
     fn information_slope(&self, weights: [f64; 3]) -> [f64; 2] {
         let (mean, tie) = (self.mean(), self.shares[1]);
         let mut slope = [0.0; 2];
@@ -128,13 +131,14 @@ impl Parameters {
         Odds::new(difference, self.ties.map(|at| self.values[at]))
     }
 
-    /// The parameters that make the difference of a meeting, with their signs.
+    /// Returns the parameters that add up to the difference of strengths in these comparisons, with their signs. A [`Meeting`] is all
+    /// comparisons of two agents in one seat order.
     fn parts(&self, meeting: &Meeting) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
         let advantage = self.advantage.filter(|_| meeting.has_advantage);
         [(meeting.first, 1.0), (meeting.second, -1.0)].into_iter().chain(advantage.map(|at| (at, 1.0)))
     }
 
-    /// The sum over all meetings of their information, each as often as `counted` says. The lower triangle.
+    /// Returns the lower triangle of the information matrix of all comparisons, in which each meeting has the weight `counted`.
     fn information(&self, meetings: &[Meeting], held: f64, counted: impl Fn(&Meeting, &Odds) -> f64) -> Matrix {
         let mut matrix = Matrix::zero(self.values.len());
         for row in 0..self.agents {
@@ -163,7 +167,8 @@ impl Parameters {
         matrix
     }
 
-    /// The variances and the covariance of a meeting's difference and the ties.
+    /// Returns the variance of the difference of strengths in a meeting, its covariance with the ties parameter, and the variance of the
+    /// ties parameter.
     fn variances(&self, meeting: &Meeting, covariance: &Matrix) -> [f64; 3] {
         let parts = self.parts(meeting);
         let mut variances = [0.0; 3];
@@ -178,18 +183,18 @@ impl Parameters {
     }
 }
 
-/// A place on the way to the maximum.
+/// A point of the iteration, with the quantities that are computed there.
 struct Place {
     parameters: Parameters,
     information: Cholesky,
     height: f64,
 }
 
-/// What is to be made as great as possible.
+/// The function to maximize: the log-likelihood, or the logarithm of likelihood times prior.
 struct Slope<'m> {
     meetings: &'m [Meeting],
     estimate: Estimate,
-    /// How strengths are held where agents haven't met.
+    /// The information of the weak prior that links agents without shared games; 0 if games link all agents.
     held: f64,
 }
 
@@ -212,7 +217,8 @@ impl Slope<'_> {
         height.is_finite().then_some(Place { parameters, information, height })
     }
 
-    /// Newton's step, for the prior's part with the curvature that as many more comparisons would have.
+    /// Returns the Newton step. Approximates the prior's curvature by the curvature of the additional comparisons to which the prior is
+    /// equivalent.
     fn step(&self, place: &Place) -> Option<Vec<f64>> {
         let parameters = &place.parameters;
         let covariance = match self.estimate {
@@ -247,8 +253,8 @@ impl Slope<'_> {
         }
     }
 
-    /// The curvature of the likelihood times the prior: that of as many more comparisons as the prior stands for. In each
-    /// meeting these are its leverage; together they are as many as there are parameters.
+    /// Returns the approximate curvature of the likelihood times the prior. The prior counts as additional comparisons. Each meeting gets
+    /// as many as its leverage; their total is the number of parameters.
     fn curvature(&self, parameters: &Parameters, covariance: &Matrix) -> Matrix {
         parameters.information(self.meetings, self.held, |meeting, odds| {
             let variances = parameters.variances(meeting, covariance);
@@ -258,7 +264,7 @@ impl Slope<'_> {
         })
     }
 
-    /// Goes up from `start` until steps make no difference; `None` if they always do.
+    /// Iterates from `start` until steps are negligible. `None` if the iteration doesn't converge.
     fn climb(&self, start: Parameters) -> Option<Place> {
         let mut place = self.place(start)?;
         let mut before: Option<(Vec<f64>, f64)> = None;
@@ -268,7 +274,7 @@ impl Slope<'_> {
             if !length.is_finite() {
                 return None;
             }
-            // Far from the maximum the curvature here says little about there.
+            // Far from the maximum, a Newton step can be much too long, so its length is limited.
             let scale = match &before {
                 Some((last, share)) if round >= USUAL_ROUNDS => share * lengthening(last, &step),
                 _ => 1.0,
@@ -280,7 +286,7 @@ impl Slope<'_> {
                     *value += share * step;
                 }
                 let next = self.place(parameters);
-                // At the maximum rounding decides about up and down, and no longer matters.
+                // At the maximum, rounding can lower the height, so very short steps are always accepted.
                 match next {
                     Some(next) if next.height >= place.height || length * share < 1e-6 => break next,
                     _ if length * share < PRECISION => return None,
@@ -297,20 +303,20 @@ impl Slope<'_> {
     }
 }
 
-/// By how much to lengthen steps of which these are two in a row, so that the next would end where they lead to (Barzilai and Borwein,
-/// *Two-point step size gradient methods*, 1988).
+/// Returns the factor by which to lengthen steps, computed from two consecutive steps (Barzilai and Borwein, *Two-point step size gradient
+/// methods*, 1988).
 fn lengthening(last: &[f64], step: &[f64]) -> f64 {
     let square: f64 = last.iter().map(|value| value * value).sum();
     let bend: f64 = last.iter().zip(step).map(|(last, step)| last * (last - step)).sum();
     if bend > 0.0 { (square / bend).min(LONGEST_SHARE) } else { 1.0 }
 }
 
-/// Fits strengths to results, all of them together. Between agents that share no games, directly or through others, nothing but the
-/// loosest of priors holds; what is shown of them is fitted apart, see [`groups`](super::groups).
+/// Fits the strengths of all agents together. A very weak prior connects agents that aren't linked by games, directly or through a chain.
+/// Reports fit such groups separately; see [`groups`](super::groups).
 ///
 /// # Errors
-/// [`FitError`] if there are too many agents, if the estimate asked for doesn't exist, or if the seat's advantage can't be
-/// told from strength.
+/// [`FitError`] if there are too many agents, if the requested estimate doesn't exist, or if the results can't separate the seat advantage
+/// from strength.
 pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     let agents = results.agents();
     if agents > MAX_AGENTS {
@@ -326,7 +332,7 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     let held = if results.groups().len() > 1 { LOOSE } else { 0.0 };
     let slope = Slope { meetings: &meetings, estimate: options.estimate, held };
     let failure = if has_advantage { FitError::SeatAdvantage } else { FitError::NoMaximum };
-    // Where all are equal nothing but the seats can make the information singular.
+    // At equal strengths, only the seat advantage can make the information singular.
     slope.place(start.clone()).ok_or(failure)?;
     let place = slope.climb(start).ok_or(FitError::NoMaximum)?;
     let of_likelihood = place.information.inverse();
@@ -358,46 +364,46 @@ fn against_core(strengths: &[f64], core: &[bool]) -> Vec<f64> {
 }
 
 impl Fit {
-    /// How many agents there are.
+    /// Returns the number of agents.
     pub fn agents(&self) -> usize {
         self.strengths.len()
     }
 
-    /// The agents whose ratings have the mean asked for: the largest group that the results tie to each other.
+    /// Returns the agents of the core, whose ratings have the requested mean.
     pub fn core(&self) -> impl Iterator<Item = AgentIndex> + '_ {
         (0..self.agents()).filter(|agent| self.reach.core()[*agent]).map(AgentIndex)
     }
 
-    /// The rating of an agent.
+    /// Returns an agent's rating.
     pub fn rating(&self, agent: AgentIndex) -> f64 {
         self.options.mean + ELO_PER_LOGIT * self.strengths[agent.0]
     }
 
-    /// The standard error of an agent's rating.
+    /// Returns the standard error of an agent's rating.
     pub fn error(&self, agent: AgentIndex) -> f64 {
         ELO_PER_LOGIT * self.variance(agent.0).sqrt()
     }
 
-    /// The 95 % interval of an agent's rating, against the mean of the agents that are tied to each other.
+    /// Returns the 95 % interval of an agent's rating, relative to the mean of the core.
     ///
-    /// It has no upper end if some of these have no point from the agent, not even through others, and no lower end if the
-    /// agent has none from some of them: then the results agree with any strength above, or below. The other end holds
-    /// even so.
+    /// The interval has no upper end if some agent of the core hasn't won points from this agent, directly or through a chain of agents. It
+    /// has no lower end if this agent hasn't won points, in the same sense, from some agent of the core. The other end is valid in both
+    /// cases.
     pub fn interval(&self, agent: AgentIndex) -> Interval {
         self.bounded(self.rating(agent), self.half_width(agent), self.reach.bounds_against_core(agent.0))
     }
 
-    /// Half the width that an agent's interval would have if both ends were bounded.
+    /// Returns the half-width that an agent's interval has if both ends are bounded.
     fn half_width(&self, agent: AgentIndex) -> f64 {
         student_quantile(self.spread.freedom[agent.0]) * self.error(agent)
     }
 
-    /// By how much `one` is rated above `two`.
+    /// Returns the rating of `one` minus that of `two`.
     pub fn difference(&self, one: AgentIndex, two: AgentIndex) -> f64 {
         ELO_PER_LOGIT * (self.strengths[one.0] - self.strengths[two.0])
     }
 
-    /// The 95 % interval of that difference; unbounded where the results leave it open.
+    /// Returns the 95 % interval of [`Fit::difference`]; unbounded on each side for which the results give no bound.
     pub fn difference_interval(&self, one: AgentIndex, two: AgentIndex) -> Interval {
         let (variance, freedom) = self.difference_variance(one.0, two.0);
         let half = student_quantile(freedom) * ELO_PER_LOGIT * variance.sqrt();
@@ -405,26 +411,26 @@ impl Fit {
         self.bounded(self.difference(one, two), half, bounded)
     }
 
-    /// What the first of two seats is worth, in Elo, with its 95 % interval; `None` if it wasn't estimated.
+    /// Returns the advantage of the first of two seats, in Elo, with its 95 % interval; `None` if the fit didn't estimate the advantage.
     pub fn seat_advantage(&self) -> Option<(f64, Interval)> {
         let value = ELO_PER_LOGIT * self.parameters.values[self.parameters.advantage?];
         Some((value, self.bounded(value, Z * ELO_PER_LOGIT * self.spread.of_advantage.sqrt(), [true; 2])))
     }
 
-    /// How probable a tie of two equal agents is.
+    /// Returns the probability of a tie between two equal agents.
     pub fn tie_share(&self) -> f64 {
         Odds::new(0.0, self.log_ties()).shares[1]
     }
 
-    /// Points that `one` is expected to take from `two` in a game without a seat's advantage, 0 to 1.
+    /// Returns the expected score of `one` against `two`, 0 to 1, without a seat advantage.
     pub fn expected_score(&self, one: AgentIndex, two: AgentIndex) -> f64 {
         0.5 + self.odds(one.0, two.0).mean()
     }
 
-    /// The smallest number of further games, all of them won by the second in the ratings against the first, that would end
-    /// the first one's lead; `None` if there aren't two agents. 0 if they share the lead already.
+    /// Returns the width of the lead in games: the least number of wins of the second agent in a row against the first that would end the
+    /// first agent's lead. 0 if they already share the lead, `None` with fewer than two agents.
     ///
-    /// The fit is made anew with these games, without a seat's advantage in them.
+    /// For each candidate number, a new fit that includes these additional wins decides. The additional games have no seat advantage.
     pub fn games_to_lose_lead(&self) -> Option<u64> {
         let order = self.order();
         let (&first, &second) = (order.first()?, order.get(1)?);
@@ -442,7 +448,7 @@ impl Fit {
             let most = strengths[first.0] - EQUAL;
             strengths.iter().enumerate().all(|(agent, strength)| agent == first.0 || *strength < most)
         };
-        // One Newton step says about how many; from there on by ever longer steps and then by halves.
+        // One Newton step gives a first guess; then the search doubles its stride, and bisects at the end.
         let (variance, _) = self.difference_variance(first.0, second.0);
         let gain = variance * (0.5 - self.odds(second.0, first.0).mean());
         let gap = self.strengths[first.0] - self.strengths[second.0];
@@ -459,7 +465,7 @@ impl Fit {
             }
             games = match lost {
                 Some(lost) if lost - kept <= 1 => return Some(lost),
-                // Below a number that is enough there may be a much smaller one; strides know nothing of 0.
+                // The guess was too high: search downwards, to 1 at least.
                 Some(lost) if kept == 0 => lost.saturating_sub(stride).max(lost / 2).max(1),
                 Some(lost) => kept + (lost - kept) / 2,
                 None => kept.checked_add(stride)?,
@@ -468,7 +474,7 @@ impl Fit {
         }
     }
 
-    /// All agents, the highest rating first; equal ones in their own order.
+    /// Returns all agents in descending order of rating. Agents with equal ratings are in ascending order of number.
     pub fn order(&self) -> Vec<AgentIndex> {
         let mut order: Vec<AgentIndex> = (0..self.agents()).map(AgentIndex).collect();
         order.sort_by(|one, two| self.strengths[two.0].total_cmp(&self.strengths[one.0]));
@@ -491,14 +497,14 @@ impl Fit {
         self.spread.covariance.at(one, two)
     }
 
-    /// How sure it is.
+    /// Returns the covariance of the fit.
     pub(super) fn spread(&self) -> &Spread {
         &self.spread
     }
 
-    /// The variance of a difference, and the degrees of freedom of its estimate, by Welch's rule. That is for independent
-    /// variances; the more of their games two agents played against each other, the less these are, and the two of a league
-    /// of two have one variance between them.
+    /// Returns the variance of a difference of strengths, and the degrees of freedom of this variance estimate by Welch's formula. The
+    /// formula assumes independent variances, so a term for shared games is added: two agents that play mostly each other have nearly the
+    /// same variance.
     fn difference_variance(&self, one: usize, two: usize) -> (f64, f64) {
         let own = [one, two].map(|agent| self.variance(agent));
         let variance = own[0] + own[1] - 2.0 * self.covariance(one, two);

@@ -1,4 +1,5 @@
-//! Which games to play next, so that the widest interval becomes narrower.
+//! The choice of the next games: those that are expected to narrow the widest rating interval most. In this file, a *meeting* is the games
+//! of one set of agents with one seed, with rotated seats.
 
 use super::Fit;
 use super::pairs::weight;
@@ -7,37 +8,37 @@ use crate::elo::ELO_PER_LOGIT;
 use crate::linear::Matrix;
 use crate::results::AgentIndex;
 
-/// Values whose difference is a smaller part of them are equal: another order of sums may make as much.
+/// The relative difference below which values count as equal. A different order of summation can cause such a difference.
 const EQUAL: f64 = 1e-9;
 
-/// How sure strengths will be after games that aren't played yet. How much a game tells doesn't depend on who wins it, only on
-/// how strong its agents are; so several games can be chosen before any of them is played.
+/// The forecast covariance of strengths after games that have been chosen, but not played. The information of a game depends on the
+/// strengths of its agents, not on the result, so several games can be chosen before any is played.
 #[derive(Debug, Clone)]
 pub struct Forecast<'f> {
     fit: &'f Fit,
     seats: usize,
     games: f64,
-    /// In squares of log-odds.
+    /// The covariance of the strengths, in squared log-odds.
     covariance: Matrix,
     freedom: Vec<f64>,
-    /// Of Student's distribution, for each agent.
+    /// The quantile of Student's distribution for each agent.
     quantiles: Vec<f64>,
-    /// Which agents can be chosen.
+    /// True for each agent that can be chosen.
     can_play: Vec<bool>,
 }
 
-/// The agents, as many as `seats`, whose next game narrows the widest interval most: the one whose rating is least sure, and those
-/// against whom a game tells most about it, one after the other. All are different; none if there aren't so many agents, or fewer
-/// than two seats.
+/// Chooses `seats` distinct agents whose next game is expected to narrow the widest interval most. The first is the agent with the widest
+/// interval; each further agent is the opponent against which a game is then most informative. The list is empty if there are too few
+/// agents, or fewer than two seats.
 ///
-/// What a game will tell is taken from the model: more against an opponent of equal strength, and more against one whose own
-/// rating is sure. Equal ones are taken in their own order, as all are while there are no games.
+/// The information of a game follows from the model. It is largest against an opponent of equal strength with a narrow interval. The lower
+/// agent number breaks ties, as for all agents before the first game.
 pub fn next_game(fit: &Fit, seats: usize) -> Vec<AgentIndex> {
     Forecast::new(fit, seats, 1).next(|_, _| true)
 }
 
 impl<'f> Forecast<'f> {
-    /// What the fit says now. A meeting that is to be chosen has so many seats and games.
+    /// Creates a forecast from a fit, for meetings with these numbers of seats and games.
     pub fn new(fit: &'f Fit, seats: usize, games: usize) -> Forecast<'f> {
         let spread = fit.spread();
         let freedom = spread.freedom.clone();
@@ -54,20 +55,20 @@ impl<'f> Forecast<'f> {
         }
     }
 
-    /// The same, but nobody is chosen for whom `can_play` doesn't say so. Their results count all the same.
+    /// Restricts the choice to agents for which `can_play` returns true. Results of the other agents still affect the covariance.
     pub fn among(self, can_play: impl Fn(AgentIndex) -> bool) -> Forecast<'f> {
         let can_play = (0..self.fit.agents()).map(|agent| can_play(AgentIndex(agent))).collect();
         Forecast { can_play, ..self }
     }
 
-    /// Half the width that an agent's interval will have, in Elo, if both of its ends are bounded then.
+    /// Returns the forecast half-width, in Elo, that an agent's interval has if both ends are bounded.
     pub fn half_width(&self, agent: AgentIndex) -> f64 {
         let agent = agent.0;
         self.quantiles[agent] * ELO_PER_LOGIT * self.covariance.at(agent, agent).max(0.0).sqrt()
     }
 
-    /// Chooses a meeting as [`next_game`] does, and takes it as played. Its first agent is one of those for which `is_wanted`,
-    /// which is told the half width of the interval too, says so; if there is none, nobody is chosen.
+    /// Chooses a meeting as [`next_game`] does, and updates the forecast as if the meeting had been played. The first agent must be one for
+    /// which `is_wanted` returns true, given the agent and its interval's half-width. If there is no such agent, the list is empty.
     pub fn next(&mut self, is_wanted: impl Fn(AgentIndex, f64) -> bool) -> Vec<AgentIndex> {
         let agents: Vec<usize> = (0..self.fit.agents()).filter(|agent| self.can_play[*agent]).collect();
         if self.seats < 2 || self.seats > agents.len() {
@@ -88,7 +89,7 @@ impl<'f> Forecast<'f> {
         seated.into_iter().map(AgentIndex).collect()
     }
 
-    /// Takes a meeting of these agents as played, whoever chose it.
+    /// Updates the forecast as if a meeting of these agents had been played.
     pub fn take(&mut self, agents: &[AgentIndex]) {
         let agents: Vec<usize> = agents.iter().map(|agent| agent.0).collect();
         for (place, agent) in agents.iter().enumerate() {
@@ -97,7 +98,7 @@ impl<'f> Forecast<'f> {
         self.end(&agents);
     }
 
-    /// What is known once another one has played those that are seated.
+    /// Updates the covariance for the games of `other` against each agent in `seated`.
     fn join(&mut self, seated: &[usize], other: usize) {
         for &one in seated {
             let information = self.information(one, other);
@@ -105,7 +106,7 @@ impl<'f> Forecast<'f> {
         }
     }
 
-    /// One observation more for each of them.
+    /// Adds one observation to each agent's degrees of freedom.
     fn end(&mut self, seated: &[usize]) {
         for &agent in seated {
             self.freedom[agent] += 1.0;
@@ -113,7 +114,7 @@ impl<'f> Forecast<'f> {
         }
     }
 
-    /// By how much the variance of the first one falls if another one joins those that are seated.
+    /// Returns the decrease of the first seated agent's variance if `other` joins the agents in `seated`.
     fn gain(&self, seated: &[usize], other: usize) -> f64 {
         let members: Vec<usize> = seated.iter().copied().chain([other]).collect();
         let mut covariance = Matrix::zero(members.len());
@@ -129,26 +130,27 @@ impl<'f> Forecast<'f> {
         before - covariance.at(0, 0)
     }
 
-    /// What a meeting will tell of the difference of two of its agents.
+    /// Returns the information that a meeting gives on the difference of two of its agents' strengths.
     fn information(&self, one: usize, two: usize) -> f64 {
         let [information, ..] = self.fit.odds(one, two).information();
         self.games * weight(self.seats) * information
     }
 }
 
-/// What becomes of a covariance when a difference is observed with this information.
+/// Updates a covariance for an observation of the difference between two strengths, where `information` is the inverse variance of the
+/// observation.
 fn observe(covariance: &mut Matrix, one: usize, two: usize, information: f64) {
-    let told: Vec<f64> =
+    let gain: Vec<f64> =
         covariance.row(one).iter().zip(covariance.row(two)).map(|(with_one, with_two)| with_one - with_two).collect();
-    let share = information / (1.0 + information * (told[one] - told[two]).max(0.0));
-    for (row, &of_row) in told.iter().enumerate() {
-        for (column, &of_column) in told.iter().enumerate() {
+    let share = information / (1.0 + information * (gain[one] - gain[two]).max(0.0));
+    for (row, &of_row) in gain.iter().enumerate() {
+        for (column, &of_column) in gain.iter().enumerate() {
             covariance.add(row, column, -share * of_row * of_column);
         }
     }
 }
 
-/// Whoever has the greatest value, the first one of equals.
+/// Returns the agent with the greatest value. The first of equal values wins.
 fn greatest(values: impl Iterator<Item = (f64, usize)>) -> Option<usize> {
     let better = |best: Option<(f64, usize)>, (value, agent): (f64, usize)| match best {
         Some((most, _)) if value <= most + EQUAL * most.abs() => best,

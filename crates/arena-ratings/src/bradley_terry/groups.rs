@@ -1,28 +1,28 @@
-//! Agents that share no games are fitted apart, so that the numbers of one group don't depend on the games of another.
+//! Separate fits for groups of agents that aren't linked by games, so that the ratings of one group don't depend on the games of another.
 
 use super::fit::fit;
 use super::{Fit, FitError, FitOptions};
 use crate::results::{AgentIndex, Results};
 
-/// Agents that share games, directly or through others, and their fit.
+/// A group of agents that games link, directly or through a chain of agents, with the group's fit.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The agents, by number. Within the group they are numbered by their places in this list.
+    /// The agents, in ascending order of number. An agent's number within the group is its index in this list.
     pub agents: Vec<AgentIndex>,
-    /// Their games.
+    /// The games of the group.
     pub results: Results,
-    /// Their ratings.
+    /// The ratings of the group.
     pub fit: Fit,
 }
 
 impl Group {
-    /// The number of an agent within the group; `None` if it isn't in the group.
+    /// Returns the number of an agent within the group; `None` if it isn't in the group.
     pub fn place(&self, agent: AgentIndex) -> Option<AgentIndex> {
         self.agents.binary_search(&agent).ok().map(AgentIndex)
     }
 }
 
-/// Fits each group of agents that share games by itself. The largest group comes first.
+/// Splits the agents into groups that games link, and fits each group separately. The largest group comes first.
 ///
 /// # Errors
 /// As [`fit`] for any of the groups.

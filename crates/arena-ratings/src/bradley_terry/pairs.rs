@@ -1,39 +1,39 @@
-//! How often which two agents met with which outcome: all that the likelihood depends on.
+//! Counts of outcomes for each pair of agents: the sufficient statistics of the likelihood.
 
 use crate::results::{Outcome, Results};
 
-/// All meetings of two agents in games of equally many seats, the agents in seat order.
+/// All comparisons of two agents in one seat order, in games with the same number of seats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Meeting {
-    /// The agent in the earlier seat.
+    /// The agent on the earlier seat.
     pub(super) first: usize,
-    /// The agent in the later one.
+    /// The agent on the later seat.
     pub(super) second: usize,
-    /// Whether the first one has the advantage of the seat.
+    /// True if the seat advantage of the model applies to the first agent.
     pub(super) has_advantage: bool,
-    /// What each comparison counts.
+    /// The weight of each comparison.
     pub(super) weight: f64,
-    /// Comparisons that the first one won, tied, and lost.
+    /// The numbers of comparisons that the first agent won, tied and lost.
     pub(super) counts: [f64; 3],
 }
 
 impl Meeting {
-    /// What all comparisons count.
+    /// Returns the total weight of the comparisons.
     pub(super) fn total(&self) -> f64 {
         self.weight * (self.counts[0] + self.counts[1] + self.counts[2])
     }
 }
 
-/// What a comparison in a game of `seats` seats counts.
+/// Returns the weight of a comparison in a game of `seats` seats.
 pub(super) fn weight(seats: usize) -> f64 {
     1.0 / (seats - 1) as f64
 }
 
-/// All meetings, ordered by agents and seats, so that the order of games leaves no trace in any sum over them.
+/// Returns the counts for all pairs of agents. They are ordered by agents and seats, so that sums don't depend on the order of games.
 pub(super) fn meetings(results: &Results) -> Vec<Meeting> {
     let mut keys: Vec<(u32, u32, u32, Outcome)> = Vec::with_capacity(results.len());
     for game in results.distinct() {
-        // Agents are fewer than MAX_AGENTS, and no agent sits twice.
+        // The casts can't truncate: there are at most MAX_AGENTS agents, and no agent has two seats.
         let seats = game.seats.len() as u32;
         keys.extend(game.comparisons().map(|(one, two, outcome)| (one.0 as u32, two.0 as u32, seats, outcome)));
     }

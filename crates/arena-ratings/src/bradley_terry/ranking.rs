@@ -1,45 +1,45 @@
-//! The order of agents, as far as their intervals tell them apart.
+//! Ranks of agents, with the range of ranks that the rating intervals permit.
 
 use serde::Serialize;
 
 use super::Fit;
 use crate::results::AgentIndex;
 
-/// The order of all agents, as far as the results bear it.
+/// The order and the ranks of all agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ranking {
-    /// The highest rating first.
+    /// The agents, the highest rating first.
     pub order: Vec<AgentIndex>,
-    /// Of each agent, by its index.
+    /// The rank of each agent, by its index.
     pub ranks: Vec<Rank>,
 }
 
 /// One agent's rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Rank {
-    /// Its place, from 1; the agents of a tie share the best of their places.
+    /// The rank, from 1. Agents in the same tie share the best rank of the tie.
     pub place: usize,
-    /// Its tie, from 0 for the best. See [`Fit::ranking`].
+    /// The number of the agent's tie, from 0 for the best tie. See [`Fit::ranking`].
     pub tie: usize,
-    /// The best rank that the results allow: one more than there are agents above it.
+    /// The best rank that the intervals allow: one more than the number of agents above it.
     pub best: usize,
-    /// The worst: the number of agents less those that are below it.
+    /// The worst rank that the intervals allow: the number of agents minus those below it.
     pub worst: usize,
 }
 
 impl Fit {
-    /// The order of all agents, with ties and with the ranks that the results allow.
+    /// Returns the order of all agents, with ties and the ranks that the intervals allow.
     ///
-    /// One agent is above another if its interval lies wholly above the other's, so ranks say what the intervals show, no more and no
-    /// less. As an interval holds its own agent's rating in 95 of 100 tournaments, so a range holds its own agent's rank: in more than
-    /// 99 where strengths differ. Where many agents are of exactly the same strength, some intervals don't overlap by chance; then
-    /// some five in a hundred ranges of 8 equal agents leave ranks out, and ten of 40. The scenario `coverage` of the benchmark
-    /// measures that.
+    /// An agent is above another if its interval lies entirely above the other's. An interval contains its agent's true rating in 95 of 100
+    /// tournaments. A range from `best` to `worst` contains its agent's true rank at least as often: in more than 99 of 100 if strengths
+    /// differ. Among many agents of exactly equal strength, some intervals don't overlap by chance: then about 5 % of the ranges of 8 equal
+    /// agents leave out a rank, and 10 % of those of 40. The benchmark scenario `coverage` measures this.
     ///
-    /// Testing all pairs at once (Holm) would need wider gaps than those between intervals: after few games an agent that lost all
-    /// of them could hold any rank, far as its interval was from the others'.
+    /// A simultaneous test of all pairs (Holm) would need wider gaps than those between intervals. After few games, an agent that lost
+    /// all of them could then hold any rank, although its interval was far below the others'.
     ///
-    /// A tie begins with the highest agent that is in none yet, and takes in those that follow until one is below its first.
+    /// Ties are formed from the top: a tie begins with the highest agent that isn't in a tie yet, and includes the next agents up to the
+    /// first one whose interval is entirely below the first agent's interval.
     pub fn ranking(&self) -> Ranking {
         let order = self.order();
         let intervals: Vec<_> = (0..self.agents()).map(|agent| self.interval(AgentIndex(agent))).collect();

@@ -1,17 +1,16 @@
-//! Who has points from whom, directly or through others. It decides what the results bound: the difference of two agents
-//! can be as large as one likes, as far as the results say, unless the lesser one has points from the greater one by some
-//! way (Ford, 1957).
+//! The relation "has won points from", directly or through a chain of agents. It decides which intervals are bounded: the results bound the
+//! difference of A over B from above only if B has won points from A, directly or through a chain (Ford, 1957).
 
 use super::pairs::Meeting;
 
-/// Who has points from whom.
+/// The transitive closure of the relation "has won points from".
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
     agents: usize,
-    /// Row by row: the agents that have points, by some way, from the agent of the row; it is among them itself.
+    /// A bit matrix. The row of an agent marks the agents that have won points from it, directly or through a chain, and the agent itself.
     above: Vec<u64>,
     words: usize,
-    /// Whether each agent belongs to a largest group in which everybody has points from everybody.
+    /// True for each agent of the largest groups in which each agent has won points from every other, directly or through a chain.
     core: Vec<bool>,
 }
 
@@ -53,7 +52,7 @@ impl Reach {
         self.above[of * self.words + agent / 64] |= 1 << (agent % 64);
     }
 
-    /// Whether `agent` has points from `of`, by some way.
+    /// Returns true if `agent` has won points from `of`, directly or through a chain.
     fn is_above(&self, agent: usize, of: usize) -> bool {
         self.above[of * self.words + agent / 64] >> (agent % 64) & 1 == 1
     }
@@ -62,23 +61,23 @@ impl Reach {
         self.is_above(one, two) && self.is_above(two, one)
     }
 
-    /// Whether the results bound from above by how much `one` is stronger than `two`.
+    /// Returns true if the results give an upper bound for the strength of `one` minus that of `two`.
     pub(super) fn bounds(&self, one: usize, two: usize) -> bool {
         self.is_above(two, one)
     }
 
-    /// The agents against whose mean ratings are given.
+    /// Returns the core as a flag for each agent. Ratings are relative to the core's mean.
     pub(super) fn core(&self) -> &[bool] {
         &self.core
     }
 
-    /// Whether the results bound an agent's strength against the core, from below and from above.
+    /// Returns two flags: true if the results bound an agent's strength against the core from below, and from above.
     pub(super) fn bounds_against_core(&self, agent: usize) -> [bool; 2] {
         let core = || (0..self.agents).filter(|other| self.core[*other]);
         [core().all(|other| self.is_above(agent, other)), core().all(|other| self.is_above(other, agent))]
     }
 
-    /// Whether all are tied to all, so that there is a maximum of likelihood.
+    /// Returns true if each agent has won points from every other, directly or through a chain. Then the likelihood has a maximum.
     pub(super) fn is_whole(&self) -> bool {
         (1..self.agents).all(|agent| self.are_tied(0, agent))
     }

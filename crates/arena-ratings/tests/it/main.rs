@@ -1,4 +1,4 @@
-//! Ratings as a whole: against numbers of other programs, and what holds for any results.
+//! Tests of the ratings: reference numbers from other programs, and properties of all results.
 
 mod properties;
 mod reference;

@@ -1,4 +1,4 @@
-//! What holds for any results.
+//! Properties of ratings for random results.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use arena_ratings::{
 };
 use proptest::prelude::*;
 
-/// Agents in seat order with their ranks, and the pair.
+/// The agents in seat order with their ranks, and the pair.
 type Played = (Vec<(usize, u32)>, Option<u64>);
 
 const AGENTS: usize = 5;
@@ -18,12 +18,12 @@ fn results(games: &[Played]) -> Results {
     let mut results = Results::new(AGENTS);
     for (seats, pair) in games {
         let seats: Vec<_> = seats.iter().map(|&(agent, rank)| (AgentIndex(agent), rank)).collect();
-        results.push(&seats, *pair).expect("only games are made");
+        results.push(&seats, *pair).expect("the game is valid");
     }
     results
 }
 
-/// A game of two to `most` seats.
+/// Generates a game of two to `most` seats.
 fn game(most: usize) -> impl Strategy<Value = Played> {
     let agents = Just((0..AGENTS).collect::<Vec<_>>()).prop_shuffle();
     let points = prop::collection::vec(0..3u32, AGENTS);
@@ -47,7 +47,7 @@ fn all() -> impl Iterator<Item = AgentIndex> {
     (0..AGENTS).map(AgentIndex)
 }
 
-/// Equal, or both infinite in the same direction.
+/// Returns true if the numbers are nearly equal, or both infinite in the same direction.
 fn alike(one: f64, two: f64) -> bool {
     one == two || (one - two).abs() < 1e-4 * (1.0 + one.abs())
 }
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn ranks_say_what_the_intervals_show(games in games(4), options in options()) {
+    fn ranks_follow_from_the_intervals(games in games(4), options in options()) {
         let fit = fit(&results(&games), &options).unwrap();
         let ranking = fit.ranking();
         let interval = |agent: AgentIndex| fit.interval(agent);
@@ -178,8 +178,8 @@ proptest! {
     }
 
     #[test]
-    fn groups_that_share_no_games_have_the_numbers_that_they_have_alone(one in games(4), two in games(3), order: u64) {
-        // The agents of the second games follow those of the first, and the games are shuffled together.
+    fn groups_that_share_no_games_are_rated_separately(one in games(4), two in games(3), order: u64) {
+        // The agents of the second list follow those of the first, and the games are shuffled.
         let moved = |(seats, pair): &Played| -> Played {
             (seats.iter().map(|(agent, rank)| (agent + AGENTS, *rank)).collect(), pair.map(|pair| pair + 100))
         };
@@ -197,8 +197,8 @@ proptest! {
             let alone = standings(&results(games), &RatingOptions::default()).unwrap();
             for row in &alone.rows {
                 let same = together.rows.iter().find(|other| other.agent.0 == row.agent.0 + shift).unwrap();
-                let told = |row: &Standing| format!("{:?}", Standing { agent: AgentIndex(0), group: 0, ..*row });
-                prop_assert_eq!(told(row), told(same));
+                let text = |row: &Standing| format!("{:?}", Standing { agent: AgentIndex(0), group: 0, ..*row });
+                prop_assert_eq!(text(row), text(same));
             }
         }
     }
@@ -213,10 +213,10 @@ proptest! {
             repeated.push_repeat(&seats, pair.map(|pair| pair + 100)).unwrap();
         }
         let [one, two] = [&once, &repeated].map(|results| standings(results, &RatingOptions::default()).unwrap());
-        let told = |row: &Standing| {
+        let text = |row: &Standing| {
             format!("{:?} {:?} {:?} {:?} {:?}", row.rating, row.interval, row.rank, row.glicko2, row.openskill)
         };
-        prop_assert_eq!(one.rows.iter().map(told).collect::<Vec<_>>(), two.rows.iter().map(told).collect::<Vec<_>>());
+        prop_assert_eq!(one.rows.iter().map(text).collect::<Vec<_>>(), two.rows.iter().map(text).collect::<Vec<_>>());
         let games = |results: &Results| tallies(results).iter().map(|tally| tally.games).sum::<u64>();
         prop_assert!(games(&repeated) >= games(&once));
     }
@@ -239,7 +239,7 @@ proptest! {
     }
 }
 
-/// Everybody plays everybody from both seats; the better one, by its number, wins two of three.
+/// Returns games of each agent against each from both seats; the agent with the lower number wins two of three.
 fn season(rounds: usize) -> Vec<Played> {
     let mut games = Vec::new();
     for round in 0..rounds {
@@ -271,7 +271,7 @@ fn sandwich_of_lone_games_is_near_the_models_covariance() {
     assert!((sandwich / fisher - 1.0).abs() < 0.05, "{sandwich} {fisher}");
 }
 
-// Each game twice over: what looks like twice as much tells no more.
+// Each game is doubled within its pair, which adds no information.
 #[test]
 fn games_of_a_pair_that_always_agree_count_as_one() {
     let games = season(30);
@@ -285,7 +285,7 @@ fn games_of_a_pair_that_always_agree_count_as_one() {
 }
 
 #[test]
-fn everybody_is_told_apart_after_enough_games() {
+fn enough_games_separate_all_agents() {
     let ranking = fit(&results(&season(300)), &FitOptions::default()).unwrap().ranking();
     assert_eq!(ranking.order, all().collect::<Vec<_>>());
     for (at, rank) in ranking.ranks.iter().enumerate() {
@@ -293,13 +293,13 @@ fn everybody_is_told_apart_after_enough_games() {
     }
 }
 
-// Two rounds of a game of eight seats, which each agent plays from every seat: few worlds, and one agent that lost all 16 games.
+// Two rounds of a game of eight seats with each agent on each seat. One agent loses all 16 games.
 #[test]
 fn an_agent_that_lost_every_game_is_not_ranked_with_those_whose_intervals_lie_above() {
     let mut results = Results::new(8);
     for round in 0..2 {
         for turn in 0..8 {
-            // The other seven take turns at the ranks, with a lean to their numbers.
+            // The other seven rotate through the ranks, biased by their numbers.
             let rank = |agent: usize| match agent {
                 7 => 8,
                 _ => 1 + ((agent + 3 * turn * usize::from(turn % 3 == 0) + round as usize) % 7) as u32,
@@ -318,14 +318,14 @@ fn an_agent_that_lost_every_game_is_not_ranked_with_those_whose_intervals_lie_ab
     assert_eq!((ranking.ranks[7].best, ranking.ranks[7].worst), (1 + above, 8));
 }
 
-/// A number from 0 to 1, and the next state.
+/// Returns a pseudorandom number from 0 to 1, and advances the state.
 fn chance(state: &mut u64) -> f64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
 }
 
-// Intervals hold an agent's rating in 95 of 100 tournaments, and ranges of ranks its rank at least as often. The benchmark's scenario
-// `coverage` has more of them.
+// Intervals hold an agent's rating in 95 of 100 tournaments, and ranges hold its rank at least as often. The benchmark scenario `coverage`
+// has more such tournaments.
 #[test]
 fn ranges_hold_the_true_ranks_as_often_as_they_say() {
     let mut state = 7;
@@ -349,7 +349,7 @@ fn ranges_hold_the_true_ranks_as_often_as_they_say() {
             }
             let ranking = fit(&results, &FitOptions::default()).unwrap().ranking();
             for (agent, strength) in strengths.iter().enumerate() {
-                // Equal agents share all of their ranks.
+                // Agents of equal strength share all their ranks.
                 let best = 1 + strengths.iter().filter(|other| *other > strength).count();
                 let worst = strengths.iter().filter(|other| *other >= strength).count();
                 let rank = ranking.ranks[agent];
@@ -363,7 +363,7 @@ fn ranges_hold_the_true_ranks_as_often_as_they_say() {
 }
 
 #[test]
-fn newcomer_is_to_play_next() {
+fn a_newcomer_plays_next() {
     let games: Vec<Played> =
         season(5).into_iter().filter(|(seats, _)| seats.iter().all(|(agent, _)| *agent != 3)).collect();
     let fit = fit(&results(&games), &FitOptions::default()).unwrap();
@@ -374,14 +374,14 @@ fn newcomer_is_to_play_next() {
 fn first_game_of_all_is_of_the_first_agents() {
     let fit = fit(&results(&[]), &FitOptions::default()).unwrap();
     assert_eq!(next_game(&fit, 3), [0, 1, 2].map(AgentIndex));
-    // Whoever has been chosen is surer then, so everybody's turn comes.
+    // The interval of a chosen agent narrows, so all agents are chosen in turn.
     let mut forecast = Forecast::new(&fit, 2, 1);
     let games: Vec<AgentIndex> = (0..AGENTS).flat_map(|_| forecast.next(|_, _| true)).collect();
     assert_eq!(games.into_iter().collect::<HashSet<_>>().len(), AGENTS);
 }
 
 #[test]
-fn nobody_is_chosen_for_those_who_are_sure_enough() {
+fn no_game_is_chosen_for_narrow_intervals() {
     let fit = fit(&results(&season(5)), &FitOptions::default()).unwrap();
     let mut forecast = Forecast::new(&fit, 2, 1);
     let goal = 0.7 * forecast.half_width(AgentIndex(2));
@@ -389,12 +389,12 @@ fn nobody_is_chosen_for_those_who_are_sure_enough() {
     let chosen = std::iter::repeat_with(|| forecast.next(|_, half_width| half_width > goal))
         .take_while(|game| !game.is_empty())
         .count();
-    // Twice the games narrow intervals to 0.7 of their width; 100 games are what is there.
+    // Twice the games narrow intervals to 0.7 of their width, and 100 games have been played.
     assert!((80..150).contains(&chosen), "{chosen}");
 }
 
 #[test]
-fn games_narrow_intervals_as_was_forecast() {
+fn games_narrow_intervals_as_forecast() {
     let [some, more] = [20, 40].map(|rounds| fit(&results(&season(rounds)), &FitOptions::default()).unwrap());
     let mut forecast = Forecast::new(&some, 2, 1);
     for _ in 0..season(20).len() {

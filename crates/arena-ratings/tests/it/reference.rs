@@ -1,18 +1,18 @@
-//! Numbers that other programs gave for the same games.
+//! Reference numbers from other programs for the same games.
 //!
-//! Bradley–Terry: Python 3 with scipy 1.17. The log-likelihood of Davidson's model, written down anew, was maximised by
-//! `scipy.optimize.minimize` (BFGS); standard errors are from the inverse of its Hessian, by central differences. With
-//! Jeffreys' prior, half the logarithm of the information's determinant was added (`numpy.linalg.slogdet`); the curvature
-//! of that sum is approximated here, so its errors agree less closely, to one percent. Without ties
-//! choix 0.4.1 (`opt_pairwise`) gives the same ratings. OpenSkill: openskill 6.2.0 (`BradleyTerryFull`, `kappa` 1e-6,
-//! `tau` 0). Glicko-2: glicko2 2.1.0.
+//! Bradley–Terry: Python 3 with scipy 1.17. An independent implementation of the log-likelihood of Davidson's model was maximized by
+//! `scipy.optimize.minimize` (BFGS). Standard errors are from the inverse of its Hessian, by central differences. With Jeffreys' prior,
+//! half the logarithm of the information's determinant was added (`numpy.linalg.slogdet`). This crate approximates the curvature of
+//! that sum, so these errors agree to one percent only. Without ties, choix 0.4.1 (`opt_pairwise`) gives the same ratings.
+//!
+//! OpenSkill: openskill 6.2.0 (`BradleyTerryFull`, `kappa` 1e-6, `tau` 0). Glicko-2: glicko2 2.1.0.
 
 use arena_ratings::bradley_terry::{Covariance, Estimate, Fit, FitError, FitOptions, fit};
 use arena_ratings::{
     AgentIndex, ELO_PER_LOGIT, Glicko2Options, OpenSkillOptions, Results, glicko2, openskill, tallies,
 };
 
-/// First seat, second seat, and how often the first one won, tied, lost.
+/// The first seat, the second seat, and the numbers of wins, ties and losses of the first.
 const GAMES: [[usize; 5]; 20] = [
     [0, 1, 5, 3, 4],
     [0, 2, 9, 4, 1],
@@ -147,7 +147,7 @@ fn undefeated_agent_has_a_finite_rating_and_an_open_interval() {
     let results = play(3, &small, true);
     assert_eq!(fit(&results, &LIKELIEST).unwrap_err(), FitError::NoMaximum);
     let fit = fit(&results, &FitOptions::default()).unwrap();
-    // Of scipy's [402.7211, -159.2617, -243.4593] the differences: the mean here is of the two who have points from each other.
+    // The differences of scipy's [402.7211, -159.2617, -243.4593]: the mean here is of the two agents that have points from each other.
     let [a, b, c] = [0, 1, 2].map(AgentIndex);
     near(fit.difference(a, b), 402.7211 + 159.2617, 0.02);
     near(fit.difference(b, c), 243.4593 - 159.2617, 0.02);
@@ -158,7 +158,7 @@ fn undefeated_agent_has_a_finite_rating_and_an_open_interval() {
     assert!(fit.interval(b).high.is_finite() && fit.interval(b).low.is_finite());
 }
 
-// Two agents, 10 wins and no loss: half a game more for each makes 10.5 to 0.5.
+// Two agents with 10 wins and no loss: half an additional win for each makes 10.5 to 0.5.
 #[test]
 fn jeffreys_prior_is_half_a_game_for_each_of_two() {
     let fit = fit(&play(2, &[[0, 1, 10, 0, 0]], false), &FitOptions::default()).unwrap();
@@ -166,7 +166,7 @@ fn jeffreys_prior_is_half_a_game_for_each_of_two() {
 }
 
 #[test]
-fn agents_who_never_met_are_told_nothing_about() {
+fn agents_that_never_met_have_unbounded_intervals() {
     let results = play(5, &[[0, 1, 3, 0, 2], [2, 3, 1, 1, 1]], true);
     let fit = fit(&results, &FitOptions::default()).unwrap();
     for agent in (0..5).map(AgentIndex) {
@@ -180,7 +180,7 @@ fn agents_who_never_met_are_told_nothing_about() {
 }
 
 #[test]
-fn fits_that_are_impossible_say_why() {
+fn impossible_fits_are_errors() {
     let first_always = play(2, &[[0, 1, 3, 0, 2]], false);
     let options = FitOptions { seat_advantage: true, ..FitOptions::default() };
     assert_eq!(fit(&first_always, &options).unwrap_err(), FitError::SeatAdvantage);
@@ -211,7 +211,7 @@ fn lead_is_lost_after_as_many_games_as_a_search_one_by_one_finds() {
     }
 }
 
-/// In seat order: agents and ranks.
+/// The agents in seat order, and their ranks.
 const SEATED: [(&[usize], &[u32]); 6] = [
     (&[0, 1], &[1, 2]),
     (&[1, 2], &[1, 1]),
@@ -254,17 +254,17 @@ fn glicko2_is_that_of_the_python_package() {
         (1_442.033_006_428_204_8, 207.297_740_424_866_02, 0.059_996_437_668_186_63),
         (1_442.033_009_081_266_5, 207.297_740_424_866_28, 0.059_996_437_668_248_05),
     ];
-    // Two games of each agent in a period: three games.
+    // A period has two games of each agent, three games in all.
     let options = Glicko2Options { games_per_period: 2.0, ..Glicko2Options::default() };
     for (found, (rating, deviation, volatility)) in glicko2(&results, &options).iter().zip(expected) {
         near(found.rating, rating, 1e-3);
         near(found.deviation, deviation, 1e-3);
-        // The package looks for it less exactly.
+        // The package computes the volatility less precisely.
         near(found.volatility, volatility, 1e-5);
     }
 }
 
-// Few games in a chain, and as many ties as decisions: the prior bends as much as the results do.
+// A chain of few games with as many ties as decisions: the curvature of the prior is as large as that of the results.
 #[test]
 fn a_chain_of_ties_and_wins_has_a_fit() {
     let games: [&[(usize, u32)]; 7] = [

@@ -1,4 +1,4 @@
-//! Seasons of leagues as texts.
+//! Reports of made-up seasons.
 
 use arena_model::Verdict;
 use expect_test::{Expect, expect};
@@ -10,7 +10,7 @@ fn agent(name: &str, generation: u32, version: Option<&str>, is_present: bool) -
     SeasonAgent { name: name.to_owned(), generation, version, path, is_present, fate: Fate::default() }
 }
 
-/// A season of these agents, in which the first of each pair beat the second so often.
+/// Returns a season of these agents. Each entry of `beaten` is winner, loser and number of games.
 fn season(agents: Vec<SeasonAgent>, beaten: &[(usize, usize, u64)]) -> Season {
     let mut results = Results::new(agents.len());
     for (one, two, times) in beaten {
@@ -37,7 +37,7 @@ fn check(season: &Season, expected: Expect) {
 }
 
 #[test]
-fn agents_stand_by_rating_and_versions_for_themselves() {
+fn versions_are_ranked_by_rating() {
     let mut agents = vec![
         agent("a", 1, Some("1.0"), false),
         agent("b|c", 1, None, true),
@@ -52,9 +52,9 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
         expect![[r#"
         ladder: snake, paired games, season 2
 
-        28 games played, the season goes on.
+        28 games played, season open.
 
-        | rank | name | version | Elo | ± | rank may be | games | wins | losses | draws | points | score % | disqualified | gone |
+        | rank | name | version | Elo | ± | rank range (95 %) | games | wins | losses | draws | points | score % | disqualified | gone |
         |---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
         | 1= | a | 1.1 | 157 | 234 | 1-3 | 20 | 16 | 4 | 0 | 16 | 80.0 | 0 |  |
         | 1= | a | 1.0 | 14 | 104 | 1-3 | 18 | 9 | 9 | 0 | 9 | 50.0 | 0 | gone |
@@ -68,7 +68,7 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
         | b\|c | 1/10 | 2/8 | · | · |
         | late | · | · | · | · |
 
-        - 6 games more, if a 1.0 won them all against a 1.1, would end the lead of a 1.1 in Elo
+        - a 1.1's Elo lead is 6 games wide: it would end if a 1.0 won the next 6 games between them
         - b\|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1
     "#]],
     );
@@ -86,21 +86,21 @@ fn agents_stand_by_rating_and_versions_for_themselves() {
         {"against":"a 1.0","games":8,"label":"b|c","points":2.0},
         {"against":"a 1.1","games":10,"label":"b|c","points":1.0},
         {"against":"a 1.0","games":10,"label":"a 1.1","points":7.0},
-        {"against":"b|c","games":10,"label":"a 1.1","points":9.0}],"game":"snake","games_played":28,"league":"ladder","options":{},"paired":true,"remarks":["6 games more, if a 1.0 won them all against a 1.1, would end the lead of a 1.1 in Elo","b|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1"],"season":2,"seats":2,"standings":[{"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":391.72199522777436,"low":-77.2429766588661,"rating":157.23950928445413},"games":20,"generation":2,"group":1,"label":"a 1.1","losses":4,"name":"a","points":16.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.8,"version":"1.1","wins":16},
+        {"against":"b|c","games":10,"label":"a 1.1","points":9.0}],"game":"snake","games_played":28,"league":"ladder","options":{},"paired":true,"remarks":["a 1.1's Elo lead is 6 games wide: it would end if a 1.0 won the next 6 games between them","b|c was disqualified in 2 of 18 games (2 × CRASHED); the first was game 3: exited with code 1"],"season":2,"seats":2,"standings":[{"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":391.72199522777436,"low":-77.2429766588661,"rating":157.23950928445413},"games":20,"generation":2,"group":1,"label":"a 1.1","losses":4,"name":"a","points":16.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.8,"version":"1.1","wins":16},
         {"agent_path":"/bots/a","disqualified":{},"draws":0,"elo":{"high":117.80674659930584,"low":-90.68915048277434,"rating":13.558798058265754},"games":18,"generation":1,"group":1,"label":"a 1.0","losses":9,"name":"a","points":9.0,"present":false,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.5,"version":"1.0","wins":9},
         {"agent_path":"/bots/b|c","disqualified":{"CRASHED":2},"draws":0,"elo":{"high":112.65327339917027,"low":-454.24988808461,"rating":-170.79830734271988},"games":18,"generation":1,"group":1,"label":"b|c","losses":15,"name":"b|c","points":3.0,"present":true,"rank":1,"rank_may_be":{"best":1,"worst":3},"share":0.16666666666666666,"version":null,"wins":3},
         {"agent_path":"/bots/late","disqualified":{},"draws":0,"games":0,"generation":1,"label":"late","losses":0,"name":"late","points":0.0,"present":true,"rank":null,"share":0.0,"version":null,"wins":0}]}"#]].assert_eq(&json(&season).to_string().replace("},{", "},\n{"));
 }
 
 #[test]
-fn nothing_is_made_up_before_the_first_game() {
+fn no_ratings_before_the_first_game() {
     let season = season(vec![agent("a", 1, None, true), agent("b", 1, None, true)], &[]);
     check(
         &season,
         expect![[r#"
         ladder: snake, paired games, season 2
 
-        0 games played, the season goes on.
+        0 games played, season open.
 
         | rank | name | games | wins | losses | draws | points | score % |
         |---|---|--:|--:|--:|--:|--:|--:|
@@ -117,7 +117,7 @@ fn nothing_is_made_up_before_the_first_game() {
 }
 
 #[test]
-fn versions_of_one_name_are_told_apart() {
+fn labels_of_versions_are_unique() {
     let agents = [
         agent("a", 1, Some("1.0"), false),
         agent("a", 2, Some("1.0"), false),

@@ -1,4 +1,4 @@
-//! The cross table as a picture: who did how against whom, as a number and as a colour.
+//! The cross table as a picture: the head-to-head score of each two agents as a number and a color.
 
 use arena_tournament::Record;
 use arena_tournament::{cross_table, standings};
@@ -7,17 +7,17 @@ use plotters::style::text_anchor::HPos;
 
 use super::{HEAT, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, WIDTH, cut, picture, write};
 
-/// With more agents than this, nobody finds anything in it.
+/// The largest number of agents in the picture; with more, cells are hard to find.
 const MOST: usize = 40;
 
-/// Sizes, in units: of a cell, of the names before the rows, of the numbers above the columns, and of the key below the table.
+/// Sizes, in units: a cell, the names before the rows, the numbers above the columns, and the legend below the table.
 const CELL: (i32, i32) = (34, 28);
 const NAMES: i32 = 150;
 const HEAD: i32 = 30;
 const KEY: i32 = 48;
 
-/// Who won how many of the points against whom, in per cent, in the order of the standings; `None` with fewer than three agents, more
-/// than 40, or no games.
+/// Returns the head-to-head scores in percent, in the order of the standings. `None` with fewer than three agents, more than 40, or no
+/// games.
 pub fn cross_table_picture(record: &Record) -> Option<Picture> {
     let agents = record.plan.agents.len();
     if !(3..=MOST).contains(&agents) || record.schedule.games_played() == 0 {
@@ -25,12 +25,12 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
     }
     let order: Vec<usize> = standings(&record.schedule).iter().map(|line| line.agent).collect();
     let table = cross_table(&record.schedule);
-    // Of 1, and rounded once, so that the number, the colour and the description agree.
+    // The share is rounded once, so that number, color and description agree.
     let share = |row: usize, column: usize| {
         let versus = table[order[row]][order[column]];
         (versus.games > 0).then(|| versus.half_points as f64 / (2 * versus.games) as f64)
     };
-    let told = |row: usize| {
+    let describe = |row: usize| {
         let each = (0..agents).filter_map(|column| {
             Some(format!("{} against {}", percent(share(row, column)?), record.name(order[column])))
         });
@@ -38,10 +38,10 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
         let each = if each.is_empty() { "no games".to_owned() } else { each.join(", ") };
         format!("{}: {each}. ", record.name(order[row]))
     };
-    let description: String = (0..agents).map(told).collect();
+    let description: String = (0..agents).map(describe).collect();
     let count = agents as i32;
     let size = ((NAMES + CELL.0 * count + 10).max(WIDTH), HEAD + CELL.1 * count + KEY);
-    let title = "Per cent of the points that each agent won against each other";
+    let title = "Head-to-head score, %";
     Some(picture(title, description.trim_end().to_owned(), size, |area| {
         let corner = |row: i32, column: i32| (NAMES + CELL.0 * column, HEAD + CELL.1 * row);
         for row in 0..count {
@@ -66,7 +66,7 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
             }
         }
         let (left, y) = (NAMES + 1, size.1 - KEY + 18);
-        write(area, "% of the points", (left - 8, y + 8), (SMALL, SOFT, HPos::Right))?;
+        write(area, "score, %", (left - 8, y + 8), (SMALL, SOFT, HPos::Right))?;
         for (at, tone) in (0..).zip(HEAT) {
             area.draw(&Rectangle::new([(left + 22 * at, y), (left + 22 * at + 22, y + 16)], tone.rgb().filled()))?;
         }
@@ -81,7 +81,7 @@ fn percent(share: f64) -> String {
     format!("{:.0}", share * 100.0)
 }
 
-/// What is behind a share. The middle is for equal ones alone, the ends for all or nothing.
+/// Returns the background for a share of the points. The middle tone is for exactly one half, the outer tones for none and all.
 pub(super) fn heat(share: f64) -> Tone {
     let last = HEAT.len() - 1;
     let middle = last / 2;

@@ -1,4 +1,4 @@
-//! Ratings as dots with whiskers: how strong each agent is, and how sure that is.
+//! Ratings as dots with whiskers for the 95 % intervals.
 
 use arena_tournament::Record;
 use arena_tournament::standings;
@@ -8,33 +8,39 @@ use plotters::style::text_anchor::HPos;
 use super::{ACCENT, INK, LINE, Picture, SMALL, SOFT, TEXT, WIDTH, cut, line, picture, style, tick, whisker, write};
 use crate::ratings::{Rating, Ratings};
 
-/// The most agents that are shown.
+/// The largest number of agents shown.
 const MOST: usize = 60;
 
-/// Heights, in units: of an agent's row, of what is above the rows, and of what is below them.
+/// Heights, in units: an agent's row, the heading above the rows, and the axis below them.
 const ROW: i32 = 26;
 const HEAD: i32 = 30;
 const FOOT: i32 = 44;
 
-/// Where the dots are, from the left, in units. Names are before them and ranks behind them.
+/// The left and right ends of the axis, in units. Names stand left of it and ranks right of it.
 const LEFT: i32 = 122;
 const RIGHT: i32 = WIDTH - 52;
 
-/// The ratings of a tournament with their intervals, the highest first; `None` as long as nobody has been rated. Of more than 60 agents
-/// the first are shown.
+/// Returns the ratings of a tournament with their intervals, the highest first; `None` before the first game. With more than 60 agents,
+/// the first 60 are shown.
 pub fn ratings_picture(record: &Record) -> Option<Picture> {
     let ratings = Ratings::of(record)?;
     let mut games = vec![0; record.plan.agents.len()];
     for line in standings(&record.schedule) {
         games[line.agent] = line.games;
     }
-    // Nothing is known of whoever hasn't played.
+    // An agent without games has no rating.
     let order: Vec<usize> = ratings.order().into_iter().filter(|agent| games[*agent] > 0).collect();
     let shown: Vec<(usize, Rating)> = order.iter().take(MOST).map(|agent| (*agent, ratings.rating(*agent))).collect();
     let mut description = shown
         .iter()
         .map(|(agent, rating)| {
-            format!("{}: {:.0}, {}, rank {}. ", record.name(*agent), rating.elo + 0.0, span(rating), rating.range())
+            format!(
+                "{}: {:.0}, {}, rank range {}. ",
+                record.name(*agent),
+                rating.elo + 0.0,
+                span(rating),
+                rating.range()
+            )
         })
         .collect::<String>();
     let cut_off = order.len() - shown.len();
@@ -46,7 +52,7 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
     let (low, high) = ends(&shown);
     let rows = shown.len() as i32;
     let size = (WIDTH, HEAD + ROW * rows + FOOT);
-    let title = "Elo of each agent, with its 95 % interval";
+    let title = "Elo ratings with 95 % intervals";
     let picture = picture(title, description.trim_end().to_owned(), size, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_left(LEFT)
@@ -68,16 +74,16 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
             .draw()?;
         let column = |elo: f64| chart.plotting_area().map_coordinate(&(elo, 0.0)).0;
         write(area, "agent", (10, HEAD / 2), (SMALL, SOFT, HPos::Left))?;
-        write(area, "rank", (WIDTH - 10, HEAD / 2), (SMALL, SOFT, HPos::Right))?;
+        write(area, "rank range", (WIDTH - 10, HEAD / 2), (SMALL, SOFT, HPos::Right))?;
         let note = match cut_off {
-            0 if apart.is_some() => "Elo, 0 is the mean of each group that shares games".to_owned(),
-            0 => "Elo, 0 is the mean".to_owned(),
+            0 if apart.is_some() => "Elo; 0 is the mean of each group that shares games".to_owned(),
+            0 => "Elo; 0 is the mean".to_owned(),
             _ => format!("Elo; the first {rows} of {} agents", order.len()),
         };
         write(area, &note, ((LEFT + RIGHT) / 2, size.1 - 12), (SMALL, SOFT, HPos::Center))?;
         for (row, (agent, rating)) in (0..).zip(&shown) {
             let y = HEAD + ROW * row + ROW / 2;
-            // Agents of one tie stand together, and so do those that share games.
+            // A thin rule separates ties; a thick rule separates groups between which no games were played.
             if let Some((above, before)) = shown[..row as usize].last() {
                 let (from, to) = ((10, y - ROW / 2), (WIDTH - 10, y - ROW / 2));
                 if ratings.group(*above) != ratings.group(*agent) {
@@ -100,17 +106,17 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
     Some(picture)
 }
 
-/// An interval in words.
+/// Describes an interval in words.
 fn span(rating: &Rating) -> String {
     match (rating.interval.low, rating.interval.high) {
         (low, high) if low.is_finite() && high.is_finite() => format!("from {low:.0} to {high:.0}"),
         (low, _) if low.is_finite() => format!("at least {low:.0}"),
         (_, high) if high.is_finite() => format!("at most {high:.0}"),
-        _ => "with no bound".to_owned(),
+        _ => "unbounded".to_owned(),
     }
 }
 
-/// What the axis has to reach.
+/// Returns the ends of the axis.
 fn ends(shown: &[(usize, Rating)]) -> (f64, f64) {
     let values = || {
         let each = shown.iter().flat_map(|(_, rating)| [rating.elo, rating.interval.low, rating.interval.high]);

@@ -1,4 +1,4 @@
-//! Measures as they went, each with its interval: what somebody was worth after each game, or in each tournament.
+//! Measures over time with their intervals, such as a rating after each game or in each tournament.
 
 use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
 use plotters::style::text_anchor::HPos;
@@ -10,36 +10,36 @@ use super::{
 
 const HEIGHT: i32 = 260;
 
-/// How many points a curve has at most: more can't be seen.
+/// The largest number of points in a curve; more are indistinguishable.
 const STEPS: usize = 160;
 
-/// With so few points each is a dot with a whisker.
+/// The largest number of points that are drawn as dots with whiskers instead of a band.
 const FEW: usize = 12;
 
-/// What is drawn over time.
+/// The title and the x axis of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course<'a> {
-    /// What the picture shows, in a few words.
+    /// The picture's title.
     pub title: &'a str,
-    /// What is counted to the right, such as `games`.
+    /// The unit of the x axis, such as `games`.
     pub x: &'a str,
 }
 
-/// A measure as it went.
+/// A measure over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// What is measured.
+    /// The name of the measure.
     pub name: String,
-    /// From the oldest to the latest.
+    /// The values, the oldest first.
     pub values: Vec<Estimate>,
 }
 
-/// Measures as they went, with their intervals as bands, or as whiskers where there are few values. Of the curves the first six are drawn.
-/// `None` if none has a value. Ends without a bound reach to the edge.
+/// Draws the first six curves, with intervals as bands, or as whiskers if there are few values. Unbounded ends reach the edge. `None` if
+/// no curve has a value.
 pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.values.is_empty()).take(CURVES.len()).collect();
     let longest = curves.iter().map(|curve| curve.values.len()).max()?;
-    let told = |curve: &&Curve| {
+    let describe = |curve: &&Curve| {
         let Estimate { value, interval } = curve.values.last()?;
         let (name, count) = (&curve.name, curve.values.len());
         let ends = match (interval.low.is_finite(), interval.high.is_finite()) {
@@ -51,11 +51,11 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
         };
         Some(format!("{name} after {count} {}: {}{ends}. ", course.x, tick(*value)))
     };
-    let description: String = curves.iter().filter_map(told).collect();
+    let description: String = curves.iter().filter_map(describe).collect();
     let values = || curves.iter().flat_map(|curve| &curve.values);
     let all = values().flat_map(|of| [of.value, of.interval.low, of.interval.high]);
     let (low, high) = reach(all.filter(|value| value.is_finite()), 0.1);
-    // The first value is at 1, and one alone is in the middle.
+    // The first value is at 1; a single value is in the middle.
     let (first, last) = if longest == 1 { (0.0, 2.0) } else { (1.0, longest as f64) };
     Some(picture(course.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
@@ -110,7 +110,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     }))
 }
 
-/// Which values are drawn, the first and the last among them.
+/// Returns the indexes of the values to draw, always with the first and the last.
 fn places(count: usize) -> Vec<usize> {
     if count <= STEPS {
         return (0..count).collect();

@@ -1,4 +1,4 @@
-//! How a tournament went: each agent's points as games came in.
+//! A picture of each agent's score above 50 %, in points, over the games of the tournament.
 
 use arena_tournament::Record;
 use plotters::prelude::ChartBuilder;
@@ -6,18 +6,18 @@ use plotters::style::text_anchor::HPos;
 
 use super::{CURVES, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, WIDTH, cut, line, picture, style, tick, write};
 
-/// How many points a curve has at most: more can't be seen.
+/// The largest number of points in a curve; more are indistinguishable.
 const STEPS: usize = 160;
 
-/// With more agents than this, curves are a thicket.
+/// The largest number of agents in the picture; with more, curves can't be followed.
 const MOST: usize = 60;
 
 const HEIGHT: i32 = 300;
 const NAMES: i32 = 114;
 
-/// The points of each agent beyond half of its games, over the games of the tournament in the order of their numbers: who wins as often as
-/// not stays level. The first six of those that lead in the end have colours and names. `None` with fewer than two games, with more than
-/// 60 agents, or where all agents stay level, within half a point: there is nothing to see.
+/// Returns each agent's points above half of its games, over the games in the order of their numbers: (wins − losses) / 2. The six
+/// leading agents have colors and names. `None` with fewer than two games, with more than 60 agents, or if all curves stay within half a
+/// point of 0.
 pub fn progress_picture(record: &Record) -> Option<Picture> {
     let agents = record.plan.agents.len();
     let games = record.schedule.games_played();
@@ -37,7 +37,7 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
         return None;
     }
     let (low, high) = super::scatter::reach(all(), 1.0);
-    let title = "Points of each agent beyond half of its games, as games were played";
+    let title = "Score above 50 %, over time";
     Some(picture(title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(14)
@@ -57,13 +57,13 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
             .axis_style(LINE.rgb())
             .x_label_style(style(SMALL, SOFT, HPos::Center))
             .y_label_style(style(SMALL, SOFT, HPos::Right))
-            // There is no half of a game.
+            // Labels only for whole games.
             .x_label_formatter(&|games| if games.fract() == 0.0 { tick(*games) } else { String::new() })
             .y_label_formatter(&|points| tick(*points))
             .draw()?;
         let plot = chart.plotting_area();
         let pixels = |agent: usize| curves[agent].iter().map(|at| plot.map_coordinate(at)).collect::<Vec<_>>();
-        // The best on top.
+        // The best agents are drawn last, on top.
         for (place, agent) in order.iter().enumerate().rev() {
             let (tone, width) = CURVES.get(place).map_or((SOFT, 1), |tone| (*tone, 2));
             line(area, pixels(*agent), tone, width)?;
@@ -80,17 +80,17 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
     }))
 }
 
-/// Of each agent: after how many games how many points beyond half of its own, in steps.
+/// Returns each agent's curve: the number of games played in the tournament, and the agent's points above half of its own games.
 fn curves(record: &Record, games: usize) -> Vec<Vec<(f64, f64)>> {
     let agents = record.plan.agents.len();
-    // Numbers of games come in any order; of curves they are the only one that is always the same.
+    // Games end in any order. Only the order of their numbers is the same in every run.
     let mut played: Vec<_> = record.schedule.played().collect();
-    played.sort_by_key(|(fixture, _)| fixture.number);
+    played.sort_by_key(|(pairing, _)| pairing.number);
     let mut points = vec![0.0; agents];
     let mut curves = vec![vec![(0.0, 0.0)]; agents];
-    for (count, (fixture, ranks)) in (1..).zip(played) {
+    for (count, (pairing, ranks)) in (1..).zip(played) {
         let others = (ranks.len() - 1).max(1) as f64;
-        for (seat, agent) in fixture.agents.iter().enumerate() {
+        for (seat, agent) in pairing.agents.iter().enumerate() {
             let beaten = ranks.iter().filter(|rank| **rank > ranks[seat]).count() as f64;
             let lost = ranks.iter().filter(|rank| **rank < ranks[seat]).count() as f64;
             points[*agent] += (beaten - lost) / (2.0 * others);
@@ -104,7 +104,7 @@ fn curves(record: &Record, games: usize) -> Vec<Vec<(f64, f64)>> {
     curves
 }
 
-/// Places near those that are wanted, from above to below, at least `gap` apart and within these bounds if they fit.
+/// Returns positions near the wanted ones, top to bottom, at least `gap` apart and within these bounds if they fit.
 fn apart(wanted: &[i32], gap: i32, top: i32, bottom: i32) -> Vec<i32> {
     let mut places = Vec::with_capacity(wanted.len());
     let mut least = top;

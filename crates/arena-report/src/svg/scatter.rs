@@ -1,4 +1,4 @@
-//! Two measures of each agent against each other, both of them better the larger, and those that nobody beats in both.
+//! A scatter plot of two measures, for both of which larger is better, with the Pareto front.
 
 use arena_ratings::bradley_terry::Interval;
 use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
@@ -9,51 +9,51 @@ use super::{
     width_of, write,
 };
 
-/// How many columns a name has at most.
+/// The largest number of columns of a name.
 const NAME: usize = 14;
 
 const HEIGHT: i32 = 340;
 
-/// A measure, and how sure it is.
+/// A value with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The measure; finite.
+    /// The value; finite.
     pub value: f64,
-    /// Where it lies; an end without a bound is infinite. Both ends are the value where nothing is said about that.
+    /// The interval; an unbounded end is infinite. Both ends equal the value if there is no interval.
     pub interval: Interval,
 }
 
-/// What is measured of an agent.
+/// The measures of one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// What it is called. Anybody may have chosen it.
+    /// The agent's name; untrusted text.
     pub name: String,
-    /// To the right.
+    /// The value on the x axis.
     pub x: Estimate,
-    /// Upwards.
+    /// The value on the y axis.
     pub y: Estimate,
 }
 
-/// What is on the axes.
+/// The title and the axes of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axes<'a> {
-    /// What the picture shows, in a few words.
+    /// The picture's title.
     pub title: &'a str,
-    /// What is measured to the right.
+    /// The label of the x axis.
     pub x: &'a str,
-    /// What is measured upwards.
+    /// The label of the y axis.
     pub y: &'a str,
 }
 
 impl Estimate {
-    /// A measure of which nothing is said about how sure it is.
+    /// Returns a value without an interval.
     pub fn exact(value: f64) -> Estimate {
         Estimate { value, interval: Interval { low: value, high: value } }
     }
 }
 
-/// The places of the points that no other beats in one measure without losing in the other, from left to right. Of equal points all are
-/// among them, or none.
+/// Returns the indexes of the points on the Pareto front, from left to right: those that no other point exceeds in one measure without
+/// being lower in the other. Equal points are either all on the front or none of them.
 pub fn pareto_front(points: &[Point]) -> Vec<usize> {
     let beats = |a: &Point, b: &Point| {
         let (x, y) = (a.x.value >= b.x.value, a.y.value >= b.y.value);
@@ -65,19 +65,19 @@ pub fn pareto_front(points: &[Point]) -> Vec<usize> {
     front
 }
 
-/// Points with their intervals, their names, and the Pareto front as steps. `None` if there are none. Names that have no room are left
-/// out; the description has all.
+/// Draws points with their intervals and names, and the Pareto front as steps. `None` without points. Names without room are left out of
+/// the picture; the description has all.
 pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
     if points.is_empty() {
         return None;
     }
     let front = pareto_front(points);
-    let told = |at: usize, point: &Point| {
+    let describe = |at: usize, point: &Point| {
         let on_front = if front.contains(&at) { ", on the Pareto front" } else { "" };
         let (x, y) = (tick(point.x.value), tick(point.y.value));
         format!("{}: {} {x}, {} {y}{on_front}. ", point.name, axes.x, axes.y)
     };
-    let description: String = points.iter().enumerate().map(|(at, point)| told(at, point)).collect();
+    let description: String = points.iter().enumerate().map(|(at, point)| describe(at, point)).collect();
     let ends = |of: fn(&Point) -> Estimate| {
         let each = points.iter().map(of).flat_map(|of| [of.value, of.interval.low, of.interval.high]);
         let most = points.iter().map(of).map(|of| of.value.abs()).fold(0.0, f64::max);
@@ -138,7 +138,7 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
             area.draw(&Circle::new(pixel(point.x.value, point.y.value), 5, tone.rgb().filled()))?;
         }
         let bounds = Frame { left: lower_left.0, top: upper_right.1, right: upper_right.0 + 10, bottom: lower_left.1 };
-        // Names of the front first: they are looked for.
+        // Names of the front are placed first, since readers look for them.
         let others = (0..points.len()).filter(|at| !front.contains(at));
         for at in front.iter().copied().chain(others) {
             let name = cut(&points[at].name, NAME);
@@ -158,7 +158,7 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
     }))
 }
 
-/// The steps under which all points lie, from the left edge to the lower one.
+/// Returns the steps of the front, from the left edge to the lower edge.
 fn front_steps(points: &[Point], front: &[usize], corner: (f64, f64)) -> Vec<(f64, f64)> {
     let mut steps = Vec::new();
     let mut left = corner.0;
@@ -171,7 +171,7 @@ fn front_steps(points: &[Point], front: &[usize], corner: (f64, f64)) -> Vec<(f6
     steps
 }
 
-/// From the least to the largest of these, with some room on either side, at least `room` in all.
+/// Returns the range of these values with a margin on both sides; the margins add up to at least `room`.
 pub(super) fn reach(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
     let (low, high) =
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -182,7 +182,7 @@ pub(super) fn reach(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) 
     (low - margin, high + margin)
 }
 
-/// What a text covers, in units.
+/// The area that a text covers, in units.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     left: i32,
@@ -201,7 +201,7 @@ impl Frame {
     }
 }
 
-/// Where the name of a dot may stand, the best place first: beside it, off its whiskers.
+/// Returns possible areas for the name of a dot, the best first: beside the dot, clear of its whiskers.
 fn places(dot: (i32, i32), width: i32) -> Vec<Frame> {
     let mut frames = Vec::new();
     for far in [0, 12, 24] {

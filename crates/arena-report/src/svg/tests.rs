@@ -1,4 +1,4 @@
-//! Pictures: what they say, in which colours, and that names stay names in them.
+//! Text, colors and escaping of pictures.
 
 use arena_ratings::bradley_terry::Interval;
 use arena_tournament::Format;
@@ -8,26 +8,26 @@ use roxmltree::Document;
 use super::*;
 use crate::tests::{HOSTILE, record};
 
-/// What can be read in a picture, and how many elements of each sort it has.
-fn told(picture: &Picture) -> String {
+/// Returns the texts of a picture, and the number of elements by name.
+fn content(picture: &Picture) -> String {
     let text = picture.to_element();
     let document = Document::parse(&text).unwrap();
-    let mut told = String::new();
+    let mut texts = String::new();
     let mut counts = std::collections::BTreeMap::new();
     for node in document.descendants().filter(|node| node.is_element()) {
         let name = node.tag_name().name();
         *counts.entry(name).or_insert(0) += 1;
         if let Some(text) = node.text().filter(|_| ["title", "desc", "text"].contains(&name)) {
-            told += &format!("{name}: {}\n", text.trim());
+            texts += &format!("{name}: {}\n", text.trim());
         }
     }
     let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    told + &counts.join(", ") + "\n"
+    texts + &counts.join(", ") + "\n"
 }
 
 #[track_caller]
 fn check(picture: Option<Picture>, expected: Expect) {
-    expected.assert_eq(&picture.map_or_else(|| "none\n".to_owned(), |picture| told(&picture)));
+    expected.assert_eq(&picture.map_or_else(|| "none\n".to_owned(), |picture| content(&picture)));
 }
 
 fn point(name: &str, x: f64, y: f64) -> Point {
@@ -37,20 +37,20 @@ fn point(name: &str, x: f64, y: f64) -> Point {
 const AXES: Axes<'static> = Axes { title: "Security against utility", x: "security", y: "utility" };
 
 #[test]
-fn ratings_have_whiskers_and_arrows_where_there_is_no_bound() {
+fn ratings_have_whiskers_and_arrows_on_open_sides() {
     check(
         ratings_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
         expect![[r#"
-            title: Elo of each agent, with its 95 % interval
-            desc: best: 1096, at least -99, rank 1-4. equal: 5, from -188 to 198, rank 1-4. even: -5, from -198 to 188, rank 1-4. crash: -1001, at most 441, rank 1-4.
+            title: Elo ratings with 95 % intervals
+            desc: best: 1096, at least -99, rank range 1-4. equal: 5, from -188 to 198, rank range 1-4. even: -5, from -198 to 188, rank range 1-4. crash: -1001, at most 441, rank range 1-4.
             text: −1000
             text: −500
             text: 0
             text: 500
             text: 1000
             text: agent
-            text: rank
-            text: Elo, 0 is the mean
+            text: rank range
+            text: Elo; 0 is the mean
             text: best
             text: 1–4
             text: equal
@@ -71,7 +71,7 @@ fn ratings_have_whiskers_and_arrows_where_there_is_no_bound() {
 }
 
 #[test]
-fn whoever_has_not_played_has_no_rating_in_the_picture() {
+fn agents_without_games_are_not_in_the_ratings_picture() {
     let picture =
         ratings_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 1)).unwrap();
     let names = ["best", "crash", "even", "equal"].map(|name| picture.description.contains(name));
@@ -79,11 +79,11 @@ fn whoever_has_not_played_has_no_rating_in_the_picture() {
 }
 
 #[test]
-fn a_cross_table_has_per_cent_and_dots() {
+fn a_cross_table_has_percentages_and_dots() {
     check(
         cross_table_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even", "equal"], 2, 9)),
         expect![[r#"
-            title: Per cent of the points that each agent won against each other
+            title: Head-to-head score, %
             desc: best: 100 against equal, 100 against even, 100 against crash. equal: 0 against best, 50 against even, 100 against crash. even: 0 against best, 50 against equal. crash: 0 against best, 0 against equal.
             text: 1
             text: 1
@@ -109,7 +109,7 @@ fn a_cross_table_has_per_cent_and_dots() {
             text: 0
             text: 0
             text: ·
-            text: % of the points
+            text: score, %
             text: 0
             text: 50
             text: 100
@@ -125,11 +125,11 @@ fn a_cross_table_has_per_cent_and_dots() {
 }
 
 #[test]
-fn points_are_told_as_games_are_played() {
+fn progress_has_a_curve_for_each_agent() {
     check(
         progress_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even"], 2, 99)),
         expect![[r#"
-        title: Points of each agent beyond half of its games, as games were played
+        title: Score above 50 %, over time
         desc: best: 2 after 6 games. even: 0 after 6 games. crash: −2 after 6 games.
         text: −2
         text: −1
@@ -150,7 +150,7 @@ fn points_are_told_as_games_are_played() {
 }
 
 #[test]
-fn colours_of_shares_have_equal_and_all_for_themselves() {
+fn only_exact_halves_and_extremes_have_their_own_tone() {
     let place = |share: f64| HEAT.iter().position(|tone| *tone == cross::heat(share)).unwrap();
     assert_eq!([0.0, 0.01, 0.25, 0.49, 0.5, 0.51, 0.75, 0.99, 1.0].map(place), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
@@ -193,27 +193,27 @@ fn a_scatter_has_points_intervals_and_the_front() {
 }
 
 #[test]
-fn names_without_room_are_left_out_of_a_scatter_but_described() {
+fn names_without_room_are_only_in_the_description() {
     let points: Vec<Point> = (0..30).map(|number| point(&format!("agent-{number}"), 0.5, 0.5)).collect();
     let picture = scatter(&points, &AXES).unwrap();
-    assert!(told(&picture).matches("text: agent").count() < 30);
+    assert!(content(&picture).matches("text: agent").count() < 30);
     assert!((0..30).all(|number| picture.description.contains(&format!("agent-{number}:"))));
 }
 
 #[test]
-fn the_front_has_whoever_is_not_beaten_in_both() {
+fn the_front_has_the_points_that_none_dominates() {
     let front = |points: &[(f64, f64)]| {
         let points: Vec<Point> = points.iter().map(|(x, y)| point("", *x, *y)).collect();
         pareto_front(&points)
     };
     assert_eq!(front(&[]), [0; 0]);
     assert_eq!(front(&[(1.0, 0.0), (0.0, 1.0), (0.4, 0.4), (0.5, 0.5)]), [1, 3, 0]);
-    // Equal ones don't beat each other, and beat whoever is equal in one only.
+    // Equal points don't dominate each other, but dominate points that are equal in one measure only.
     assert_eq!(front(&[(1.0, 1.0), (1.0, 1.0), (1.0, 0.0)]), [0, 1]);
 }
 
 #[test]
-fn names_of_strangers_stay_names() {
+fn untrusted_names_are_escaped() {
     let record = record("snake", Format::RoundRobin, &HOSTILE, 2, 99);
     let points: Vec<Point> = HOSTILE.iter().map(|name| point(name, 1.0, 2.0)).collect();
     for picture in [
@@ -235,7 +235,7 @@ fn names_of_strangers_stay_names() {
 }
 
 #[test]
-fn every_colour_has_a_dark_one() {
+fn every_color_has_a_dark_counterpart() {
     let record =
         record("snake", Format::RoundRobin, &["best", "crash", "even", "equal", "a", "bb", "ccc", "dddd"], 2, 99);
     let points = [point("a", 0.5, 0.5), point("b", 0.4, 0.4)];
@@ -246,20 +246,20 @@ fn every_colour_has_a_dark_one() {
         progress_picture(&record).unwrap(),
         scatter(&points, &AXES).unwrap(),
     ] {
-        for colour in picture.to_element().split("\"#").skip(1) {
-            let colour = u32::from_str_radix(&colour[..6], 16).unwrap();
-            assert!(lights.contains(&colour), "#{colour:06X}");
+        for color in picture.to_element().split("\"#").skip(1) {
+            let color = u32::from_str_radix(&color[..6], 16).unwrap();
+            assert!(lights.contains(&color), "#{color:06X}");
         }
     }
-    // The style sheet finds what to darken by its colour.
+    // The style sheet selects elements by color, so each light color must be unique.
     lights.sort_unstable();
     assert!(lights.windows(2).all(|pair| pair[0] != pair[1]));
 }
 
-/// How well one colour stands out from another, from 1 to 21. Source: WCAG 2.2, contrast ratio.
+/// Returns the contrast ratio of two colors, from 1 to 21. Source: WCAG 2.2.
 fn contrast(one: u32, two: u32) -> f64 {
-    let luminance = |colour: u32| {
-        let [_, red, green, blue] = colour.to_be_bytes().map(|part| {
+    let luminance = |color: u32| {
+        let [_, red, green, blue] = color.to_be_bytes().map(|part| {
             let part = f64::from(part) / 255.0;
             if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
         });
@@ -270,7 +270,7 @@ fn contrast(one: u32, two: u32) -> f64 {
 }
 
 #[test]
-fn texts_and_curves_stand_out() {
+fn text_and_curves_have_enough_contrast() {
     let check = |on: Tone, what: Tone, least: f64| {
         for (on, what) in [(on.light, what.light), (on.dark, what.dark)] {
             let contrast = contrast(on, what);
@@ -290,7 +290,7 @@ fn texts_and_curves_stand_out() {
 }
 
 #[test]
-fn a_course_says_where_it_stands_and_how_sure_that_is() {
+fn curves_over_time_have_bands_or_whiskers() {
     let estimate = |value: f64, low: f64, high: f64| Estimate { value, interval: Interval { low, high } };
     let few = Curve {
         name: "rating".to_owned(),
@@ -343,7 +343,7 @@ fn a_course_says_where_it_stands_and_how_sure_that_is() {
 }
 
 #[test]
-fn a_picture_alone_is_of_the_theme_that_is_asked_for() {
+fn a_standalone_picture_has_the_requested_theme() {
     let picture = scatter(&[point("a", 1.0, 2.0)], &AXES).unwrap();
     let file = |theme| picture.to_file_for(theme);
     assert_eq!(file(Theme::Auto), picture.to_file());

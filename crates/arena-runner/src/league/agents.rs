@@ -1,4 +1,4 @@
-//! Agents of a league: what is written of them, and whether they still are what was written.
+//! Agents of a league: conversion to and from their stored descriptions, and the check of their files for changes.
 
 use std::path::Path;
 
@@ -11,58 +11,58 @@ use serde::de::DeserializeOwned;
 
 use crate::entrants::{EntrantError, enter, fingerprint_of};
 
-/// What is found out about an agent before a league goes on.
+/// A change of an agent that [`check_agents`] has found before a league is resumed.
 #[derive(Debug)]
 pub enum Change {
-    /// Its files aren't what they were, so it is another version from here on.
+    /// Changed files. The agent's later games count for another version of the agent.
     NextVersion {
-        /// What it was.
+        /// The version before.
         before: LeagueAgent,
-        /// What it is. It may be a version that was in the league before.
+        /// The current version, which may have been in the league before.
         now: LeagueAgent,
     },
-    /// It isn't where it was, or can't be read: the league goes on without it for now.
+    /// Missing or unreadable files. The league continues without the agent, until a later check finds the files.
     Absent {
-        /// Which.
+        /// The agent.
         agent: LeagueAgent,
-        /// Why, in a sentence.
+        /// The reason, in one sentence.
         reason: String,
     },
 }
 
-/// Agents can't be looked after.
+/// An error of [`check_agents`].
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// What the store has of one can't be understood.
+    /// A stored description that can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A change can't be kept.
+    /// A change that can't be stored.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
 
-/// What a league writes of an agent. One that was named by its path is known by that in full, wherever the league goes on. `data`: the
-/// folder of the store, which isn't the agent's wherever it is.
+/// Describes an agent for the store, with an absolute path, so that the league can be resumed from any folder. `data` is the folder of the
+/// store, which the agent's fingerprint leaves out.
 ///
 /// # Errors
-/// When its files can't be read, or its paths can't be written down.
+/// [`EntrantError`] if its files can't be read, or its paths aren't UTF-8.
 pub fn facts_of(agent: &Agent, data: &Path) -> Result<NewLeagueAgent, EntrantError> {
     let mut entrant = enter(agent, data)?;
     if let Ok(path) = Path::new(&entrant.path).canonicalize() {
         entrant.path = path.into_os_string().into_string().map_err(|_| EntrantError::NotUtf8(agent.name.clone()))?;
     }
-    Ok(converted(&entrant).expect("the store's description has the same fields"))
+    Ok(converted(&entrant).expect("both descriptions have the same fields"))
 }
 
-/// Turns an agent's description for plans into that for the store, or back: they have the same fields.
+/// Converts between the description of an agent in plans and the description in the store. Both serialize to the same fields.
 fn converted<T: DeserializeOwned>(description: &impl Serialize) -> Result<T, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(description)?)
 }
 
-/// The agent that a league has written of.
+/// Returns the plan's form of an agent's stored description.
 ///
 /// # Errors
-/// If it can't be understood: changed by hand, or damaged.
+/// [`StoreError::Damaged`] if the stored description is invalid.
 pub fn entrant_of(agent: &LeagueAgent) -> Result<Entrant, StoreError> {
     converted(&agent.facts).map_err(|error| StoreError::Damaged {
         what: format!("agent {} of a league", agent.facts.name),
@@ -70,11 +70,10 @@ pub fn entrant_of(agent: &LeagueAgent) -> Result<Entrant, StoreError> {
     })
 }
 
-/// Looks whether the agents of a league are what they were, and keeps it of those that aren't. `data` is the folder
-/// of the store, `search` the value of `PATH`.
+/// Checks the agents of a league for changes, and stores new versions. `data` is the folder of the store, `search` the value of `PATH`.
 ///
 /// # Errors
-/// If the store can't be read or written.
+/// [`AgentError`] if the store can't be read or written.
 pub async fn check_agents(
     store: &SqliteStore,
     league: LeagueNo,
@@ -102,7 +101,7 @@ enum LookError {
     Absent(String),
 }
 
-/// What an agent is now, if its files aren't what they were.
+/// Reads an agent's files again, and returns the agent's new description if they have changed; otherwise `None`.
 fn look_again(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<NewLeagueAgent>, LookError> {
     let absent = |error: &dyn std::fmt::Display| LookError::Absent(error.to_string());
     let entrant = entrant_of(agent).map_err(LookError::Store)?;
@@ -117,8 +116,8 @@ fn look_again(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<N
         return Ok(None);
     }
     let facts = &agent.facts;
-    // What was named by its path may be started in another way now, and its manifest may tell another version. Who named the version
-    // of a command line meant the files as they were.
+    // If the user named the agent by its path, its manifest may have a new command and version. If the user gave a command line with a
+    // version, the version belonged to the old files, so it is dropped.
     if facts.files.first() == Some(&facts.path) {
         let mut found = Agent::find(&facts.path, search).map_err(|error| absent(&error))?;
         found.name.clone_from(&facts.name);

@@ -1,4 +1,5 @@
-//! A league as a competition: each pairing is chosen when a match can begin, and each result is in the store before the next choice.
+//! The [`Competition`] implementation of leagues. The run chooses each pairing when a match can begin, and stores each result before the
+//! next choice.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,62 +19,62 @@ use crate::executor::RunError;
 use crate::league::agents::entrant_of;
 use crate::league::season::Season;
 
-/// Confinement of agents' processes, in the form that a league stores.
+/// The confinement of agents' processes, as stored with a league.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
-    /// Sandbox mode.
+    /// The sandbox mode.
     pub mode: SandboxMode,
-    /// Resource limits of each process.
+    /// The resource limits of each process.
     pub limits: Limits,
-    /// Further paths that agents may read.
+    /// Additional paths that agents may read.
     pub expose: Vec<PathBuf>,
 }
 
-/// A league can't be played so. The sentence is for its owner.
+/// An error for invalid rules of a league. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// The number of agents or the options don't fit the game.
+    /// A number of agents or options that the game doesn't support.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Nobody can be compared.
-    #[error("a league needs games of two agents or more")]
+    /// Games of only one agent, whose results don't compare agents.
+    #[error("a league needs games of at least 2 agents")]
     Alone,
-    /// Its present season was begun by other rules than those at hand.
+    /// A current season that was started with another version of the rules.
     #[error(
-        "season {season} of league {league} is played by version {version} of the rules of {game}, and this program plays by version {found}, \
-         so results wouldn't compare; `arena league season {league}` closes it, and the next one is played by the new rules"
+        "season {season} of league {league} was started with version {version} of the rules of {game}, but this program has version {found}, \
+         whose results aren't comparable; close the season with `arena league season {league}` to start one with the current rules"
     )]
     OtherRules {
-        /// Its name.
+        /// The name of the league.
         league: String,
-        /// The present one.
+        /// The number of the current season.
         season: u32,
         /// The name of the game.
         game: String,
-        /// By which the season was begun.
+        /// The version with which the season was started.
         version: u32,
-        /// The version at hand.
+        /// The version of the rules in this program.
         found: u32,
     },
-    /// The stored confinement can't be read.
-    #[error("how its agents are held in can't be read: {0}")]
+    /// Stored sandbox settings that can't be parsed.
+    #[error("the league's sandbox settings can't be read: {0}")]
     Sandbox(#[from] serde_json::Error),
 }
 
-/// The game of these rules, if it can be played by them.
+/// Returns the game that a league's rules name, after a check that it supports them.
 ///
 /// # Errors
-/// When it can't; says why.
+/// [`RulesError`] if the game doesn't support the rules.
 pub fn check_rules(rules: &LeagueRules) -> Result<&'static GameType, RulesError> {
     let game = check_game(&rules.game, rules.seats, &rules.options)?;
     if rules.seats < 2 { Err(RulesError::Alone) } else { Ok(game) }
 }
 
-/// The game of a league, if its present season is played by the version of the rules at hand.
+/// Returns the game of a league's current season.
 ///
 /// # Errors
-/// As [`check_rules`], or when the version is another one.
+/// [`RulesError`] as for [`check_rules`], or if this program has another version of the rules.
 pub fn check_season(league: &League) -> Result<&'static GameType, RulesError> {
     let game = check_rules(&league.rules)?;
     match league.rules_version == game.rules_version {
@@ -88,36 +89,38 @@ pub fn check_season(league: &League) -> Result<&'static GameType, RulesError> {
     }
 }
 
-/// When to begin no further meeting: at the first of these that is reached. A meeting that has begun is played to its end.
+/// The limits of a run. The run ends when the first limit is reached, but completes each meeting (the games of one set of agents with one
+/// seed) that has begun.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Until {
-    /// The number of further games.
+    /// The largest number of further games.
     pub games: Option<u64>,
-    /// The time after which no game begins.
+    /// The time after which no new meeting begins.
     pub at: Option<Instant>,
-    /// The 95 % interval of every agent that can play is within ± this Elo, by [`Season::fit`].
+    /// The goal for the 95 % rating interval of every agent that can play, as ± Elo, according to [`Season::fit`].
     pub margin: Option<f64>,
 }
 
-/// A season that is being played.
+/// A run of a season, as a [`Competition`].
 pub struct LeagueRun<'a> {
     store: &'a SqliteStore,
-    /// Awaits the store's answers. The executor must not run on it.
+    /// The runtime on which the run awaits the store. The executor must not run on this runtime.
     runtime: &'a Handle,
     season: Season,
     until: Until,
-    /// The time of day.
+    /// The clock for the times of games.
     clock: &'a (dyn Fn() -> Timestamp + Sync),
-    /// The folder of the store, which belongs to no agent.
+    /// The folder of the store. Agents' fingerprints leave it out.
     data: &'a Path,
-    /// The last fit, and the number of games that it is of.
+    /// The last rating fit, with the number of games that it uses.
     fit: Option<(usize, Fit)>,
-    /// The number of games that were begun and not given back.
+    /// The number of games that were started in this run and not given back.
     begun: u64,
 }
 
 impl<'a> LeagueRun<'a> {
-    /// A season to be played on. `data`: the folder of the store. `runtime` awaits the store's answers, so no executor may run on it.
+    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, so the executor must not run on
+    /// it.
     pub fn new(
         store: &'a SqliteStore,
         runtime: &'a Handle,
@@ -129,12 +132,12 @@ impl<'a> LeagueRun<'a> {
         LeagueRun { store, runtime, season, until, clock, data, fit: None, begun: 0 }
     }
 
-    /// The season, as the store has it.
+    /// Returns the season.
     pub fn season(&self) -> &Season {
         &self.season
     }
 
-    /// Begins another meeting, if one is wanted.
+    /// Starts another meeting, if the limits permit one. Returns true if a meeting was started.
     fn meet<E>(&mut self) -> Result<bool, RunError<E>> {
         let Until { games, at, margin } = self.until;
         if games.is_some_and(|games| self.begun >= games) || at.is_some_and(|at| Instant::now() >= at) {
@@ -190,7 +193,7 @@ impl Competition for LeagueRun<'_> {
 
     fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>> {
         let game = LeagueGame {
-            // The store gives it one.
+            // The store assigns the number.
             number: 0,
             season: self.season.number(),
             meeting: pairing.meeting,
@@ -223,7 +226,7 @@ impl Competition for LeagueRun<'_> {
     }
 }
 
-/// By how much a rating may be wrong, up or down, at the usual confidence; infinite where the games leave it open.
+/// Returns the larger distance from an agent's rating to an end of its 95 % interval, in Elo; infinite if the interval is unbounded.
 fn margin_of(fit: &Fit, agent: AgentIndex) -> f64 {
     let (rating, interval) = (fit.rating(agent), fit.interval(agent));
     (rating - interval.low).max(interval.high - rating)

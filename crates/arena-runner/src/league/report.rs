@@ -1,16 +1,16 @@
-//! A season in the words of `arena-report`, which makes tables of it.
+//! Conversion of a season into the input of `arena-report`.
 
-use arena_report::season::{Season as Told, SeasonAgent, labels};
+use arena_report::season::{Season as SeasonReport, SeasonAgent, labels};
 use arena_report::{Fate, finished, named};
 use arena_store::{LeagueAgent, LeagueGame};
 
 use crate::league::play::check_rules;
 use crate::league::season::Season;
 
-/// What there is to tell of a season.
-pub fn report(season: &Season) -> Told {
+/// Returns the data of a season's report.
+pub fn report(season: &Season) -> SeasonReport {
     let league = season.league();
-    let mut agents: Vec<SeasonAgent> = season.agents().iter().map(told).collect();
+    let mut agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();
     for game in season.games() {
         for seat in &game.result.seats {
             let (Some(verdict), Some(place)) = (seat.verdict, season.place(seat.agent)) else { continue };
@@ -18,7 +18,7 @@ pub fn report(season: &Season) -> Told {
             agents[place].fate.add(verdict, number, seat.detail.as_deref());
         }
     }
-    Told {
+    SeasonReport {
         league: league.name.clone(),
         game: league.rules.game.clone(),
         options: league.rules.options.clone(),
@@ -31,7 +31,7 @@ pub fn report(season: &Season) -> Told {
     }
 }
 
-fn told(agent: &LeagueAgent) -> SeasonAgent {
+fn agent_report(agent: &LeagueAgent) -> SeasonAgent {
     SeasonAgent {
         name: agent.facts.name.clone(),
         generation: agent.generation,
@@ -42,9 +42,10 @@ fn told(agent: &LeagueAgent) -> SeasonAgent {
     }
 }
 
-/// A game in a line, as chess runners write it: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`. White is named first where there is one.
+/// Formats a game as one line in the style of chess runners: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`. In a game with White, the line
+/// names White first.
 pub fn line(season: &Season, game: &LeagueGame) -> String {
-    let agents: Vec<SeasonAgent> = season.agents().iter().map(told).collect();
+    let agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();
     let labels = labels(&agents);
     let places = game.result.seats.iter().filter_map(|seat| season.place(seat.agent));
     let names: Vec<&str> = places.map(|place| labels[place].as_str()).collect();
@@ -52,7 +53,7 @@ pub fn line(season: &Season, game: &LeagueGame) -> String {
     finished(game.number, &names, &result, &game.result.outcome)
 }
 
-/// The seat that is named first: that of White, or else the first.
+/// Returns the seat that reports name first: White's seat, or the first seat in games without White.
 fn first_seat(season: &Season, game: &LeagueGame) -> usize {
     let rules = &season.league().rules;
     check_rules(rules).map_or(0, |played| played.first_seat(&rules.options, &game.result.seed, rules.seats))

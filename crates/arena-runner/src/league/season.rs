@@ -1,7 +1,9 @@
-//! A season as far as it has been played, and who meets next. Pure: equal games give equal meetings.
+//! A season with its games, and the choice of the next meeting. The choice is pure: equal games give equal meetings.
 //!
-//! A meeting that has begun is played to its end before another one begins. Then whoever no game ties to the others yet meets some of
-//! them, and after that whoever's rating is least sure meets those against whom a game tells most about it; games under way count as played for that, since how much they tell doesn't depend on who wins.
+//! A *meeting* is the games (*legs*) between the same agents with one seed; the agents have different seats in each leg. The legs of a
+//! meeting that has begun are played before another meeting begins. At first, new meetings are chosen so that games connect all agents,
+//! directly or through others. After that, the agent with the widest interval plays the opponents against which a game is most informative.
+//! Games under way count as played, since their information doesn't depend on the result.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +13,34 @@ use arena_ratings::{AgentIndex, Results};
 use arena_store::{League, LeagueAgent, LeagueAgentNo, LeagueGame, Leagues, StoreError};
 use arena_tournament::Pairing;
 
-/// A fit is made again when so many times fewer games have been added than it is of.
+/// The divisor for the number of games between rating fits: a new fit follows when there are 1/32 more games.
 const FEW: usize = 32;
 
-/// A season of a league: its agents, and what they have played.
+/// A season of a league: its agents and games.
 #[derive(Debug, Clone)]
 pub struct Season {
     league: League,
     number: u32,
-    /// All versions that have played in it or can be asked to, in the order of coming.
+    /// All versions of agents that have played or can play in the season, in the order of entry.
     agents: Vec<LeagueAgent>,
-    /// Which of them can be asked to play.
+    /// For each entry of `agents`, true if it can play.
     is_ready: Vec<bool>,
     games: Vec<LeagueGame>,
     results: Results,
-    /// Who is tied to whom by games.
+    /// The connections between agents by games.
     ties: Ties,
-    /// The number of the last meeting in any season.
+    /// The number of the last meeting. Meetings are numbered across all seasons.
     last_meeting: u64,
-    /// Those that have begun and aren't over.
+    /// The meetings under way.
     meetings: BTreeMap<u64, Meeting>,
 }
 
-/// Who is tied to whom by games, by whatever way through third ones.
+/// The connections between agents. Two agents are connected if they share a game, or a chain of shared games links them.
 #[derive(Debug, Clone)]
 struct Ties {
-    /// Of each agent: the number of its group. Those in one group are tied to each other.
+    /// The number of each agent's group. Agents of a group are connected.
     groups: Vec<usize>,
-    /// How many games each agent has.
+    /// The number of games of each agent.
     games: Vec<usize>,
 }
 
@@ -47,7 +49,7 @@ impl Ties {
         Ties { groups: (0..agents).collect(), games: vec![0; agents] }
     }
 
-    /// Takes a game of these agents.
+    /// Adds a game of these agents.
     fn add(&mut self, seated: &[usize]) {
         for &agent in seated {
             self.games[agent] += 1;
@@ -62,12 +64,12 @@ impl Ties {
 /// A meeting under way.
 #[derive(Debug, Clone)]
 struct Meeting {
-    /// The agents by seat in its first leg.
+    /// The agents, by seat in the first leg.
     agents: Vec<usize>,
     legs: Vec<Leg>,
 }
 
-/// What has become of a game of a meeting.
+/// The state of a game of a meeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leg {
     Waiting,
@@ -76,10 +78,10 @@ enum Leg {
 }
 
 impl Season {
-    /// A season as the store has it. All agents that are in the league are taken as ready to play, if it is the present one.
+    /// Loads a season from the store. In the current season, all agents in the league can play; in a closed season, none can.
     ///
     /// # Errors
-    /// If the store can't be read, or holds something that can't be.
+    /// [`StoreError`] if the store can't be read, or is damaged.
     pub async fn load(leagues: &Leagues, league: League, number: u32) -> Result<Season, StoreError> {
         let games = leagues.list_games(league.no, number).await?;
         let agents = leagues.list_agents(league.no).await?;
@@ -87,10 +89,10 @@ impl Season {
         Season::new(league, number, agents, games, last_meeting)
     }
 
-    /// The season of this number, of a league that has ever had these agents.
+    /// Creates a season with this number. `agents` contains all agents that the league has ever had.
     ///
     /// # Errors
-    /// If a game can't be one: it names nobody known, or its ranks are none.
+    /// [`StoreError::Damaged`] if a game is invalid.
     pub fn new(
         league: League,
         number: u32,
@@ -122,49 +124,49 @@ impl Season {
         Ok(season)
     }
 
-    /// The league.
+    /// Returns the league.
     pub fn league(&self) -> &League {
         &self.league
     }
 
-    /// Its number, from 1.
+    /// Returns the season's number, from 1.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// All versions of agents that have played in it or are in the league, in the order of coming.
+    /// Returns all versions of agents that have played in the season or are in the league, in the order of entry.
     pub fn agents(&self) -> &[LeagueAgent] {
         &self.agents
     }
 
-    /// The games that have been played, in the order in which they ended.
+    /// Returns the games, in the order in which they ended.
     pub fn games(&self) -> &[LeagueGame] {
         &self.games
     }
 
-    /// The same, to be rated: agents by their place in [`Season::agents`].
+    /// Returns the results, as input for ratings. An agent's number is its index in [`Season::agents`].
     pub fn results(&self) -> &Results {
         &self.results
     }
 
-    /// The place of an agent in [`Season::agents`].
+    /// Returns the index of an agent in [`Season::agents`].
     pub fn place(&self, agent: LeagueAgentNo) -> Option<usize> {
         self.agents.iter().position(|known| known.no == agent)
     }
 
-    /// Asks an agent for no more games.
+    /// Excludes an agent from further games.
     pub fn excuse(&mut self, agent: LeagueAgentNo) {
         if let Some(place) = self.place(agent) {
             self.is_ready[place] = false;
         }
     }
 
-    /// The agents that can be asked to play: their places.
+    /// Returns the indexes of the agents that can play.
     pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.agents.len()).filter(|place| self.is_ready[*place])
     }
 
-    /// The meetings that have begun and aren't over: who plays, and how many of their games are missing.
+    /// Returns the meetings under way: number, agents and number of missing games.
     pub fn unfinished(&self) -> impl Iterator<Item = (u64, &[usize], usize)> {
         self.meetings.iter().map(|(number, meeting)| {
             let missing = meeting.legs.iter().filter(|leg| **leg != Leg::Played).count();
@@ -172,14 +174,14 @@ impl Season {
         })
     }
 
-    /// How many games a meeting has.
+    /// Returns the number of games in a meeting.
     pub fn legs(&self) -> usize {
         if self.league.rules.paired { self.league.rules.seats } else { 1 }
     }
 
-    /// How many of the first games a fit is made of, by which meetings are chosen: all while there are few, and later all but the last
-    /// few of a hundred, so that fits don't cost more and more. It follows from the number of games, so that it is the same
-    /// wherever a season was broken off.
+    /// Returns the number of games in the rating fit from which meetings are chosen. The fit uses all games while there are few, and later
+    /// omits the newest few percent, so that a new fit is rarely needed. The number depends only on the number of games, so an interruption
+    /// of the run doesn't change the choice.
     pub fn fitted(&self) -> usize {
         let grown = |games: usize| games + (games / FEW).max(1);
         let mut games = 0;
@@ -189,21 +191,21 @@ impl Season {
         games
     }
 
-    /// How strong the first so many results say that the agents are.
+    /// Fits Bradley–Terry strengths to the first `games` results.
     ///
     /// # Errors
-    /// If there are too many agents.
+    /// [`FitError`] if there are too many agents.
     pub fn fit(&self, games: usize) -> Result<Fit, FitError> {
         let mut results = Results::new(self.agents.len());
         for game in self.results.games().take(games) {
             let seats: Vec<(AgentIndex, u32)> = game.seats.iter().map(|seat| (seat.agent, seat.rank)).collect();
-            results.push(&seats, game.pair).expect("results take again what they took before");
+            results.push(&seats, game.pair).expect("these results were valid before");
         }
         fit(&results, &FitOptions::default())
     }
 
-    /// A game of a meeting that has begun, which is under way from now on. None if all are under way or played, or need agents that
-    /// can't be asked.
+    /// Returns the next leg of a meeting under way, and marks this leg as under way. `None` if every leg is under way, has been played, or
+    /// needs an agent that can't play.
     pub fn next_leg(&mut self) -> Option<Pairing> {
         let is_ready = &self.is_ready;
         let (number, meeting) = self.meetings.iter_mut().find(|(_, meeting)| {
@@ -217,14 +219,15 @@ impl Season {
         Some(Pairing { number: 0, round: self.number as usize, meeting: *number, leg: leg + 1, agents, seed })
     }
 
-    /// Begins another meeting, of which one agent at least is wanted. `fit` is that of the first [`Season::fitted`] games; those after
-    /// them count as played, whoever won. Whether there is one to begin.
+    /// Starts another meeting with at least one agent for which `is_wanted` returns true. `fit` must be the fit of the first
+    /// [`Season::fitted`] games; later games are taken into account by their expected information, without their results. Returns false if
+    /// there is no such meeting.
     pub fn meet(&mut self, fit: &Fit, is_wanted: impl Fn(AgentIndex) -> bool) -> bool {
         let seats = self.league.rules.seats;
         let mut all = Forecast::new(fit, seats, self.legs());
         let mut last = 0;
         for game in &self.games[self.fitted()..] {
-            // The other games of a meeting follow the first, unless others are played beside it.
+            // Each later meeting is taken into account once. The games of a meeting are mostly consecutive.
             if game.meeting != last && !self.meetings.contains_key(&game.meeting) {
                 last = game.meeting;
                 let agents = game.result.seats.iter().filter_map(|seat| self.place(seat.agent));
@@ -232,10 +235,10 @@ impl Season {
             }
         }
         let mut chosen = Vec::new();
-        // Ratings of agents that nothing ties to each other can't be compared, whatever their intervals say: that comes first.
-        if let Some((stranger, others)) = self.stranger() {
-            let may_play = |agent: AgentIndex| agent.0 == stranger || others.contains(&agent.0);
-            chosen = all.clone().among(may_play).next(|agent, _| agent.0 == stranger && is_wanted(agent));
+        // Agents without a connection come first, since their ratings can't be compared with the others.
+        if let Some((isolated, others)) = self.isolated() {
+            let may_play = |agent: AgentIndex| agent.0 == isolated || others.contains(&agent.0);
+            chosen = all.clone().among(may_play).next(|agent, _| agent.0 == isolated && is_wanted(agent));
         }
         if chosen.is_empty() {
             let mut forecast = all.among(|agent| self.is_ready[agent.0]);
@@ -250,7 +253,7 @@ impl Season {
         }
         self.last_meeting += 1;
         let mut agents: Vec<usize> = chosen.into_iter().map(|agent| agent.0).collect();
-        // Whoever is chosen first mustn't always sit first.
+        // The seats are shuffled, so that the agent that was chosen first isn't always on the first seat.
         let mut rng = meeting_seed(&self.league, self.last_meeting).rng("seats");
         for place in (1..agents.len()).rev() {
             agents.swap(place, rng.below(place as u64 + 1) as usize);
@@ -259,38 +262,38 @@ impl Season {
         true
     }
 
-    /// Somebody whom no game ties to the others, by whatever way through third ones, and whom it could meet to change that. The one with
-    /// the fewest games; meetings under way count.
-    fn stranger(&self) -> Option<(usize, Vec<usize>)> {
+    /// Returns the agent with the fewest games among those that games don't connect to all others, with the opponents that would connect
+    /// it. Meetings under way count as games. `None` if all agents are connected.
+    fn isolated(&self) -> Option<(usize, Vec<usize>)> {
         let Ties { groups, games } = {
             let mut ties = self.ties.clone();
             self.meetings.values().for_each(|meeting| ties.add(&meeting.agents));
             ties
         };
-        let stranger = self.ready().min_by_key(|agent| games[*agent])?;
-        let others: Vec<usize> = self.ready().filter(|other| groups[*other] != groups[stranger]).collect();
+        let isolated = self.ready().min_by_key(|agent| games[*agent])?;
+        let others: Vec<usize> = self.ready().filter(|other| groups[*other] != groups[isolated]).collect();
         if others.is_empty() {
             return None;
         }
-        // Those who are new meet each other, so that games beside each other aren't all of the same one.
+        // New agents play each other, so that concurrent games don't all wait for the same opponent.
         let new: Vec<usize> = others.iter().copied().filter(|other| games[*other] == 0).collect();
-        let others = if games[stranger] == 0 && new.len() >= self.league.rules.seats - 1 { new } else { others };
-        // A table that they don't fill has room for its own group.
+        let others = if games[isolated] == 0 && new.len() >= self.league.rules.seats - 1 { new } else { others };
+        // If there are too few such opponents for all seats, agents of the isolated agent's own group fill the rest.
         let needed = self.league.rules.seats.saturating_sub(1);
-        let own = self.ready().filter(|other| groups[*other] == groups[stranger] && *other != stranger);
+        let own = self.ready().filter(|other| groups[*other] == groups[isolated] && *other != isolated);
         let room = needed.saturating_sub(others.len());
-        Some((stranger, others.iter().copied().chain(own.take(room)).collect()))
+        Some((isolated, others.iter().copied().chain(own.take(room)).collect()))
     }
 
-    /// Gives a game back that came to nothing, to be played again.
+    /// Takes back a game that ended without a result, so that it is played again.
     pub fn give_back(&mut self, game: &Pairing) {
         self.set_leg(game.meeting, game.leg, Leg::Waiting);
     }
 
-    /// Takes a game that has been played and kept.
+    /// Adds a stored game.
     ///
     /// # Errors
-    /// If it can't be one: it names nobody known, or its ranks are none.
+    /// [`StoreError::Damaged`] if the game is invalid: an unknown agent, or wrong seats, legs or ranks.
     pub fn add(&mut self, game: LeagueGame) -> Result<(), StoreError> {
         let damaged = |reason: String| StoreError::Damaged {
             what: format!("game {} of league {}", game.number, self.league.name),
@@ -298,18 +301,17 @@ impl Season {
         };
         let mut agents = Vec::with_capacity(game.result.seats.len());
         for seat in &game.result.seats {
-            agents
-                .push(self.place(seat.agent).ok_or_else(|| damaged("it names an agent that isn't there".to_owned()))?);
+            agents.push(self.place(seat.agent).ok_or_else(|| damaged("it names an unknown agent".to_owned()))?);
         }
         let legs = self.legs();
         if agents.len() != self.league.rules.seats || !(1..=legs).contains(&game.leg) {
-            return Err(damaged("it has other seats or legs than games of its league".to_owned()));
+            return Err(damaged("its seats or legs don't fit the league".to_owned()));
         }
         let ranks = game.result.seats.iter().map(|seat| u32::try_from(seat.rank).unwrap_or(u32::MAX));
         let seats: Vec<(AgentIndex, u32)> = agents.iter().copied().map(AgentIndex).zip(ranks).collect();
-        // Games of a meeting share their luck.
+        // Games of a meeting share a seed.
         let pair = self.league.rules.paired.then_some(game.meeting);
-        // A void game tells nothing of its agents.
+        // A void game is no evidence for ratings, and doesn't connect agents.
         if !game.result.outcome.is_void() {
             self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
             self.ties.add(&agents);
@@ -330,7 +332,7 @@ impl Season {
     }
 }
 
-/// What the games of a meeting have as seed.
+/// Returns the seed that the games of a meeting share.
 fn meeting_seed(league: &League, meeting: u64) -> Seed {
     league.seed.derive(&format!("meeting {meeting}"))
 }

@@ -1,4 +1,4 @@
-//! Agents on the road: the files of a tournament's agents are packed, and each is described so that a worker can start it where it is.
+//! Packing of a tournament's agents into archives for workers, and conversion of unpacked agents on a worker.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,110 +9,111 @@ use arena_tournament::{Entrant, Reach};
 use sha2::{Digest, Sha256};
 
 use crate::entrants::fingerprint_of;
-use crate::nats::wire::{Traveller, Word};
+use crate::nats::wire::{JobAgent, Word};
 
-/// Most bytes of an agent's folder when it is unpacked.
+/// The largest unpacked size of an agent's folder, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
 
-/// What runs scripts; it is found by its name everywhere.
+/// Interpreters of scripts. Workers find these programs by name in `PATH`.
 const INTERPRETERS: [&str; 2] = ["python3", "node"];
 
-/// An agent can't be played by workers. A sentence for whoever named it.
+/// An error for an agent that workers can't play. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum TravelError {
-    /// It is somebody's server.
-    #[error("{0} is a server, and workers play agents that are files and folders; play it without --nats-url")]
+    /// A remote agent.
+    #[error("{0} is a remote agent, and workers play local files and folders only; run it without --nats-url")]
     Server(String),
-    /// What starts it isn't its own, and can't be found by its name.
-    #[error("{name} is started by {}, which is neither in its folder nor in PATH, so workers can't start it", program.display())]
+    /// A program that is neither in the agent's folder nor in `PATH`.
+    #[error("workers can't start {name}: its program {} is neither in its folder nor in PATH", program.display())]
     Program {
-        /// The agent.
+        /// The agent's name.
         name: String,
         /// The program.
         program: PathBuf,
     },
-    /// A file of it is elsewhere.
-    #[error("{name} needs {}, and workers get nothing but its folder {}", file.display(), folder.display())]
+    /// A file outside the agent's folder.
+    #[error("{name} needs {}, but workers get only its folder {}", file.display(), folder.display())]
     Elsewhere {
-        /// The agent.
+        /// The agent's name.
         name: String,
-        /// That isn't in it.
+        /// The file.
         file: PathBuf,
-        /// Its folder.
+        /// The agent's folder.
         folder: PathBuf,
     },
-    /// Its folder can't be packed.
-    #[error("{name} can't be sent to workers, who get its whole folder {}: {source}; give it a folder of its own", folder.display())]
+    /// An agent's folder that can't be packed.
+    #[error("can't pack {name} with its whole folder {}: {source}; give the agent a folder of its own", folder.display())]
     Pack {
-        /// The agent.
+        /// The agent's name.
         name: String,
-        /// Its folder.
+        /// The agent's folder.
         folder: PathBuf,
-        /// Why not.
+        /// The reason.
         source: PackError,
     },
-    /// What was packed isn't what a worker would take.
-    #[error("{name} can't be sent to workers: {what}")]
+    /// An archive that workers could not unpack.
+    #[error("can't pack {name}: {what}")]
     Unpack {
-        /// The agent.
+        /// The agent's name.
         name: String,
-        /// Why not.
+        /// The reason.
         what: String,
     },
-    /// Its files aren't those that the tournament began with.
+    /// Files that have changed since the start of the tournament.
     #[error("the files of {0} have changed since the tournament began")]
     Changed(String),
 }
 
-/// All agents of a tournament, ready to travel.
+/// The packed agents of a tournament.
 #[derive(Debug, Default)]
-pub struct Luggage {
-    /// By their number in the plan.
-    pub travellers: Vec<Traveller>,
+pub struct PackedAgents {
+    /// The agents, by their number in the plan.
+    pub agents: Vec<JobAgent>,
     /// The archives, by their SHA-256.
     pub archives: BTreeMap<String, Vec<u8>>,
 }
 
-/// Packs the agents of a tournament. `folder` is the tournament's own, which belongs to no agent, `search` the value of `PATH`.
+/// Packs the agents of a tournament. `folder` is the tournament's folder, which archives leave out. `search` is the value of `PATH`.
 ///
 /// # Errors
-/// When one can't be played by workers.
-pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<Luggage, TravelError> {
-    let mut luggage = Luggage::default();
-    // Agents that are files in one folder travel together.
-    let mut packed: BTreeMap<PathBuf, (String, tempfile::TempDir)> = BTreeMap::new();
+/// [`TravelError`] if workers can't play an agent.
+pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedAgents, TravelError> {
+    let mut packed = PackedAgents::default();
+    // Agents in the same folder share an archive.
+    let mut by_folder: BTreeMap<PathBuf, (String, tempfile::TempDir)> = BTreeMap::new();
     for entrant in entrants {
-        let mut traveller = describe(entrant, search)?;
-        let Reach::Command { folder: home, .. } = &entrant.reach else { unreachable!("servers were refused") };
-        let is_packed = traveller.archive.take().is_some();
+        let mut agent = describe(entrant, search)?;
+        let Reach::Command { folder: home, .. } = &entrant.reach else { unreachable!("remote agents were refused") };
+        let is_packed = agent.archive.take().is_some();
         if is_packed {
-            if !packed.contains_key(home) {
+            if !by_folder.contains_key(home) {
                 let source = |source| TravelError::Pack { name: entrant.name.clone(), folder: home.clone(), source };
                 let bytes = archive::pack(home, folder, MAX_BYTES).map_err(source)?;
                 let unpack = |what: String| TravelError::Unpack { name: entrant.name.clone(), what };
-                // What a worker would refuse is refused here, before anything is queued.
+                // Unpacks the archive as a worker would, to detect errors before any job is published.
                 let there = tempfile::tempdir().map_err(|error| unpack(error.to_string()))?;
                 archive::unpack(&bytes, there.path(), MAX_BYTES).map_err(|error| unpack(error.to_string()))?;
                 let sha256 = hex(&Sha256::digest(&bytes));
-                luggage.archives.insert(sha256.clone(), bytes);
-                packed.insert(home.clone(), (sha256, there));
+                packed.archives.insert(sha256.clone(), bytes);
+                by_folder.insert(home.clone(), (sha256, there));
             }
-            let (sha256, there) = &packed[home];
+            let (sha256, there) = &by_folder[home];
             let arrived =
-                Entrant { files: traveller.own.iter().map(|own| there.path().join(own)).collect(), ..entrant.clone() };
+                Entrant { files: agent.own.iter().map(|own| there.path().join(own)).collect(), ..entrant.clone() };
             match fingerprint_of(&arrived, Path::new("")) {
                 Ok(fingerprint) if fingerprint == entrant.sha256 => {}
                 _ => return Err(TravelError::Changed(entrant.name.clone())),
             }
-            traveller.archive = Some(sha256.clone());
+            agent.archive = Some(sha256.clone());
         }
-        luggage.travellers.push(traveller);
+        packed.agents.push(agent);
     }
-    Ok(luggage)
+    Ok(packed)
 }
 
-/// How an agent is started where it arrives. It has an archive, of no name yet, if any of it has to travel.
-fn describe(entrant: &Entrant, search: &str) -> Result<Traveller, TravelError> {
+/// Describes an agent for a worker. If the agent has files of its own, `archive` is `Some` with an empty hash, since the archive doesn't
+/// exist yet.
+fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let name = || entrant.name.clone();
     let Reach::Command { program, args, folder } = &entrant.reach else {
         return Err(TravelError::Server(name()));
@@ -124,7 +125,7 @@ fn describe(entrant: &Entrant, search: &str) -> Result<Traveller, TravelError> {
     let is_own = |path: &Path| entrant.files.iter().any(|own| path.starts_with(own));
     let file_name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_found = which(&file_name, search).as_deref() == Some(program) || INTERPRETERS.contains(&&*file_name);
-    // A command line without files of its own is told by its program, which is the agent's only if the user named its path.
+    // If the command line names no files of the agent, the program is part of the agent only if the user typed the program's path.
     let first = entrant.path.split(' ').next().unwrap_or_default();
     let is_named = first.contains('/') || !is_found || Path::new(&entrant.path).exists();
     let start = match (is_own(program) && is_named, is_found) {
@@ -140,7 +141,7 @@ fn describe(entrant: &Entrant, search: &str) -> Result<Traveller, TravelError> {
     let travels = std::iter::once(&start).chain(&args).any(|word| matches!(word, Word::Own(_)));
     let own =
         if travels { entrant.files.iter().map(|file| below(file)).collect::<Result<_, _>>()? } else { Vec::new() };
-    Ok(Traveller {
+    Ok(JobAgent {
         name: name(),
         version: entrant.version.clone(),
         path: entrant.path.clone(),
@@ -152,47 +153,48 @@ fn describe(entrant: &Entrant, search: &str) -> Result<Traveller, TravelError> {
     })
 }
 
-/// An agent where it arrived, its archive unpacked in `folder`. `search` is the value of `PATH` there.
+/// Converts a job's agent into an agent that the worker can start. `folder` contains the unpacked archive, and `search` is the worker's
+/// `PATH`.
 ///
 /// # Errors
-/// When there is no such program. A sentence.
-pub fn arrive(traveller: &Traveller, folder: Option<&Path>, search: &str) -> Result<Agent, String> {
+/// The reason, in one sentence, if the worker can't start the agent.
+pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result<Agent, String> {
     let own = |below: &String| match folder {
         Some(folder) if below.is_empty() => Ok(folder.to_owned()),
         Some(folder) if is_below(below) => Ok(folder.join(below)),
-        _ => Err(format!("{} is said to have a file {below}, and no archive has it", traveller.name)),
+        _ => Err(format!("{} names a file {below} that its archive can't have", agent.name)),
     };
-    let program = match &traveller.program {
+    let program = match &agent.program {
         Word::Own(below) => own(below)?,
         Word::Text(text) => which(text, search)
-            .ok_or_else(|| format!("{} needs `{text}`, and there is no such program in PATH", traveller.name))?,
+            .ok_or_else(|| format!("{} needs the program `{text}`, which isn't in PATH", agent.name))?,
     };
     let arg = |word: &Word| match word {
         Word::Own(below) => own(below).map(PathBuf::into_os_string),
         Word::Text(text) => Ok(text.into()),
     };
     let command = Command {
-        args: traveller.args.iter().map(arg).collect::<Result<_, _>>()?,
+        args: agent.args.iter().map(arg).collect::<Result<_, _>>()?,
         folder: folder.or(program.parent()).unwrap_or(Path::new("/")).to_owned(),
-        own: traveller.own.iter().map(own).collect::<Result<_, _>>()?,
+        own: agent.own.iter().map(own).collect::<Result<_, _>>()?,
         program,
     };
     Ok(Agent {
-        path: traveller.path.clone(),
-        name: traveller.name.clone(),
-        version: traveller.version.clone(),
-        dialect: traveller.dialect,
+        path: agent.path.clone(),
+        name: agent.name.clone(),
+        version: agent.version.clone(),
+        dialect: agent.dialect,
         channel: Channel::Stdio(command),
         note: None,
     })
 }
 
-/// Whether a path leads nowhere but down.
+/// Returns true if a path has only normal components, so that it can't lead out of its base folder.
 fn is_below(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
 }
 
-/// Bytes in hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -207,7 +209,7 @@ mod tests {
     use super::*;
     use crate::entrants::enter;
 
-    /// A folder with agents, and one with interpreters, which is searched.
+    /// Creates a folder with agents, and a folder with interpreters for the search path.
     fn kit() -> (tempfile::TempDir, PathBuf, String) {
         let kit = tempfile::tempdir().unwrap();
         let root = kit.path().canonicalize().unwrap();
@@ -231,15 +233,15 @@ mod tests {
         let entrant = enter(agent, Path::new("")).unwrap();
         match pack(std::slice::from_ref(&entrant), Path::new("/nowhere"), search) {
             Err(error) => format!("error: {error}"),
-            Ok(luggage) => {
-                let traveller = &luggage.travellers[0];
-                // Where it arrives it is the same command line, elsewhere.
+            Ok(packed) => {
+                let agent = &packed.agents[0];
+                // On the worker, the agent has the same command line, but with other paths.
                 let there = tempfile::tempdir().unwrap();
-                if let Some(sha256) = &traveller.archive {
-                    archive::unpack(&luggage.archives[sha256], there.path(), MAX_BYTES).unwrap();
+                if let Some(sha256) = &agent.archive {
+                    archive::unpack(&packed.archives[sha256], there.path(), MAX_BYTES).unwrap();
                 }
-                let folder = traveller.archive.as_ref().map(|_| there.path());
-                let arrived = arrive(traveller, folder, search).unwrap();
+                let folder = agent.archive.as_ref().map(|_| there.path());
+                let arrived = unpacked(agent, folder, search).unwrap();
                 let Channel::Stdio(command) = arrived.channel else { panic!("a server") };
                 let mut files: Vec<String> = fs::read_dir(there.path())
                     .unwrap()
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_arrive_as_they_set_out() {
+    fn unpacked_agents_have_the_same_command() {
         check(
             "ROOT/files/bot.py",
             expect![[r#""ROOT/bin/python3" ["THERE/bot.py"], own ["THERE/bot.py"], files bot.py help.py native"#]],
@@ -290,35 +292,35 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_travel_is_told_in_a_sentence() {
+    fn agents_that_workers_cannot_play_are_errors() {
         check(
             "http://127.0.0.1:9/",
             expect![
-                "error: 127.0.0.1:9 is a server, and workers play agents that are files and folders; play it without --nats-url"
+                "error: 127.0.0.1:9 is a remote agent, and workers play local files and folders only; run it without --nats-url"
             ],
         );
         check(
             "-- python3 ROOT/files/bot.py ROOT/folder/agent",
-            expect!["error: bot needs ROOT/folder/agent, and workers get nothing but its folder ROOT/files"],
+            expect!["error: bot needs ROOT/folder/agent, but workers get only its folder ROOT/files"],
         );
         check(
             "-- ROOT/folder/agent ROOT/files/bot.py",
             expect![
-                "error: bot is started by ROOT/folder/agent, which is neither in its folder nor in PATH, so workers can't start it"
+                "error: workers can't start bot: its program ROOT/folder/agent is neither in its folder nor in PATH"
             ],
         );
     }
 
     #[test]
-    fn what_is_said_to_be_elsewhere_is_not_looked_for() {
+    fn files_outside_the_archive_are_refused() {
         let (_kit, root, search) = kit();
         let agent = Agent::find(root.join("files/native").to_str().unwrap(), &search).unwrap();
         let entrant = enter(&agent, Path::new("")).unwrap();
-        let luggage = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
+        let packed = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
         for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
-            let traveller = Traveller { program: Word::Own(path.to_owned()), ..luggage.travellers[0].clone() };
-            let told = arrive(&traveller, Some(&root), &search).unwrap_err();
-            assert_eq!(told, format!("native is said to have a file {path}, and no archive has it"));
+            let agent = JobAgent { program: Word::Own(path.to_owned()), ..packed.agents[0].clone() };
+            let error = unpacked(&agent, Some(&root), &search).unwrap_err();
+            assert_eq!(error, format!("native names a file {path} that its archive can't have"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a worker sent is held against the rules: its replay is played again, and its result has to be that of its replay.
+//! The audit of a worker's result: the dispatcher replays the match's moves by the rules, and compares the outcome with the reported one.
 
 use std::io::Read;
 
@@ -10,28 +10,29 @@ use serde_json::{Value, json};
 
 use crate::nats::wire::{Identity, MatchSetup, Played};
 
-/// Most bytes that a replay and its logs may have together.
+/// The largest size of a decompressed replay with its logs, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// What was checked of a match.
+/// A match that passed the audit.
 #[derive(Debug)]
 pub struct Audited {
-    /// As it goes into the journal.
+    /// The result, as a line for the journal.
     pub game: GameLine,
     /// The replay.
     pub replay: Vec<u8>,
-    /// What agents wrote, by seat; empty if that wasn't wanted.
+    /// The logs of agents' stderr, by seat; empty if the job didn't request logs.
     pub logs: Vec<Vec<u8>>,
 }
 
 impl Audited {
-    /// Whether an agent was disqualified for what may be the fault of the machine it ran on.
+    /// Returns true if the result has a disqualification that the worker's machine may have caused.
     pub fn is_by_machine(&self) -> bool {
         is_by_machine(&self.game)
     }
 }
 
-/// Whether an agent was disqualified for what may be the fault of the machine it ran on: for being late, or for dying.
+/// Returns true if the result has a disqualification that the worker's machine may have caused, such as a timeout or the death of an
+/// agent's process.
 pub fn is_by_machine(game: &GameLine) -> bool {
     game.result.seats.iter().filter_map(|seat| seat.verdict).any(|verdict| match verdict {
         Verdict::StartupFail
@@ -49,10 +50,10 @@ pub fn is_by_machine(game: &GameLine) -> bool {
     })
 }
 
-/// Checks what a worker says of a match of this setup. `fixture` and `round` are its place in the schedule.
+/// Audits a worker's result of a match. `fixture` is the match's number in the schedule, and `round` its round.
 ///
 /// # Errors
-/// What shows that it wasn't played so: a sentence that begins with the match.
+/// The evidence against the result, in one sentence that begins with the match's number.
 pub fn audit(
     setup: &MatchSetup,
     (fixture, round): (usize, usize),
@@ -61,9 +62,8 @@ pub fn audit(
     body: &[u8],
 ) -> Result<Audited, String> {
     let wrong = |what: &str| format!("game {fixture}: {what}");
-    let (replay, logs) = unpack(played, body).ok_or_else(|| wrong("what was recorded arrived damaged"))?;
-    let account =
-        account(&replay[..]).map_err(|error| wrong(&format!("the replay isn't what the rules make of it: {error}")))?;
+    let (replay, logs) = unpack(played, body).ok_or_else(|| wrong("the replay or a log is damaged"))?;
+    let account = account(&replay[..]).map_err(|error| wrong(&format!("the replay breaks the rules: {error}")))?;
     let header = &account.header;
     let limits = json!(setup.limits);
     let is_limited = limits
@@ -75,25 +75,25 @@ pub fn audit(
         && header.agents.len() == setup.seats.len()
         && is_limited;
     if !is_asked_for {
-        return Err(wrong("the replay is of another match than was asked for"));
+        return Err(wrong("the replay is of another match"));
     }
     let claimed = &played.game;
     let result = account.result.with_agents(|seat, _| setup.seats[seat].name.clone());
     if (claimed.number, claimed.round) != (fixture, round) || !result.is_same(&claimed.result) {
-        return Err(wrong("the result isn't that of the replay"));
+        return Err(wrong("the result differs from that of the replay"));
     }
-    // Nothing but the times is taken from the worker.
+    // The audit has verified everything except the times, which only the worker can measure.
     let worker = WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: account.played };
     let game = GameLine { number: fixture, round, result: claimed.result.clone(), worker: Some(worker) };
     Ok(Audited { game, replay, logs })
 }
 
-/// Replay and logs, if they are as large as they are said to be.
+/// Decompresses replay and logs. `None` if the decompressed sizes differ from the reported sizes.
 fn unpack(played: &Played, body: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let sizes = std::iter::once(played.replay_bytes).chain(played.log_bytes.iter().copied());
     let all = sizes.clone().try_fold(0_u64, u64::checked_add).filter(|all| *all <= MAX_BYTES)?;
     let mut bytes = Vec::new();
-    // One byte more would be seen.
+    // The limit is one byte above the reported size, to detect extra data.
     GzDecoder::new(body).take(all + 1).read_to_end(&mut bytes).ok()?;
     let mut rest = &bytes[..];
     let mut parts = sizes.map(|size| {
@@ -106,7 +106,7 @@ fn unpack(played: &Played, body: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     (bytes.len() as u64 == all).then_some((replay, logs))
 }
 
-/// What is told of a setup that nobody knows how to play here.
+/// Returns the error for an unknown game.
 pub fn unknown_game(setup: &MatchSetup) -> String {
     format!("there is no game {}", Value::String(setup.game.clone()))
 }

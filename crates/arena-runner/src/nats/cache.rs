@@ -1,4 +1,4 @@
-//! A worker's agents: what was unpacked once serves all later matches, until others have taken its place.
+//! A worker's cache of unpacked agents.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -17,29 +17,30 @@ use crate::nats::agents::{MAX_BYTES, hex};
 use crate::nats::connect::Nats;
 use crate::nats::names;
 
-/// How many unpacked agents are kept. One that a match still plays with stays until that has ended.
+/// The largest number of unpacked agents in the cache. If an agent is evicted while it plays, its folder stays on disk until the match has
+/// ended.
 const KEPT: usize = 64;
 
-/// How the folders of workers are called, below that for temporary files.
+/// The prefix of the names of workers' folders within the folder for temporary files.
 const PREFIX: &str = "arena-worker-";
 
-/// How long the folder of a worker that has just started may go without a lock.
+/// The age from which a worker's folder without a lock counts as abandoned.
 const YOUNG: Duration = Duration::from_secs(10);
 
-/// The agents that a worker has unpacked, those that were used last at the end.
+/// The unpacked agents of a worker, the most recently used last.
 #[derive(Debug)]
 pub struct Cache {
     folder: TempDir,
-    /// The folder, locked until the process ends, however it ends.
+    /// The lock of the folder, which the process holds until it ends.
     _lock: File,
     kept: Mutex<Vec<(String, Arc<TempDir>)>>,
 }
 
 impl Cache {
-    /// An empty one, in a folder of its own below that for temporary files.
+    /// Creates an empty cache in a new temporary folder.
     ///
     /// # Errors
-    /// When that can't be made.
+    /// If the folder can't be created.
     pub fn new() -> std::io::Result<Cache> {
         remove_abandoned();
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
@@ -49,12 +50,13 @@ impl Cache {
         Ok(Cache { folder, _lock: lock, kept: Mutex::new(Vec::new()) })
     }
 
-    /// The folder of the archive with this SHA-256, in hex, which is fetched if need be. It is there as long as it is held.
+    /// Returns the folder with the unpacked archive that has this hexadecimal SHA-256, and fetches the archive if needed. The folder exists
+    /// while the returned reference does.
     ///
     /// # Errors
-    /// A sentence.
+    /// The reason, in one sentence, if the archive can't be fetched or unpacked.
     pub async fn get(&self, nats: &Nats, tournament: &str, sha256: &str) -> Result<Arc<TempDir>, String> {
-        // One at a time: others would most often wait for the same.
+        // One download at a time: concurrent requests are mostly for the same archive.
         let mut kept = self.kept.lock().await;
         if let Some(at) = kept.iter().position(|(known, _)| known == sha256) {
             let found = kept.remove(at);
@@ -64,7 +66,7 @@ impl Cache {
         }
         let bytes = fetch(nats, tournament, sha256, MAX_BYTES).await?;
         if hex(&Sha256::digest(&bytes)) != sha256 {
-            return Err(format!("the archive {sha256} arrived with another content"));
+            return Err(format!("the content of the archive {sha256} doesn't have this hash"));
         }
         let folder = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;
         open(folder.path()).map_err(|error| error.to_string())?;
@@ -78,39 +80,39 @@ impl Cache {
     }
 }
 
-/// An object of a tournament, of at most so many bytes.
+/// Fetches an object from a tournament's bucket. The object may have at most `most` bytes.
 ///
 /// # Errors
-/// A sentence.
+/// The reason, in one sentence, if the object can't be fetched.
 pub async fn fetch(nats: &Nats, tournament: &str, name: &str, most: u64) -> Result<Vec<u8>, String> {
-    let told = |error: &dyn std::error::Error| format!("the object {name} can't be fetched: {}", causes(error));
-    let bucket = nats.js.get_object_store(names::bucket(tournament)).await.map_err(|error| told(&error))?;
-    let object = bucket.get(name).await.map_err(|error| told(&error))?;
+    let failed = |error: &dyn std::error::Error| format!("can't fetch the object {name}: {}", causes(error));
+    let bucket = nats.js.get_object_store(names::bucket(tournament)).await.map_err(|error| failed(&error))?;
+    let object = bucket.get(name).await.map_err(|error| failed(&error))?;
     let mut bytes = Vec::new();
-    object.take(most + 1).read_to_end(&mut bytes).await.map_err(|error| told(&error))?;
+    object.take(most + 1).read_to_end(&mut bytes).await.map_err(|error| failed(&error))?;
     match bytes.len() as u64 > most {
         true => Err(format!("the object {name} is larger than {most} bytes")),
         false => Ok(bytes),
     }
 }
 
-/// Removes the folders of workers that were killed, as far as they are ours to remove.
+/// Removes the folders of workers that were killed, as far as file permissions allow.
 fn remove_abandoned() {
     for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().filter_map(Result::ok) {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let age = entry.metadata().ok().and_then(|data| data.modified().ok()?.elapsed().ok());
-        // One that was made just now may not be locked yet.
+        // A worker that has just created its folder may not have locked it yet.
         if !is_ours || age.is_none_or(|age| age < YOUNG) {
             continue;
         }
         if File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok()) {
-            // What can't be removed is in nobody's way.
+            // The removal may fail; a folder that is left behind does no harm.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Lets everybody in: agents may run as other users.
+/// Makes a folder readable for all users, since agents may run as other users.
 fn open(folder: &Path) -> std::io::Result<()> {
     fs::set_permissions(folder, Permissions::from_mode(0o755))
 }

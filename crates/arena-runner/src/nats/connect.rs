@@ -1,4 +1,4 @@
-//! The way to a NATS server, and what can be wrong with it in a sentence each.
+//! The connection to a NATS server, with its errors.
 
 use std::time::Duration;
 
@@ -12,56 +12,57 @@ use tokio::sync::mpsc;
 use crate::executor::causes;
 use crate::nats::names;
 
-/// How long a server may take to answer.
+/// The timeout of requests to the NATS server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A NATS server can't be used. A sentence about it.
+/// An error of a NATS server. The text is shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NatsError {
-    /// Nothing answers, or not as a NATS server.
+    /// An unreachable server, or a server that doesn't speak the NATS protocol.
     #[error("no NATS server answers at {url}: {what}")]
     Unreachable {
-        /// Without credentials.
+        /// The server's URL, without credentials.
         url: String,
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// It doesn't let us in.
-    #[error("the NATS server at {url} lets nobody in with these credentials")]
+    /// Rejected credentials.
+    #[error("the NATS server at {url} rejects these credentials")]
     Refused {
-        /// Without credentials.
+        /// The server's URL, without credentials.
         url: String,
     },
-    /// It has no streams.
+    /// A server without JetStream.
     #[error(
-        "the NATS server at {url} has JetStream off: start it as `nats-server -js`, or turn JetStream on in its configuration"
+        "the NATS server at {url} has JetStream disabled: start it as `nats-server -js`, or enable JetStream in its configuration"
     )]
     NoJetStream {
-        /// Without credentials.
+        /// The server's URL, without credentials.
         url: String,
     },
-    /// It won't do what was asked of it.
+    /// A failed request.
     #[error("the NATS server at {url} can't be used: {what}")]
     Failed {
-        /// Without credentials.
+        /// The server's URL, without credentials.
         url: String,
-        /// What it said.
+        /// The error.
         what: String,
     },
 }
 
-/// A server that we are connected to; connections that break come back by themselves.
+/// A connection to a NATS server. The client reconnects automatically.
 #[derive(Debug, Clone)]
 pub struct Nats {
-    /// For what isn't kept.
+    /// The client for messages that aren't stored.
     pub client: Client,
-    /// For what is.
+    /// The client for streams and objects.
     pub js: Context,
-    /// Its address, without credentials.
+    /// The server's URL, without credentials.
     pub url: String,
 }
 
-/// Connects, and sees to it that the streams are there. `lost` is told when the connection breaks (`true`) and when it is back.
+/// Connects to a NATS server and creates the streams of jobs and results. `lost` receives `true` when the connection breaks, and `false`
+/// when it is established or restored.
 ///
 /// # Errors
 /// See [`NatsError`].
@@ -79,7 +80,7 @@ pub async fn connect(address: &NatsUrl, name: &str, lost: mpsc::UnboundedSender<
                 Event::Disconnected => Some(true),
                 _ => None,
             };
-            // Nobody listens any more when the program ends.
+            // Sending fails if the receiver was dropped at the end of the program, which does no harm.
             let _ = change.map(|is_lost| lost.send(is_lost));
             std::future::ready(())
         });
@@ -98,12 +99,12 @@ pub async fn connect(address: &NatsUrl, name: &str, lost: mpsc::UnboundedSender<
 }
 
 impl Nats {
-    /// What went wrong, as an error about this server.
+    /// Converts an error into a [`NatsError`] that names this server.
     pub fn failed(&self, error: &dyn std::error::Error) -> NatsError {
         NatsError::Failed { url: self.url.clone(), what: causes(error) }
     }
 
-    /// Makes the streams, unless they are there.
+    /// Creates the streams of jobs and results, unless they exist.
     pub async fn make_streams(&self) -> Result<(), NatsError> {
         for (name, subjects) in [(names::JOBS, names::JOB_SUBJECTS), (names::RESULTS, names::RESULT_SUBJECTS)] {
             let config = Config {

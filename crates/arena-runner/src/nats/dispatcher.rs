@@ -1,4 +1,4 @@
-//! The dispatcher of a tournament: hands its matches to workers, and judges and keeps the results.
+//! The dispatcher of a tournament. It publishes jobs for workers, audits the results and records them in the journal.
 
 mod checks;
 mod results;
@@ -32,90 +32,90 @@ use crate::nats::names;
 use crate::nats::publish::{decode, publish, tell, to_json};
 use crate::nats::referee::{Play, is_checked, is_same};
 use crate::nats::wire::{
-    Announcement, Identity, Job, JobEnd, JobReport, MatchSetup, Played, Presence, Traveller, Trouble,
+    Announcement, Identity, Job, JobAgent, JobEnd, JobReport, MatchSetup, Played, Presence, Trouble,
 };
 
-/// How many matches are on the queue at most, beyond which workers needn't look.
+/// The largest number of jobs that are on the queue or being played.
 const AHEAD: usize = 256;
 
-/// How often is looked after everything.
+/// The interval of regular checks.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How often the tournament says that it is there.
+/// The interval at which the dispatcher announces the tournament to workers.
 const ANNOUNCED: Duration = Duration::from_secs(2);
 
-/// Most bytes of a replay that came as an object, packed.
+/// The largest compressed size of a replay that is stored as an object, in bytes.
 const MAX_PACKED: u64 = 256 << 20;
 
-/// A match in the journal that is played by others as well.
+/// The check of a match that is in the journal: other workers play the match again.
 #[derive(Debug, Default)]
 struct Case {
     plays: Vec<Play>,
-    /// The ids of workers that were asked to play it, and haven't answered.
+    /// The ids of the workers that have a job for this check and haven't reported yet.
     asked: Vec<String>,
     is_closed: bool,
 }
 
-/// A worker that was heard of.
+/// A worker's last presence message, with the time at which it arrived.
 #[derive(Debug)]
 struct Seen {
     presence: Presence,
     at: Instant,
 }
 
-/// Hands the matches of a tournament to workers.
+/// The dispatcher of one tournament.
 pub struct Dispatcher<'a, T> {
     nats: Nats,
     bucket: ObjectStore,
     tournament: String,
-    /// Another one with each start of this program, so that jobs of a start before are told apart.
+    /// The id of this run, which distinguishes its jobs from those of earlier runs of the tournament.
     run: String,
-    /// How many jobs were handed out.
+    /// The number of published jobs.
     jobs: u64,
     seed: Seed,
-    travellers: Vec<Traveller>,
+    agents: Vec<JobAgent>,
     replays: Option<PathBuf>,
-    how: &'a NatsOptions<'a>,
+    options: &'a NatsOptions<'a>,
     journal: &'a mut Journal,
     on_event: T,
-    /// Matches that aren't on the queue yet, in order.
+    /// The matches without a published job, in the order of play.
     queue: VecDeque<Pairing>,
-    /// Matches that are, or are being played.
+    /// The matches whose jobs are on the queue or being played, by number.
     open: BTreeMap<usize, Pairing>,
-    /// Those of them that one worker alone can take from the queue, by its id.
+    /// The open matches that are reserved for one worker: the worker's id, by match number.
     reserved: BTreeMap<usize, String>,
-    /// Matches that are checked.
+    /// The checks of matches, by match number.
     cases: BTreeMap<usize, Case>,
-    /// Results that were taken: job and worker.
+    /// The reports that have been handled: the ids of job and worker.
     seen: BTreeSet<(String, String)>,
     workers: BTreeMap<String, Seen>,
-    /// The ids of those that have said that they can't play.
+    /// The ids of the workers that have reported that they can't play the tournament's matches.
     unable: BTreeSet<String>,
-    /// Agents, by match, that don't always play alike.
+    /// The sets of agents, by name, whose matches have turned out not to be reproducible.
     unlike: BTreeSet<Vec<String>>,
-    /// How many matches came out differently for what may be the machine's fault, by name of the worker.
+    /// By worker name: the number of matches whose deviating result the worker's machine may have caused.
     by_machine: BTreeMap<String, usize>,
     began: Instant,
-    /// When the last result came.
+    /// The time of the last report of a job.
     heard_last: Instant,
-    /// Since when there are no workers.
+    /// The time since which there have been no workers; `None` if there are workers.
     alone_since: Option<Instant>,
-    /// When that was told.
+    /// The time of the last remark that there are no workers.
     complained: Option<Instant>,
-    /// What was told once and isn't told again.
+    /// The remarks that have been made, so that each is made only once.
     remarks: BTreeSet<String>,
 }
 
 impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
-    #[expect(clippy::too_many_arguments, reason = "all that there is at the beginning")]
+    #[expect(clippy::too_many_arguments, reason = "the whole state at the start")]
     pub fn new(
         nats: Nats,
         bucket: ObjectStore,
         (tournament, run): (String, String),
         seed: Seed,
-        travellers: Vec<Traveller>,
+        agents: Vec<JobAgent>,
         replays: Option<PathBuf>,
-        how: &'a NatsOptions<'a>,
+        options: &'a NatsOptions<'a>,
         journal: &'a mut Journal,
         on_event: T,
     ) -> Self {
@@ -126,9 +126,9 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             run,
             jobs: 0,
             seed,
-            travellers,
+            agents,
             replays,
-            how,
+            options,
             journal,
             on_event,
             queue: VecDeque::new(),
@@ -148,13 +148,13 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         }
     }
 
-    /// Plays until all is done, or somebody stops it.
+    /// Has workers play matches until the tournament is complete or the run is stopped.
     pub async fn play(mut self, lost: mpsc::UnboundedReceiver<bool>) -> Result<Ended, RunError<E>> {
         let ended = self.play_on(lost).await;
         match ended {
             Ok(Ended::Complete) => self.clean_up().await,
             Ok(Ended::Stopped) => {}
-            // Nobody waits for what is queued any more.
+            // After an error, the dispatcher won't read the results of queued jobs, so it removes them.
             Err(_) => {
                 let _ = timeout(ANNOUNCED, self.clear_queue()).await;
             }
@@ -171,7 +171,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         };
         let mut presences = subscribe(names::presence("*")).await.map_err(|error| nats.failed(&error))?;
         let mut troubles = subscribe(names::trouble(&self.tournament)).await.map_err(|error| nats.failed(&error))?;
-        // What another start of this program has queued is queued again, as far as it is still to be played.
+        // Removes the jobs of an earlier run. Matches without a result are published again.
         self.clear_queue().await?;
         let _ = nats.js.delete_consumer_from_stream(&names::result_consumer(&self.tournament), names::RESULTS).await;
         let (results, mut arrived) = mpsc::channel(64);
@@ -184,10 +184,10 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         let mut was_lost = false;
         let mut stopping: Option<Instant> = None;
         let ended = loop {
-            if self.how.called_off.load(Ordering::Relaxed) {
+            if self.options.called_off.load(Ordering::Relaxed) {
                 break Ok(Ended::Stopped);
             }
-            if self.how.stop.load(Ordering::Relaxed) && stopping.is_none() {
+            if self.options.stop.load(Ordering::Relaxed) && stopping.is_none() {
                 stopping = Some(Instant::now());
                 if let Err(error) = self.clear_queue().await {
                     self.note(error.to_string())?;
@@ -207,14 +207,14 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 Some(message) = arrived.recv() => self.take(&message, stopping.is_some()).await?,
                 Some(message) = presences.next() => {
                     if let Ok(presence) = serde_json::from_slice::<Presence>(&message.payload) {
-                        self.meet(presence).await?;
+                        self.hear(presence).await?;
                     }
                 }
                 Some(message) = troubles.next() => {
                     if let Ok(trouble) = serde_json::from_slice::<Trouble>(&message.payload) {
-                        let text = format!("the worker {} can't play: {}", trouble.worker.name, trouble.what);
+                        let text = format!("worker {} can't play: {}", trouble.worker.name, trouble.what);
                         self.note_once(text)?;
-                        // Checks are given to those who can play. What is on the queue it may try again.
+                        // From now on, no jobs are reserved for this worker. It may still take jobs from the shared queue.
                         if self.unable.insert(trouble.worker.id.clone()) {
                             self.forget(&trouble.worker.id).await?;
                         }
@@ -222,10 +222,10 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 }
                 Some(is_lost) = lost.recv() => {
                     match (was_lost, is_lost) {
-                        (false, true) => self.note("the connection to NATS is lost; trying to get it back".to_owned())?,
+                        (false, true) => self.note("lost the connection to NATS; reconnecting".to_owned())?,
                         (true, false) => {
-                            self.note("the connection to NATS is back".to_owned())?;
-                            self.greet_again();
+                            self.note("reconnected to NATS".to_owned())?;
+                            self.refresh_presences();
                         }
                         _ => {}
                     }
@@ -235,20 +235,20 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                     let announcement = Announcement { tournament: self.tournament.clone(), generation: names::generation() };
                     tell(&self.nats, names::announcement(&self.tournament), &announcement).await;
                 }
-                _ = ticks.tick() => self.look_after(stopping.is_some(), was_lost).await?,
+                _ = ticks.tick() => self.check_workers(stopping.is_some(), was_lost).await?,
             }
         };
         reader.abort();
         if let Ok(Ended::Complete) = ended {
-            self.tell_unchecked()?;
+            self.report_unchecked()?;
         }
         ended
     }
 
-    /// Hands matches out again that are neither on the queue nor played by anybody: a server may have lost what it had.
+    /// Publishes the jobs of open matches again if they are neither on the queue nor being played. A NATS server can lose its streams.
     async fn find_lost(&mut self) -> Result<(), RunError<E>> {
         let Ok(stream) = self.nats.js.get_stream(names::JOBS).await else {
-            // The server has lost the stream itself.
+            // The server has lost the stream.
             self.nats.make_streams().await?;
             return self.hand_out_again().await;
         };
@@ -267,44 +267,44 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         Ok(())
     }
 
-    /// Fills the queue with what comes next.
+    /// Publishes jobs until [`AHEAD`] matches are open or no match is left.
     async fn hand_out(&mut self) -> Result<(), RunError<E>> {
         let schedule = &self.journal.record().schedule;
         if self.queue.is_empty() && self.open.is_empty() && !schedule.is_complete() {
-            // Wave after wave: what comes next may depend on all that came before.
+            // The next wave depends on all results before it.
             self.queue = schedule.pending().cloned().collect();
         }
         if schedule.is_complete() && !self.open.is_empty() {
-            // What ends a tournament ends it within a wave too.
+            // A stop condition has ended the tournament within a wave, so the open matches are dropped.
             self.open.clear();
             self.queue.clear();
             self.clear_queue().await?;
         }
         while self.open.len() < AHEAD {
-            let Some(fixture) = self.queue.pop_front() else { break };
-            let number = fixture.number;
-            self.open.insert(number, fixture);
+            let Some(pairing) = self.queue.pop_front() else { break };
+            let number = pairing.number;
+            self.open.insert(number, pairing);
             self.publish(number, None).await?;
         }
         Ok(())
     }
 
-    /// All that a match comes of.
-    fn setup(&self, fixture: &Pairing) -> MatchSetup {
+    /// Returns everything that a match depends on.
+    fn setup(&self, pairing: &Pairing) -> MatchSetup {
         let plan = &self.journal.record().plan;
         MatchSetup {
             game: plan.game.clone(),
             options: plan.options.clone(),
             limits: plan.limits,
-            seed: fixture.seed.reveal(),
-            seats: fixture.agents.iter().map(|agent| self.travellers[*agent].clone()).collect(),
+            seed: pairing.seed.reveal(),
+            seats: pairing.agents.iter().map(|agent| self.agents[*agent].clone()).collect(),
         }
     }
 
-    /// Puts a match on the queue: for anybody, or for one worker.
+    /// Publishes a job for a match: for the given worker, or else for any worker.
     async fn publish(&mut self, number: usize, worker: Option<&str>) -> Result<(), RunError<E>> {
-        let Some(fixture) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
-        let setup = self.setup(&fixture);
+        let Some(pairing) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
+        let setup = self.setup(&pairing);
         self.jobs += 1;
         let job = Job {
             generation: names::generation(),
@@ -312,44 +312,45 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             job: format!("{}-{}", self.run, self.jobs),
             match_id: setup.id(&self.tournament, number),
             fixture: number,
-            round: fixture.round,
+            round: pairing.round,
             setup,
             logs: self.replays.is_some(),
         };
         let subject = match worker {
             Some(worker) => names::for_worker(&self.tournament, worker),
-            None => names::for_anybody(&self.tournament),
+            None => names::for_any_worker(&self.tournament),
         };
-        let mut told = false;
-        // The server may be away for a while. The same job twice within two minutes counts once, and later no harm is done.
+        let mut is_reported = false;
+        // The server may be unreachable for a while, so publishing is retried. The server drops duplicates of a job within two minutes;
+        // later duplicates do no harm.
         while let Err(what) = publish(&self.nats, subject.clone(), &job.job, to_json(&job)).await {
-            if self.how.stop.load(Ordering::Relaxed) {
+            if self.options.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if !std::mem::replace(&mut told, true) {
-                self.note(format!("game {number} can't be handed out yet: {what}; trying again"))?;
+            if !std::mem::replace(&mut is_reported, true) {
+                self.note(format!("can't queue game {number}: {what}; retrying"))?;
             }
             sleep(TICK).await;
         }
         Ok(())
     }
 
-    /// Takes what came of a job, and lets the server forget it when it is on the disk.
+    /// Handles the report of a job. Acknowledges the message after the result is durable.
     async fn take(&mut self, message: &Message, is_stopping: bool) -> Result<(), RunError<E>> {
         if let Some((outcome, body)) = decode(&message.payload) {
             self.heard_last = Instant::now();
             self.judge_outcome(outcome, body, is_stopping).await?;
         }
-        // If that gets lost, it comes again and is known then.
+        // If the acknowledgment is lost, the report arrives again, and the dispatcher recognizes it as a duplicate.
         let _ = message.ack().await;
         Ok(())
     }
 
     async fn judge_outcome(&mut self, outcome: JobReport, body: &[u8], is_stopping: bool) -> Result<(), RunError<E>> {
         let JobReport { job, match_id, fixture: number, worker, ended, .. } = outcome;
-        let Some(fixture) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
-        let setup = self.setup(&fixture);
-        // Of another plan, or of agents as they were before.
+        let Some(pairing) = self.journal.record().schedule.pairing(number).cloned() else { return Ok(()) };
+        let setup = self.setup(&pairing);
+        // The report is a duplicate, or belongs to another plan or to other versions of the agents.
         if setup.id(&self.tournament, number) != match_id || !self.seen.insert((job, worker.id.clone())) {
             return Ok(());
         }
@@ -375,25 +376,22 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 fetched = match fetch(&self.nats, &self.tournament, object, MAX_PACKED).await {
                     Ok(bytes) => bytes,
                     Err(what) => {
-                        self.note(format!(
-                            "what the worker {} recorded of game {number} is lost: {what}",
-                            worker.name
-                        ))?;
+                        self.note(format!("the replay of game {number} by worker {} is lost: {what}", worker.name))?;
                         return if is_kept || is_stopping { Ok(()) } else { self.publish(number, None).await };
                     }
                 };
-                // It isn't needed any more, and goes with the bucket at the latest.
+                // If the deletion fails, the object is deleted later together with its bucket.
                 let _ = self.bucket.delete(object).await;
                 &fetched[..]
             }
         };
-        self.judge_play(&fixture, &setup, worker, &played, body, is_kept, is_stopping).await
+        self.judge_play(&pairing, &setup, worker, &played, body, is_kept, is_stopping).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what came, and what is known of it")]
+    #[expect(clippy::too_many_arguments, reason = "the report and its context")]
     async fn judge_play(
         &mut self,
-        fixture: &Pairing,
+        pairing: &Pairing,
         setup: &MatchSetup,
         worker: Identity,
         played: &Played,
@@ -401,18 +399,18 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         is_kept: bool,
         is_stopping: bool,
     ) -> Result<(), RunError<E>> {
-        let number = fixture.number;
-        let audited = match audit(setup, (number, fixture.round), &worker, played, body) {
+        let number = pairing.number;
+        let audited = match audit(setup, (number, pairing.round), &worker, played, body) {
             Ok(audited) => audited,
             Err(why) => {
                 self.quarantine(&worker, why).await?;
                 return if is_kept || is_stopping { Ok(()) } else { self.hand_to_others(number).await };
             }
         };
-        let part = audited.game.worker.clone().expect("an audit says who played");
+        let part = audited.game.worker.clone().expect("an audit sets the worker");
         let play = Play { worker, played: part.played, is_by_machine: audited.is_by_machine() };
         if is_kept {
-            // A second result of the same worker's for a game that nobody checks is one that was handed out twice.
+            // If the match isn't being checked, a second result from the same worker comes from a duplicate job.
             let first = self.journal.record().game(number).and_then(first_play);
             let is_news = first.as_ref().is_some_and(|first| !is_same(&first.worker, &play.worker));
             if is_news && !self.cases.contains_key(&number) {
@@ -421,7 +419,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             if let Some(case) = self.cases.get_mut(&number) {
                 case.plays.push(play);
             }
-            return if is_stopping { Ok(()) } else { self.pursue(number).await };
+            return if is_stopping { Ok(()) } else { self.continue_check(number).await };
         }
         if let Some(folder) = &self.replays {
             let path = folder.join(format!("{number}.jsonl"));
@@ -435,23 +433,23 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         self.open.remove(&number);
         self.reserved.remove(&number);
         (self.on_event)(self.journal, Event::Played(number)).map_err(RunError::Caller)?;
-        if is_checked(&self.seed, number, self.how.check) {
+        if is_checked(&self.seed, number, self.options.check) {
             self.cases.insert(number, Case { plays: vec![play], ..Case::default() });
             if !is_stopping {
-                self.pursue(number).await?;
+                self.continue_check(number).await?;
             }
         }
         Ok(())
     }
 
-    /// Takes what is on the queue off it. What is being played comes back all the same.
+    /// Removes the tournament's jobs from the queue. Workers still report the results of matches under way.
     async fn clear_queue(&self) -> Result<(), NatsError> {
         let stream = self.nats.js.get_stream(names::JOBS).await.map_err(|error| self.nats.failed(&error))?;
         let purged = stream.purge().filter(names::jobs_of(&self.tournament)).await;
         purged.map(|_| ()).map_err(|error| self.nats.failed(&error))
     }
 
-    /// Leaves nothing of the tournament behind. What can't be taken away expires.
+    /// Removes all of the tournament's data from the server. If the removal fails, the server deletes the data when it expires.
     async fn clean_up(&self) {
         let _ = self.clear_queue().await;
         let _ =

@@ -1,4 +1,4 @@
-//! The executor by workers over NATS: packs the agents of a tournament, connects, and starts the dispatcher.
+//! The executor for workers over NATS: packs the agents of a tournament, connects, and starts the dispatcher.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arena_model::Seed;
 use arena_nats::NatsUrl;
-use arena_tournament::{Line, Plan, PlanError, SpreadLine};
+use arena_tournament::{Line, PlanError, SpreadLine, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -15,77 +15,81 @@ use tokio::sync::mpsc;
 use crate::competition::{Ended, Event};
 use crate::executor::{Executor, RunError};
 use crate::journal::{Journal, REPLAYS};
-use crate::nats::agents::{Luggage, TravelError, pack};
+use crate::nats::agents::{PackedAgents, TravelError, pack};
 use crate::nats::connect::{Nats, NatsError, connect};
 use crate::nats::dispatcher::Dispatcher;
 use crate::nats::publish::put;
 use crate::nats::{draw_id, names};
 
-/// How long what still runs in the background may take to end.
+/// The time to wait for background tasks at the end.
 const LAST: Duration = Duration::from_millis(250);
 
-/// Plays a tournament by workers.
+/// An executor that distributes a tournament's matches to workers.
 #[derive(Debug)]
 pub struct NatsExecutor<'a> {
-    /// The tournament's agents, and the connection.
+    /// The packed agents and the connection to the NATS server.
     pub prepared: Prepared,
     /// The options.
     pub options: NatsOptions<'a>,
 }
 
-/// The options of a tournament that workers play.
+/// The options of a [`NatsExecutor`].
 #[derive(Debug)]
 pub struct NatsOptions<'a> {
-    /// The share of matches that are played by two workers, from 0 to 1.
+    /// The share of matches that two workers play for comparison, from 0 to 1.
     pub check: f64,
-    /// No match is handed out any more once this is raised; those that run are waited for.
+    /// A flag: once true, the dispatcher publishes no further jobs and waits for the matches under way.
     pub stop: &'a AtomicBool,
-    /// Nothing is waited for once this is raised.
+    /// A flag: once true, the run ends without waiting for matches.
     pub called_off: &'a AtomicBool,
 }
 
-/// A tournament can't be played by workers. A sentence about it; nothing has been queued.
+/// An error for a tournament that workers can't play. No job has been published.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// Workers can't play these rules.
-    #[error(
-        "the rules of {0} are a folder's files, and workers play games that are built in; play it without --nats-url"
-    )]
+    /// A challenge script as rules; workers support built-in games only.
+    #[error("workers play built-in games only, and {0} is a script; run the tournament without --nats-url")]
     Rules(String),
-    /// An agent can't be played by workers.
+    /// An agent that workers can't play.
     #[error(transparent)]
     Travel(#[from] TravelError),
-    /// The queue can't be used.
+    /// A NATS server that can't be used.
     #[error(transparent)]
     Nats(#[from] NatsError),
-    /// The system failed us.
-    #[error("the tournament can't be spread: {0}")]
+    /// An error of the operating system.
+    #[error("can't start the dispatcher: {0}")]
     System(String),
 }
 
-/// A tournament whose agents are packed, and a server that answers.
+/// A tournament's packed agents, with a connection to the NATS server.
 #[derive(Debug)]
 pub struct Prepared {
     runtime: Runtime,
     nats: Nats,
     lost: mpsc::UnboundedReceiver<bool>,
-    luggage: Luggage,
+    packed: PackedAgents,
 }
 
-/// Packs the agents of a tournament, and connects. `folder` is the tournament's own, `search` the value of `PATH`.
+/// Packs the agents of a tournament, and connects to the NATS server. `folder` is the tournament's folder, and `search` the value of
+/// `PATH`.
 ///
 /// # Errors
-/// When it can't be played by workers.
-pub fn prepare(plan: &Plan, folder: &Path, address: &NatsUrl, search: &str) -> Result<Prepared, PrepareError> {
+/// [`PrepareError`] if workers can't play the tournament.
+pub fn prepare(
+    plan: &TournamentPlan,
+    folder: &Path,
+    address: &NatsUrl,
+    search: &str,
+) -> Result<Prepared, PrepareError> {
     if plan.script.is_some() {
         return Err(PrepareError::Rules(plan.game.clone()));
     }
-    let luggage = pack(&plan.agents, folder, search)?;
+    let packed = pack(&plan.agents, folder, search)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| PrepareError::System(error.to_string()))?;
-    let (told_lost, lost) = mpsc::unbounded_channel();
-    let nats = runtime.block_on(connect(address, "arena tournament", told_lost))?;
-    Ok(Prepared { runtime, nats, lost, luggage })
+    let (lost_sender, lost) = mpsc::unbounded_channel();
+    let nats = runtime.block_on(connect(address, "arena tournament", lost_sender))?;
+    Ok(Prepared { runtime, nats, lost, packed })
 }
 
 impl Executor<Journal> for NatsExecutor<'_> {
@@ -94,7 +98,7 @@ impl Executor<Journal> for NatsExecutor<'_> {
         journal: &mut Journal,
         on_event: impl FnMut(&Journal, Event) -> Result<(), E> + Send,
     ) -> Result<Ended, RunError<E>> {
-        let NatsExecutor { prepared: Prepared { runtime, nats, lost, luggage }, options } = self;
+        let NatsExecutor { prepared: Prepared { runtime, nats, lost, packed }, options } = self;
         let plan = &journal.record().plan;
         let seed = Seed::from_revealed(&plan.seed).ok_or(PlanError::Seed)?;
         let replays = plan.replays.then(|| journal.folder().join(REPLAYS));
@@ -112,10 +116,10 @@ impl Executor<Journal> for NatsExecutor<'_> {
             }
         };
         let ended = runtime.block_on(async {
-            let bucket = unload(&nats, &tournament, &luggage).await?;
+            let bucket = upload(&nats, &tournament, &packed).await?;
             let ids = (tournament, run);
             let dispatcher =
-                Dispatcher::new(nats, bucket, ids, seed, luggage.travellers, replays, &options, journal, on_event);
+                Dispatcher::new(nats, bucket, ids, seed, packed.agents, replays, &options, journal, on_event);
             dispatcher.play(lost).await
         });
         runtime.shutdown_timeout(LAST);
@@ -123,8 +127,8 @@ impl Executor<Journal> for NatsExecutor<'_> {
     }
 }
 
-/// Puts the agents where workers find them.
-async fn unload(nats: &Nats, tournament: &str, luggage: &Luggage) -> Result<ObjectStore, NatsError> {
+/// Uploads the agents' archives to the tournament's bucket.
+async fn upload(nats: &Nats, tournament: &str, packed: &PackedAgents) -> Result<ObjectStore, NatsError> {
     let name = names::bucket(tournament);
     let bucket = match nats.js.get_object_store(&name).await {
         Ok(bucket) => bucket,
@@ -134,7 +138,7 @@ async fn unload(nats: &Nats, tournament: &str, luggage: &Luggage) -> Result<Obje
             nats.js.create_object_store(config).await.map_err(|error| nats.failed(&error))?
         }
     };
-    for (sha256, bytes) in &luggage.archives {
+    for (sha256, bytes) in &packed.archives {
         let sent = put(nats, &bucket, sha256, bytes).await;
         sent.map_err(|what| NatsError::Failed { url: nats.url.clone(), what })?;
     }

@@ -1,4 +1,4 @@
-//! Publishing what has to arrive: jobs, results and objects, each acknowledged by the server before it counts.
+//! Publishing over NATS: durable jobs, results and objects, which the server acknowledges, and messages without acknowledgment.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
@@ -10,16 +10,16 @@ use crate::nats::connect::Nats;
 use crate::nats::names;
 use crate::nats::wire::{JobEnd, JobReport};
 
-/// What is left of the largest message for its headers and subject, in bytes.
+/// The number of bytes of a message's maximum size that are reserved for headers and subject.
 const HEADROOM: usize = 4096;
 
-/// Most bytes of an object in one message.
+/// The largest chunk of an object that one message carries, in bytes.
 const CHUNK: usize = 128 << 10;
 
-/// Publishes a message to a stream. The same `id` again within two minutes counts once.
+/// Publishes a message to a stream. The server drops further messages with the same `id` within two minutes.
 ///
 /// # Errors
-/// When the server doesn't acknowledge it: a sentence.
+/// The reason in one sentence, if the server doesn't acknowledge the message.
 pub async fn publish(nats: &Nats, subject: String, id: &str, payload: Vec<u8>) -> Result<(), String> {
     let mut headers = HeaderMap::new();
     headers.insert(NATS_MESSAGE_ID, id);
@@ -28,7 +28,8 @@ pub async fn publish(nats: &Nats, subject: String, id: &str, payload: Vec<u8>) -
     acknowledged.map(|_| ()).map_err(|error| causes(&error))
 }
 
-/// Publishes what came of a job, with what was recorded, packed by gzip. What is too large for a message becomes an object.
+/// Publishes the report of a job, followed by the compressed replay `recorded`. If both don't fit into one message, stores the replay as an
+/// object.
 ///
 /// # Errors
 /// As [`publish`].
@@ -36,7 +37,7 @@ pub async fn publish_outcome(nats: &Nats, outcome: &JobReport, recorded: &[u8]) 
     let id = format!("{}-{}", outcome.job, outcome.worker.id);
     let subject = names::results_of(&outcome.tournament);
     let message = encode(outcome, recorded);
-    // What the server takes may change while we are disconnected.
+    // The server's size limit may change with a reconnection, so it is read each time.
     if message.len() + HEADROOM <= nats.client.max_payload() {
         return publish(nats, subject, &id, message).await;
     }
@@ -50,7 +51,7 @@ pub async fn publish_outcome(nats: &Nats, outcome: &JobReport, recorded: &[u8]) 
     publish(nats, subject, &id, encode(&outcome, &[])).await
 }
 
-/// Puts an object into a bucket.
+/// Stores an object in a bucket.
 ///
 /// # Errors
 /// As [`publish`].
@@ -60,15 +61,15 @@ pub async fn put(nats: &Nats, bucket: &ObjectStore, name: &str, mut bytes: &[u8]
     bucket.put(object, &mut bytes).await.map(|_| ()).map_err(|error| causes(&error))
 }
 
-/// Tells whoever listens.
+/// Sends a message without acknowledgment to all current subscribers.
 pub async fn tell(nats: &Nats, subject: String, what: &impl Serialize) {
-    // Nobody may listen, and it is told again: what has to arrive is published.
+    // Senders repeat such messages, so the loss of one does no harm. For messages that must arrive, use `publish`.
     let _ = nats.client.publish(subject, to_json(what).into()).await;
 }
 
-/// As JSON.
+/// Serializes a message as JSON.
 pub fn to_json(what: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(what).expect("messages are plain data with texts as keys")
+    serde_json::to_vec(what).expect("messages are plain data with string keys")
 }
 
 fn encode(outcome: &JobReport, recorded: &[u8]) -> Vec<u8> {
@@ -78,7 +79,7 @@ fn encode(outcome: &JobReport, recorded: &[u8]) -> Vec<u8> {
     message
 }
 
-/// What came of a job, and what was recorded, if that came with it. Nothing if the message is none.
+/// Splits a message into the report of a job and the bytes after it. `None` if the message is invalid.
 pub fn decode(message: &[u8]) -> Option<(JobReport, &[u8])> {
     let end = message.iter().position(|byte| *byte == b'\n')?;
     Some((serde_json::from_slice(&message[..end]).ok()?, &message[end + 1..]))

@@ -1,7 +1,7 @@
-//! What it shows when several workers have played one match: rules alone, nothing is sent here.
+//! Comparison of several workers' results of one match. This module is pure: it doesn't communicate.
 //!
-//! All replays here keep the rules and yet differ. A worker is to blame only if it differs twice from two others that have played
-//! alike all four times, since agents needn't be deterministic (docs/decisions/0053).
+//! All replays here have passed the audit, but they may differ. Agents needn't be deterministic. Therefore a worker is blamed only if it
+//! deviates twice from two other workers that agree in all four of their plays (docs/decisions/0053).
 
 use std::collections::BTreeSet;
 
@@ -9,51 +9,51 @@ use arena_model::Seed;
 
 use crate::nats::wire::Identity;
 
-/// How often each worker plays a match about which two differ.
+/// The number of times that each worker plays a disputed match.
 const TIMES: usize = 2;
 
-/// A match as one worker has played it.
+/// One play of a match by a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Play {
-    /// Who.
+    /// The worker.
     pub worker: Identity,
-    /// What came of it: see [`arena_match::Account::played`].
+    /// The hash of the replay without times; see [`arena_match::Account::played`].
     pub played: String,
-    /// Whether an agent was disqualified for what may be the machine's fault.
+    /// True if the play has a disqualification that the worker's machine may have caused.
     pub is_by_machine: bool,
 }
 
-/// What the plays of a match show.
+/// The conclusion from the plays of a match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// These have to play it once more, and so many others once at least.
+    /// More plays are needed for a conclusion.
     Open {
-        /// The ids of those who shall play it again.
+        /// The ids of the workers that must play the match again.
         again: Vec<String>,
-        /// How many others.
+        /// The number of other workers needed.
         others: usize,
     },
-    /// All have played alike: this one and others.
+    /// All plays agree. Contains the identity of a confirming worker.
     Agreed(Identity),
-    /// This one's machine made a difference, as far as can be told.
+    /// This worker deviates, but its machine may have caused the difference.
     Machine(Identity),
-    /// This one plays something else than all others.
+    /// This worker deviates from all others, which agree.
     Deviates(Identity),
-    /// The agents don't always play alike.
+    /// The agents aren't deterministic.
     NotReproducible,
 }
 
-/// Whether a match is to be played by two workers, of which `share`, from 0 to 1, are. Nobody who doesn't know the tournament's seed can
-/// tell which.
+/// Returns true if a match is one of those that two workers play for comparison. `share` is the share of such matches, 0 to 1. Workers
+/// can't predict the choice, since they don't know the tournament's seed.
 pub fn is_checked(seed: &Seed, fixture: usize, share: f64) -> bool {
     seed.derive("cross-check").rng(&format!("game {fixture}")).unit() < share
 }
 
-/// Judges a match by its plays, in the order in which they came.
+/// Draws a conclusion from the plays of a match, in the order in which they arrived.
 pub fn judge(plays: &[Play]) -> Finding {
     let mut workers: Vec<&Identity> = Vec::new();
     for play in plays {
-        // Two of the same name are one: they may well be the same program.
+        // Workers with the same name count as one, since they may be the same program.
         if !workers.iter().any(|known| is_same(known, &play.worker)) {
             workers.push(&play.worker);
         }
@@ -90,7 +90,7 @@ pub fn judge(plays: &[Play]) -> Finding {
     Finding::NotReproducible
 }
 
-/// Whether two are the same worker, or can't be told apart.
+/// Returns true if two identities have the same id or the same name.
 pub fn is_same(a: &Identity, b: &Identity) -> bool {
     a.id == b.id || a.name == b.name
 }
@@ -103,7 +103,8 @@ fn missing<'p>(workers: &[&Identity], of: impl Fn(&Identity) -> Vec<&'p Play>) -
 mod tests {
     use super::*;
 
-    /// Plays as in `a1 b1 c2`: the worker, and what came of it; `!` behind it if a machine may be to blame.
+    /// Checks the conclusion from plays such as `a1 b1 c2`: each is a worker and its result, with `!` if the machine may have caused the
+    /// result.
     #[track_caller]
     fn check(plays: &str, expected: &str) {
         let play = |text: &str| Play {
@@ -112,18 +113,18 @@ mod tests {
             is_by_machine: text.ends_with('!'),
         };
         let plays: Vec<Play> = plays.split_whitespace().map(play).collect();
-        let told = match judge(&plays) {
+        let finding = match judge(&plays) {
             Finding::Open { again, others } => format!("again {}, others {others}", again.join("")),
             Finding::Agreed(worker) => format!("agreed {}", worker.id),
             Finding::Machine(worker) => format!("machine {}", worker.id),
             Finding::Deviates(worker) => format!("deviates {}", worker.id),
             Finding::NotReproducible => "not reproducible".to_owned(),
         };
-        assert_eq!(told, expected, "{plays:?}");
+        assert_eq!(finding, expected, "{plays:?}");
     }
 
     #[test]
-    fn two_who_agree_are_enough() {
+    fn two_agreeing_workers_are_enough() {
         check("", "again , others 2");
         check("a1", "again , others 1");
         check("a1 a1", "again , others 1");
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_differs_from_two_who_are_sure_is_to_blame() {
+    fn a_worker_that_differs_from_two_consistent_ones_is_to_blame() {
         check("a1 b2", "again ab, others 1");
         check("a1 b2 c1", "again abc, others 0");
         check("a1 b2 c1 a1 c1", "again b, others 0");
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_do_not_always_play_alike_are_nobodys_fault() {
+    fn nondeterministic_agents_blame_no_worker() {
         check("a1 b2 c3 a4 b5 c6", "not reproducible");
         check("a1 b2 c1 a1 c1 b1", "not reproducible");
         check("a1 b2 c1 a2 c1 b2", "not reproducible");
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_no_witness() {
+    fn disqualifications_by_the_clock_blame_no_worker() {
         check("a1! b2", "machine a");
         check("a1 b2!", "machine b");
         check("a1! b1!", "agreed b");

@@ -1,4 +1,4 @@
-//! What tournaments and workers say to each other, as JSON.
+//! JSON messages between the dispatcher of a tournament and workers.
 
 use std::collections::BTreeMap;
 
@@ -9,70 +9,70 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// A match to be played.
+/// A request to a worker to play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
     /// See [`crate::nats::names::generation`].
     pub generation: String,
-    /// Whose match it is.
+    /// The id of the tournament.
     pub tournament: String,
-    /// Another one each time that the match is handed out.
+    /// The job's id. Each publication of a match has a new one.
     pub job: String,
-    /// The match, by all that it comes of.
+    /// The match's id, from [`MatchSetup::id`]: a hash of everything that the match depends on.
     pub match_id: String,
-    /// Its number in the schedule, from 1.
+    /// The match's number in the schedule, from 1.
     pub fixture: usize,
-    /// From 1.
+    /// The round, from 1.
     pub round: usize,
-    /// What is to be played.
+    /// The game, its settings and its agents.
     #[serde(flatten)]
     pub setup: MatchSetup,
-    /// Whether what agents write to stderr is wanted.
+    /// True if the worker must return the logs of agents' stderr.
     pub logs: bool,
 }
 
-/// All that a match comes of.
+/// Everything that a match depends on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchSetup {
     /// The game's name.
     pub game: String,
-    /// Keys of its config that differ from the usual.
+    /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
-    /// How long agents may take.
+    /// The time limits of agents.
     pub limits: TimeLimits,
-    /// 64 hexadecimal digits.
+    /// The seed: 64 hexadecimal digits.
     pub seed: String,
-    /// Who sits where.
-    pub seats: Vec<Traveller>,
+    /// The agents, by seat.
+    pub seats: Vec<JobAgent>,
 }
 
 impl MatchSetup {
-    /// What tells this match of a tournament from all others: equal only for equal content.
+    /// Returns the id of this match in a tournament. The id contains a hash of the setup.
     pub fn id(&self, tournament: &str, fixture: usize) -> String {
-        let text = serde_json::to_vec(self).expect("a setup is plain data with texts as keys");
+        let text = serde_json::to_vec(self).expect("a setup is plain data with string keys");
         let hash: String = Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         format!("{tournament}-{fixture}-{hash}")
     }
 }
 
-/// An agent as it travels.
+/// An agent of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Traveller {
-    /// What it is called in the tournament.
+pub struct JobAgent {
+    /// The agent's name in the tournament.
     pub name: String,
-    /// Its version, if its manifest says it.
+    /// The version in the agent's manifest.
     pub version: Option<String>,
-    /// As the user named it.
+    /// The path, as the user typed it.
     pub path: String,
-    /// Where it looks for the state.
+    /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
-    /// What starts it: a file of its own, or the name of a program.
+    /// The program: a file of the agent, or a name that the worker looks up in `PATH`.
     pub program: Word,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<Word>,
-    /// Which of its files are the agent itself, that no opponent may see.
+    /// The agent's own files, relative to its folder. The sandbox hides them from opponents.
     pub own: Vec<String>,
-    /// The SHA-256, in hex, of the archive of its folder; it has none if all of it is on the worker already.
+    /// The hexadecimal SHA-256 of the archive of the agent's folder; `None` if the agent has no files of its own.
     pub archive: Option<String>,
 }
 
@@ -80,16 +80,16 @@ pub struct Traveller {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Word {
-    /// A file of the agent's, below its folder.
+    /// A file of the agent, relative to its folder.
     Own(String),
-    /// As it stands.
+    /// Literal text.
     Text(String),
 }
 
-/// What came of a job: the first line of a message. Behind it follows what was recorded, as gzip, unless it is an object.
+/// The report of a job, as the first line of a message. The gzip-compressed replay follows, unless it is stored as an object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobReport {
-    /// As in the job; so are the next three.
+    /// See [`Job::tournament`].
     pub tournament: String,
     /// See [`Job::job`].
     pub job: String,
@@ -97,87 +97,87 @@ pub struct JobReport {
     pub match_id: String,
     /// See [`Job::fixture`].
     pub fixture: usize,
-    /// Who says so.
+    /// The reporting worker.
     pub worker: Identity,
-    /// What came of it.
+    /// The end of the job.
     #[serde(flatten)]
     pub ended: JobEnd,
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
-    /// It was played.
+    /// The match was played.
     Played(Box<Played>),
-    /// It can't be, by any worker so far. A sentence.
+    /// The match counts as unplayable. Contains the reason, in one sentence.
     Failed(String),
 }
 
-/// A match that was played.
+/// The result of a match that was played.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Played {
-    /// What came of it, as a journal has it.
+    /// The result, as a line of the journal.
     pub game: GameLine,
-    /// How long the replay is, in bytes.
+    /// The length of the replay, in bytes.
     pub replay_bytes: u64,
-    /// How long each log behind it is, by seat; none if they weren't wanted.
+    /// The lengths of the logs that follow the replay, by seat, in bytes; empty if the job didn't request logs.
     pub log_bytes: Vec<u64>,
-    /// The object that holds replay and logs, if they are too large for a message.
+    /// The name of the object that contains replay and logs, if they are too large for a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
 }
 
-/// Who a worker is.
+/// The identity of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Identity {
-    /// Another one with each start.
+    /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
-    /// What it is called.
+    /// The worker's name.
     pub name: String,
 }
 
-/// A worker is there.
+/// The presence message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Presence {
-    /// Who.
+    /// The worker.
     #[serde(flatten)]
     pub worker: Identity,
     /// See [`crate::nats::names::generation`].
     pub generation: String,
-    /// How many matches it plays beside each other.
+    /// The largest number of concurrent matches.
     pub slots: usize,
-    /// How it confines agents.
+    /// The sandbox mode for agents.
     pub sandbox: String,
-    /// How many matches it is playing, by tournament.
+    /// The number of matches under way, by tournament.
     pub playing: BTreeMap<String, usize>,
-    /// Whether it takes no more.
+    /// True if the worker takes no more jobs.
     pub leaving: bool,
 }
 
-/// A tournament is being played.
+/// The dispatcher's announcement of a running tournament.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Announcement {
-    /// Its id.
+    /// The id of the tournament.
     pub tournament: String,
     /// See [`crate::nats::names::generation`].
     pub generation: String,
 }
 
-/// Something keeps a worker from playing a match.
+/// A worker's report that it can't play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Trouble {
-    /// Whom.
+    /// The worker.
     pub worker: Identity,
-    /// What, in a sentence.
+    /// The reason, in one sentence.
     pub what: String,
 }
 
-/// A tournament believes a worker no more.
+/// The notice to a worker that a tournament has quarantined it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Which.
+    /// The id of the tournament.
     pub tournament: String,
-    /// Why, in a sentence.
+    /// The evidence against the worker, in one sentence.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! A worker: takes matches off the queue, plays them with the match loop of `arena-match`, and hands in what came of them.
+//! The worker process. It takes jobs from the queue, plays them with the match loop of `arena-match`, and publishes the results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use arena_match::{Confinement, Contest, MatchError, Plan, SandboxMode, hold, logs, stay_here};
+use arena_match::{Confinement, MatchError, MatchPlan, PlayedMatch, SandboxMode, logs, play_match, stay_here};
 use arena_model::Seed;
 use arena_nats::NatsUrl;
 use arena_tournament::GameLine;
@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{interval, sleep, timeout};
 
 use crate::executor::causes;
-use crate::nats::agents::arrive;
+use crate::nats::agents::unpacked;
 use crate::nats::audit::unknown_game;
 use crate::nats::cache::Cache;
 use crate::nats::connect::{Nats, NatsError, connect};
@@ -29,89 +29,89 @@ use crate::nats::wire::{
 };
 use crate::nats::{draw_id, names};
 
-/// How long a job is a worker's that gives no sign of life. Another one gets it then.
+/// The time without a progress message after which the NATS server gives a worker's job to another worker.
 const ACK_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a worker says that it still plays a job.
+/// The interval of progress messages for a job under way.
 const STILL_PLAYING: Duration = Duration::from_secs(3);
 
-/// How often it says that it is there.
+/// The interval of presence messages.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
-/// How long it waits for a job before it looks for those of its own. Also about how long it takes to see that it shall stop.
+/// The wait for a job on the shared queue before the worker checks its own queue again. It also limits the delay of a stop.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long it waits before it tries again what didn't work.
+/// The wait before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest that it waits when nothing works.
+/// The longest wait before a retry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// How often a job is handed out before nobody is believed to be able to play it.
+/// The number of deliveries of a job after which the match counts as unplayable.
 const TRIES: i64 = 10;
 
-/// How long a worker's own consumer stays when it is gone.
+/// The time after which the NATS server deletes the consumer of a lost worker.
 const CONSUMER_KEPT: Duration = Duration::from_secs(300);
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Debug)]
 pub struct Worker {
-    /// Where the queue is.
+    /// The address of the NATS server.
     pub address: NatsUrl,
-    /// What it is called; by default after the machine and its id.
+    /// The worker's name. By default it consists of the host name and the worker's id.
     pub name: Option<String>,
-    /// How many matches it plays beside each other, from 1.
+    /// The largest number of concurrent matches, at least 1.
     pub slots: usize,
-    /// Whether a match and its agents share a core.
+    /// True if the match loop and its agents run on the same core.
     pub shares_core: bool,
-    /// What holds agents in. No job has a say in that.
+    /// The confinement of agents' processes. Jobs can't change it.
     pub confinement: Confinement,
-    /// Where programs are looked for, as in `PATH`.
+    /// The search path for programs, as in `PATH`.
     pub search: String,
 }
 
-/// What a worker has to tell.
+/// An event that a worker reports to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// It takes jobs from now on.
+    /// The worker accepts jobs.
     Ready {
-        /// What it is called.
+        /// The worker's name.
         name: String,
-        /// Its id.
+        /// The worker's id.
         id: String,
-        /// Where the queue is, without credentials.
+        /// The URL of the NATS server, without credentials.
         url: String,
-        /// How many matches it plays beside each other.
+        /// The number of concurrent matches.
         slots: usize,
     },
-    /// It has played a match and handed it in.
+    /// The worker has played a match and published the result.
     Played {
-        /// Whose match it was.
+        /// The id of the tournament.
         tournament: String,
         /// The match's number, from 1.
         fixture: usize,
-        /// Who played, by seat.
+        /// The agents' names, by seat.
         agents: Vec<String>,
-        /// How long it took.
+        /// The duration of the match.
         took: Duration,
     },
-    /// A remark: a sentence.
+    /// A remark for the user, in one sentence.
     Note(String),
 }
 
-/// A worker can't begin. A sentence.
+/// An error at the start of a worker.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
-    /// The system failed us.
-    #[error("the worker can't be started: {0}")]
+    /// An error of the operating system.
+    #[error("can't start the worker: {0}")]
     System(String),
 }
 
-/// Works until `stop` is raised; then finishes the matches that run, or hands them back when `called_off` is raised too. What doesn't work
-/// is told, and tried again for as long as it takes.
+/// Runs a worker until `stop` becomes true. Then the worker finishes the matches under way, or gives them back to the queue if `called_off`
+/// is true too. The worker reports failures as remarks, and retries without limit.
 ///
 /// # Errors
-/// When it can't even begin.
+/// [`WorkError`] if the worker can't start.
 pub fn work(
     worker: Worker,
     stop: &AtomicBool,
@@ -125,7 +125,7 @@ pub fn work(
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| system(&error))?;
     let cache = Cache::new().map_err(|error| system(&error))?;
-    let shop = Shop {
+    let running = RunningWorker {
         identity: Identity { id, name },
         worker,
         called_off: Arc::clone(called_off),
@@ -135,56 +135,56 @@ pub fn work(
         refused: Mutex::default(),
         heard: Box::new(heard),
     };
-    runtime.block_on(Arc::new(shop).run(stop));
-    // Threads of matches that were called off end by themselves.
+    runtime.block_on(Arc::new(running).run(stop));
+    // The threads of matches that were called off end on their own.
     runtime.shutdown_timeout(PAUSE);
     Ok(())
 }
 
-/// A worker at work.
-struct Shop {
+/// The state of a running worker.
+struct RunningWorker {
     identity: Identity,
     worker: Worker,
     called_off: Arc<AtomicBool>,
-    /// Whether no more jobs are taken.
+    /// True if the worker takes no more jobs.
     is_stopping: AtomicBool,
     cache: Cache,
-    /// How many matches are played, by tournament.
+    /// The number of matches under way, by tournament.
     playing: Mutex<BTreeMap<String, usize>>,
-    /// The tournaments that don't believe us.
+    /// The tournaments that have quarantined this worker.
     refused: Mutex<BTreeSet<String>>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
 }
 
-/// Remarks that aren't made twice in a row.
+/// Reports remarks, and drops a remark that equals the previous one.
 struct Remarks<'s> {
-    shop: &'s Shop,
+    running: &'s RunningWorker,
     last: Option<String>,
 }
 
 impl<'s> Remarks<'s> {
-    fn of(shop: &'s Shop) -> Remarks<'s> {
-        Remarks { shop, last: None }
+    fn of(running: &'s RunningWorker) -> Remarks<'s> {
+        Remarks { running, last: None }
     }
 
     fn tell(&mut self, what: &str) {
         if self.last.as_deref() != Some(what) {
-            self.shop.note(&format!("{what}; trying again"));
+            self.running.note(&format!("{what}; retrying"));
             self.last = Some(what.to_owned());
         }
     }
 }
 
-/// Why a match wasn't played.
+/// The reason that a match wasn't played.
 enum Unplayed {
-    /// It was called off.
+    /// The match was called off.
     CalledOff,
-    /// This worker can't. A sentence.
+    /// This worker can't play the match. Contains the reason, in one sentence.
     Cannot(String),
 }
 
-impl Shop {
-    async fn run(self: Arc<Shop>, stop: &AtomicBool) {
+impl RunningWorker {
+    async fn run(self: Arc<RunningWorker>, stop: &AtomicBool) {
         let is_on = || !stop.load(Ordering::Relaxed);
         let Some((nats, lost)) = self.connect(stop).await else { return };
         let listeners = [
@@ -229,14 +229,14 @@ impl Shop {
                 }
                 Ok(None) => remarks.last = None,
                 Err(what) => {
-                    remarks.tell(&format!("no matches can be taken from {}: {what}", nats.url));
+                    remarks.tell(&format!("can't take jobs from {}: {what}", nats.url));
                     consumers = None;
                     sleep(PAUSE).await;
                 }
             }
         }
         self.is_stopping.store(true, Ordering::Relaxed);
-        // Matches under way are finished, or handed back.
+        // Waits until all matches under way are finished or given back.
         let _ = slots.acquire_many(all).await;
         listeners.iter().for_each(tokio::task::JoinHandle::abort);
         tell(&nats, names::presence(&self.identity.id), &self.presence(true)).await;
@@ -244,12 +244,12 @@ impl Shop {
         let _ = timeout(PAUSE, nats.client.flush()).await;
     }
 
-    /// Connects, however long that takes. Nothing if we shall stop before.
+    /// Connects to the NATS server, with unlimited retries. `None` if the worker is stopped before a connection succeeds.
     async fn connect(&self, stop: &AtomicBool) -> Option<(Nats, mpsc::UnboundedReceiver<bool>)> {
         let mut remarks = Remarks::of(self);
         while !stop.load(Ordering::Relaxed) {
-            let (told, lost) = mpsc::unbounded_channel();
-            match connect(&self.worker.address, &format!("arena worker {}", self.identity.name), told).await {
+            let (lost_sender, lost) = mpsc::unbounded_channel();
+            match connect(&self.worker.address, &format!("arena worker {}", self.identity.name), lost_sender).await {
                 Ok(nats) => return Some((nats, lost)),
                 Err(error) => remarks.tell(&error.to_string()),
             }
@@ -258,7 +258,7 @@ impl Shop {
         None
     }
 
-    /// Our own queue and the shared one.
+    /// Creates the consumers of the worker's own queue and of the shared queue.
     async fn consumers(&self, nats: &Nats) -> Result<[PullConsumer; 2], NatsError> {
         nats.make_streams().await?;
         let usual = pull::Config { ack_policy: AckPolicy::Explicit, ack_wait: ACK_WAIT, ..pull::Config::default() };
@@ -270,10 +270,11 @@ impl Shop {
         };
         let shared = pull::Config {
             durable_name: Some(names::shared_consumer()),
-            filter_subject: names::for_anybody("*"),
-            // Tries are counted by workers, who tell the tournament; this is for jobs that end every worker before it can.
+            filter_subject: names::for_any_worker("*"),
+            // Workers count deliveries and report unplayable jobs. The server's limit applies to jobs that kill every worker before it can
+            // report.
             max_deliver: 3 * TRIES,
-            // As many as there are workers.
+            // Unlimited, since the number of workers isn't known.
             max_ack_pending: -1,
             ..usual
         };
@@ -284,15 +285,16 @@ impl Shop {
         Ok([make(own).await?, make(shared).await?])
     }
 
-    /// Plays a job, and hands in what came of it.
-    async fn handle(self: Arc<Shop>, nats: Nats, message: Message, permit: OwnedSemaphorePermit) {
+    /// Handles a job from the queue: plays the match and publishes the result, or returns the job to the queue.
+    async fn handle(self: Arc<RunningWorker>, nats: Nats, message: Message, permit: OwnedSemaphorePermit) {
         let Ok(job) = serde_json::from_slice::<Job>(&message.payload) else {
-            self.note("a job that can't be read was thrown away");
+            self.note("dropped an invalid job");
             let _ = message.ack_with(AckKind::Term).await;
             return;
         };
         if self.refused().contains(&job.tournament) {
-            // For somebody else; not at once, lest it come back as fast. It goes behind the others, and isn't counted as a try.
+            // The tournament has quarantined this worker, so it publishes a copy of the job at the end of the queue, which resets the
+            // number of deliveries. Without the pause, this worker could receive the copy again at once.
             sleep(PAUSE).await;
             let again =
                 format!("{}-{}-{}", job.job, self.identity.id, message.info().map_or(0, |info| info.stream_sequence));
@@ -305,7 +307,7 @@ impl Shop {
         *self.playing().entry(job.tournament.clone()).or_default() += 1;
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         let alive = Alive::keep(&message);
-        let pause = self.play_and_tell(&nats, &message, &job).await;
+        let pause = self.play_and_publish(&nats, &message, &job).await;
         drop(alive);
         {
             let mut playing = self.playing();
@@ -317,7 +319,7 @@ impl Shop {
         }
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         if let Some(pause) = pause {
-            // Whoever can't play mustn't take one job after the other from those who can.
+            // While this worker pauses, workers that can play take the jobs.
             let until = Instant::now() + pause;
             while Instant::now() < until && !self.is_stopping.load(Ordering::Relaxed) {
                 sleep(LOOK).await;
@@ -326,12 +328,12 @@ impl Shop {
         drop(permit);
     }
 
-    /// Does what [`Shop::handle`] is for. Gives how long to pause if this worker can't play.
-    async fn play_and_tell(&self, nats: &Nats, message: &Message, job: &Job) -> Option<Duration> {
+    /// Plays a job and publishes the result. If this worker can't play the match, returns the time for which it should pause.
+    async fn play_and_publish(&self, nats: &Nats, message: &Message, job: &Job) -> Option<Duration> {
         let tries = message.info().map_or(1, |info| info.delivered);
         let began = Instant::now();
         let played = if tries > TRIES {
-            Err(Unplayed::Cannot(format!("it was handed out {} times, and no worker came to its end", tries - 1)))
+            Err(Unplayed::Cannot(format!("it was delivered {} times, and no worker finished it", tries - 1)))
         } else {
             self.play(nats, job).await
         };
@@ -343,7 +345,7 @@ impl Shop {
             }
             Err(Unplayed::Cannot(what)) if tries >= TRIES => (JobEnd::Failed(what), Vec::new()),
             Err(Unplayed::Cannot(what)) => {
-                self.note(&format!("game {} can't be played here: {what}", job.fixture));
+                self.note(&format!("can't play game {}: {what}", job.fixture));
                 tell(
                     nats,
                     names::trouble(&job.tournament),
@@ -366,13 +368,13 @@ impl Shop {
         };
         let mut remarks = Remarks::of(self);
         while let Err(what) = publish_outcome(nats, &outcome, &recorded).await {
-            remarks.tell(&format!("the result of game {} can't be handed in: {what}", job.fixture));
+            remarks.tell(&format!("can't publish the result of game {}: {what}", job.fixture));
             if self.called_off.load(Ordering::Relaxed) {
                 return None;
             }
             sleep(PAUSE).await;
         }
-        // Only now: until here another one could have played it.
+        // The acknowledgment comes last, so that another worker gets the job if this one dies.
         let _ = message.ack().await;
         (self.heard)(Heard::Played {
             tournament: job.tournament.clone(),
@@ -383,39 +385,39 @@ impl Shop {
         None
     }
 
-    /// Plays a job: what came of it, and what was recorded, packed.
+    /// Plays the match of a job. Returns the result and the compressed replay.
     async fn play(&self, nats: &Nats, job: &Job) -> Result<(Played, Vec<u8>), Unplayed> {
         let cannot = Unplayed::Cannot;
         if job.generation != names::generation() {
             let own = names::generation();
-            return Err(cannot(format!("it is of arena {}, and this worker is {own}", job.generation)));
+            return Err(cannot(format!("the job is from arena {}, and this worker has {own}", job.generation)));
         }
         let game = arena_games::game(&job.setup.game).ok_or_else(|| cannot(unknown_game(&job.setup)))?;
         let seed = Seed::from_revealed(&job.setup.seed);
-        let seed = seed.ok_or_else(|| cannot("its seed isn't 64 hexadecimal digits".to_owned()))?;
+        let seed = seed.ok_or_else(|| cannot("the job's seed isn't 64 hexadecimal digits".to_owned()))?;
         let mut folders = Vec::new();
         let mut agents = Vec::new();
-        for traveller in &job.setup.seats {
-            let folder = match &traveller.archive {
+        for agent in &job.setup.seats {
+            let folder = match &agent.archive {
                 Some(sha256) => Some(self.cache.get(nats, &job.tournament, sha256).await.map_err(cannot)?),
                 None => None,
             };
             let path = folder.as_deref().map(tempfile::TempDir::path);
-            agents.push(arrive(traveller, path, &self.worker.search).map_err(cannot)?);
-            // They mustn't go before the match has ended.
+            agents.push(unpacked(agent, path, &self.worker.search).map_err(cannot)?);
+            // The references keep the agents' folders on disk until the match has ended.
             folders.push(folder);
         }
         let (setup, fixture, round, logs) = (job.setup.clone(), job.fixture, job.round, job.logs);
         let (confinement, called_off) = (self.worker.confinement.clone(), Arc::clone(&self.called_off));
         let (done, played) = oneshot::channel();
         let shares_core = self.worker.shares_core;
-        // The loop is blocking.
+        // The match loop blocks, so it has its own thread.
         let thread = std::thread::Builder::new().name(format!("game {fixture}"));
         let started = thread.spawn(move || {
             if shares_core {
                 stay_here();
             }
-            let plan = Plan {
+            let plan = MatchPlan {
                 game,
                 options: &setup.options,
                 seed,
@@ -423,7 +425,7 @@ impl Shop {
                 agents: agents.iter().collect(),
                 confinement: &confinement,
             };
-            // Nobody waits for it any more when the worker has ended.
+            // Sending fails if the worker has ended, which does no harm.
             let _ = done.send(record(&plan, &setup, (fixture, round), logs, &called_off));
             drop(folders);
         });
@@ -431,14 +433,14 @@ impl Shop {
         match played.await {
             Ok(Ok(played)) => Ok(played),
             Ok(Err(MatchError::CalledOff)) => Err(Unplayed::CalledOff),
-            // A signal of the terminal's reaches processes as well that are just being started.
+            // A signal from the terminal, such as Ctrl-C, also reaches agents that are being started.
             Ok(Err(_)) if self.called_off.load(Ordering::Relaxed) => Err(Unplayed::CalledOff),
             Ok(Err(error)) => Err(cannot(causes(&error))),
-            Err(_) => Err(cannot("the program is at fault".to_owned())),
+            Err(_) => Err(cannot("the thread of the match panicked".to_owned())),
         }
     }
 
-    async fn tell_presence(self: Arc<Shop>, nats: Nats) {
+    async fn tell_presence(self: Arc<RunningWorker>, nats: Nats) {
         let mut ticks = interval(STILL_THERE);
         loop {
             ticks.tick().await;
@@ -446,38 +448,38 @@ impl Shop {
         }
     }
 
-    async fn hear_refusals(self: Arc<Shop>, nats: Nats) {
+    async fn hear_refusals(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::refusal(&self.identity.id)).await else { return };
         while let Some(message) = messages.next().await {
             let Ok(Refusal { tournament, why }) = serde_json::from_slice(&message.payload) else { continue };
             if self.refused().insert(tournament.clone()) {
-                self.note(&format!("tournament {tournament} doesn't believe this worker any more: {why}"));
+                self.note(&format!("tournament {tournament} has quarantined this worker: {why}"));
             }
         }
     }
 
-    async fn hear_announcements(self: Arc<Shop>, nats: Nats) {
+    async fn hear_announcements(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::announcement("*")).await else { return };
         let own = names::generation();
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         while let Some(message) = messages.next().await {
             let Ok(Announcement { tournament, generation }) = serde_json::from_slice(&message.payload) else {
                 continue;
             };
-            if generation != own && told.insert(tournament.clone()) {
+            if generation != own && reported.insert(tournament.clone()) {
                 self.note(&format!(
-                    "tournament {tournament} is of arena {generation}; this worker is {own} and takes none of its games"
+                    "tournament {tournament} has arena {generation}, this worker has {own}; it takes none of its games"
                 ));
             }
         }
     }
 
-    async fn tell_losses(self: Arc<Shop>, mut lost: mpsc::UnboundedReceiver<bool>) {
+    async fn tell_losses(self: Arc<RunningWorker>, mut lost: mpsc::UnboundedReceiver<bool>) {
         let mut was_lost = false;
         while let Some(is_lost) = lost.recv().await {
             match (was_lost, is_lost) {
-                (false, true) => self.note("the connection to NATS is lost; trying to get it back"),
-                (true, false) => self.note("the connection to NATS is back"),
+                (false, true) => self.note("lost the connection to NATS; reconnecting"),
+                (true, false) => self.note("reconnected to NATS"),
                 _ => {}
             }
             was_lost = is_lost;
@@ -504,7 +506,7 @@ impl Shop {
         (self.heard)(Heard::Note(text.to_owned()));
     }
 
-    // Nothing that panics leaves half of these.
+    // No operation on these can panic halfway, so a poisoned lock is safe to use.
     fn playing(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, usize>> {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -514,7 +516,7 @@ impl Shop {
     }
 }
 
-/// The next job: one of our own, or else one for anybody. Nothing if there is none for a while.
+/// Returns the next job, first from the worker's own queue, then from the shared queue. `None` if no job arrives within the wait.
 async fn next([own, shared]: &[PullConsumer; 2]) -> Result<Option<Message>, String> {
     let mut mine = own.fetch().max_messages(1).messages().await.map_err(|error| causes(&error))?;
     if let Some(message) = timeout(PAUSE, mine.next()).await.unwrap_or_default() {
@@ -525,16 +527,16 @@ async fn next([own, shared]: &[PullConsumer; 2]) -> Result<Option<Message>, Stri
     message.transpose().map_err(|error| error.to_string())
 }
 
-/// Plays a match on the calling thread: what came of it, and what was recorded, packed.
+/// Plays a match on the calling thread. Returns the result and the compressed replay.
 fn record(
-    plan: &Plan<'_>,
+    plan: &MatchPlan<'_>,
     setup: &MatchSetup,
     (fixture, round): (usize, usize),
     wants_logs: bool,
     called_off: &AtomicBool,
 ) -> Result<(Played, Vec<u8>), MatchError> {
     let mut replay = Vec::new();
-    let contest: Contest = hold(plan, Some(&mut replay), None, called_off)?;
+    let contest: PlayedMatch = play_match(plan, Some(&mut replay), None, called_off)?;
     let result = contest.result.with_agents(|seat, _| setup.seats[seat].name.clone());
     let game = GameLine { number: fixture, round, result, worker: None };
     let mut log_bytes = Vec::new();
@@ -550,7 +552,7 @@ fn record(
     Ok((played, packed.finish()?))
 }
 
-/// As long as it is there, the server is told that a job is being played.
+/// A guard that sends progress messages for a job until the guard is dropped, so that the server doesn't give the job to another worker.
 struct Alive(tokio::task::JoinHandle<()>);
 
 impl Alive {

@@ -1,4 +1,4 @@
-//! The worker of scripts as a program of its own, for tests. An arena is its own worker.
+//! The script worker as a separate program, for tests. The `arena` program is its own worker.
 
 use std::process::ExitCode;
 

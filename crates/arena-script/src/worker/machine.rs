@@ -1,4 +1,5 @@
-//! The JavaScript engine: compiles the modules of a script once, makes a world of them, and runs each call in that world as it was then.
+//! The JavaScript engine. It compiles a script's modules once and creates a *world* from them: an engine instance with
+//! its global objects. Each call runs in that world's initial state.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,15 +19,18 @@ use super::strip::strip;
 use crate::wire::{Failure, Reply};
 use crate::{Limits, Problem};
 
-/// What a call's world has beside the core of the language. Not `Eval`: no text becomes code while a script runs. Not `WeakRef`, which
-/// shows when memory is tidied up, and no `Performance`, which reads a clock.
+/// The built-in objects of a call's world, beside the core of the language. `Eval` is missing, so a script can't turn
+/// text into code. `WeakRef` is missing because it reveals garbage collection, and `Performance` because it reads a
+/// clock.
 type AllBuiltIn = (RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promise, Date);
 
-/// The same without what few scripts name, and what is a third of the cost of a world.
+/// The built-in objects of a plain world. It lacks `TypedArrays` and `Date`, which few scripts use and which take a
+/// third of the time to create a world.
 type PlainBuiltIn = (RegExpCompiler, RegExp, Json, Proxy, MapSet, Promise);
 
-/// What a script has to name to find out in which of the two it is. There is no other way: modules are strict, so nothing but
-/// `globalThis` hands out the global object, and nothing else that is built in makes dates or typed arrays.
+/// The names by which a script can detect that it runs in a plain world. A script that uses none of them gets a plain
+/// world. Modules are strict, so only `globalThis` gives access to the global object, and no other built-in object
+/// creates dates or typed arrays.
 const NOT_PLAIN: [&str; 18] = [
     "ArrayBuffer",
     "Atomics",
@@ -51,7 +55,7 @@ const NOT_PLAIN: [&str; 18] = [
 /// The name of the global object.
 const GLOBAL: &str = "globalThis";
 
-/// Our modules: names under which they are imported, and texts.
+/// The modules that this crate provides to scripts: import names and texts.
 const OURS: [(&str, &str); 5] = [
     (SESSION, include_str!("../../assets/session.js")),
     ("@specarena/engine/types", include_str!("../../assets/types.js")),
@@ -60,64 +64,63 @@ const OURS: [(&str, &str); 5] = [
     ("prando", include_str!("../../assets/prando.js")),
 ];
 
-/// The module that is called.
+/// The import name of `session.js`, which runs the calls.
 const SESSION: &str = "arena:session";
 
-/// By this name the script itself is imported.
+/// The import name of the script itself.
 const SCRIPT: &str = "arena:script";
 
-/// How `session.js` begins the answer of a script that failed.
+/// The start of the answer that `session.js` writes if the script fails.
 const FAILED: &str = "{\"failed\":";
 
-/// What begins so is between our modules.
+/// The prefix of import names that scripts can't use.
 const PRIVATE: &str = "arena:";
 
-/// The modules that scripts may import beside their own.
+/// Returns the modules that scripts may import beside their own.
 pub(crate) fn importable() -> impl Iterator<Item = &'static str> {
     OURS.iter().map(|(name, _)| *name).filter(|name| !name.starts_with(PRIVATE))
 }
 
-/// How many promises that were rejected are remembered at a time: one is enough for a fault, but most are awaited a moment later.
+/// The maximum number of rejected promises in the list. One would be enough to report a fault, but scripts await most
+/// of them soon after the rejection.
 const REJECTED: usize = 100;
 
-/// What is compiled has to live as long as the process, since that is how the bindings take it without trust in the caller. A worker
-/// compiles each version of a script once and is ended with it.
+/// Compiled modules, by name. They live as long as the process, because the safe bindings require this. A worker
+/// compiles each version of a script only once, so it leaks little memory.
 type Bytecodes = &'static [(&'static str, &'static [u8])];
 
 /// A script that is ready to run.
 pub(super) struct Compiled {
     bytecodes: Bytecodes,
-    /// The file of each import of each file.
+    /// The file of each import, by importing file and import name.
     resolved: Rc<BTreeMap<(String, String), String>>,
-    /// [`Stripped::lines`] of each file.
+    /// The [`Stripped::lines`] of each file.
     lines: BTreeMap<String, Vec<u32>>,
     /// The file that exports `createChallenge`.
     entry: String,
-    /// Whether it names nothing of [`NOT_PLAIN`].
+    /// True if the script uses no name in [`NOT_PLAIN`], so that it runs in a plain world.
     is_plain: bool,
-    /// Its world's number in the [`Machine`], once it has been called.
+    /// The number of the script's world in the [`Machine`]; `None` before the first call.
     world: Cell<Option<usize>>,
 }
 
 impl Compiled {
-    /// The files that it is made of.
+    /// Returns the files of the script.
     pub(super) fn files(&self) -> impl Iterator<Item = &String> {
         self.lines.keys()
     }
 }
 
-/// Compiles a script. `files` are those of its folder, by their paths in it; only what is imported is looked at. `is_whole`: they are all of
-/// the folder, so what nothing uses has to be among them too; of a script that is kept it isn't.
+/// Compiles a script. `files` are the files of its folder by path; only imported ones are compiled. `is_whole` is true
+/// if `files` are all files of the folder. Then unused imports must exist too. A stored script has only the files that
+/// it uses.
 pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Result<Compiled, Vec<Problem>> {
     let entries: Vec<&str> = ["index.ts", "index.js"].into_iter().filter(|name| files.contains_key(*name)).collect();
     let entry = match entries[..] {
         [entry] => entry.to_owned(),
         [] => return Err(vec![Problem::of("index.ts", "is missing: a challenge's script is index.ts or index.js")]),
         _ => {
-            return Err(vec![Problem::of(
-                "index.js",
-                "is there beside index.ts, and only one of them can be the script",
-            )]);
+            return Err(vec![Problem::of("index.js", "exists beside index.ts: keep only one of them")]);
         }
     };
     let (mut resolved, mut codes, mut lines) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -159,7 +162,7 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
                 Err(message) => problems.push(Problem::at(&file, line, message)),
             }
         }
-        // An unused import isn't loaded, but has to exist: the author expects it.
+        // The file of an unused import must exist, although it isn't loaded, because the author expects it.
         for (name, line) in stripped.unused.into_iter().filter(|_| is_whole) {
             let is_there = importable().any(|ours| ours == name) || find_declared(&file, &name, files);
             if let (false, Err(message)) = (is_there, find(&file, &name, files)) {
@@ -199,19 +202,17 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
     }
 }
 
-/// True if `file` means a declaration of types (`.d.ts`) by `name`, which nothing is loaded of.
+/// Returns true if the import `name` in `file` is a type declaration (`.d.ts`), which isn't loaded.
 fn find_declared(file: &str, name: &str, files: &BTreeMap<String, String>) -> bool {
     let stem = [".d.ts", ".ts", ".js"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
     find(file, &format!("{stem}.d.ts"), files).is_ok()
 }
 
-/// The file that `file` means by `name`.
+/// Returns the file of the import `name` in `file`.
 fn find(file: &str, name: &str, files: &BTreeMap<String, String>) -> Result<String, String> {
     if !name.starts_with("./") && !name.starts_with("../") {
         let known = importable().collect::<Vec<_>>().join(", ");
-        return Err(format!(
-            "`{name}` can't be imported; there are {known}, and the folder's own files by `./name.ts`"
-        ));
+        return Err(format!("`{name}` can't be imported; available: {known}, and the folder's files as `./name.ts`"));
     }
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
@@ -224,17 +225,17 @@ fn find(file: &str, name: &str, files: &BTreeMap<String, String>) -> Result<Stri
         }
     }
     let path = parts.join("/");
-    // As TypeScript has it: `./words.js` means `./words.ts` where there is one, and the ending may be left out.
+    // As in TypeScript: `./words.js` means `./words.ts` if that exists, and the extension may be omitted.
     let stem = path.strip_suffix(".js").unwrap_or(&path);
     let candidates = [path.clone(), format!("{stem}.ts"), format!("{path}.js"), format!("{path}/index.ts")];
     let is_module = |path: &&String| [".ts", ".js", ".json"].iter().any(|ending| path.ends_with(ending));
     let found = candidates.iter().filter(is_module).find(|path| files.contains_key(*path));
     found.cloned().ok_or_else(|| {
-        format!("`{name}` isn't there: {path} is no .ts, .js or .json file of the challenge's folder (links aren't followed)")
+        format!("`{name}` doesn't exist: {path} isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)")
     })
 }
 
-/// Finds modules by where they are imported.
+/// Resolves modules by the importing file.
 struct Names {
     entry: String,
     resolved: Rc<BTreeMap<(String, String), String>>,
@@ -248,7 +249,7 @@ impl Resolver for Names {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String, Error> {
-        // A call begins with imports that come from nowhere.
+        // The first imports of a call have no importing file.
         let from_ours = base.is_empty() || OURS.iter().any(|(ours, _)| *ours == base);
         if from_ours && name == SCRIPT {
             return Ok(self.entry.clone());
@@ -262,7 +263,7 @@ impl Resolver for Names {
     }
 }
 
-/// Loads modules as text, while they are compiled.
+/// Loads modules as text for compilation.
 struct Texts(Rc<BTreeMap<String, String>>);
 
 impl Loader for Texts {
@@ -297,7 +298,7 @@ fn bytecode(
     })
 }
 
-/// What was thrown: its message, and the stack behind it.
+/// Returns the message and the stack of a thrown value.
 fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
     if !matches!(error, Error::Exception) {
         return (error.to_string(), String::new());
@@ -309,7 +310,7 @@ fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
             String::new(),
         );
     };
-    // Asking may throw something else, which nobody wants to know.
+    // Reading a property may throw another value, which is ignored.
     let text = |name: &str| {
         object.get::<_, String>(name).unwrap_or_else(|_| {
             ctx.catch();
@@ -325,12 +326,13 @@ fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
     (told, stack)
 }
 
-/// A fault of a module that showed when it was compiled.
+/// Returns the problem of a module that doesn't compile.
 fn problem_in(name: &str, message: &str, lines: &BTreeMap<String, Vec<u32>>) -> Problem {
     Problem { file: name.to_owned(), line: None, message: traced(message, lines) }
 }
 
-/// Puts the author's lines in place of those that ran: `index.ts:7:3` becomes `index.ts:12`.
+/// Replaces line numbers of the generated JavaScript with those of the author's files: `index.ts:7:3` becomes
+/// `index.ts:12`.
 fn traced(text: &str, lines: &BTreeMap<String, Vec<u32>>) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -354,31 +356,32 @@ fn traced(text: &str, lines: &BTreeMap<String, Vec<u32>>) -> String {
     out
 }
 
-/// What comes of a call.
+/// The result of a call.
 pub(super) enum Answer {
-    /// The text of a [`Reply`], as `session.js` has written it. Nobody has looked at it: a script can make anything of it.
+    /// The text of a [`Reply`] from `session.js`. It isn't validated yet: a script can make `session.js` return any
+    /// text.
     Written(String),
     /// The script failed.
     Failed(Failure),
 }
 
-/// Where calls are run: the memory in which all worlds are, one at a time, each at the same addresses.
+/// The memory of the engine. It contains one world at a time, and all worlds use the same addresses.
 pub(super) struct Machine {
     memory: Memory,
     limits: Limits,
     worlds: Vec<World>,
-    /// Which of the worlds the memory holds, untouched by any call.
+    /// The number of the world that the memory contains in its initial state, if any.
     ready: Option<usize>,
 }
 
-/// A script's world as each of its calls finds it.
+/// A script's world in its initial state, in which each call starts.
 ///
-/// What is held of the engine here points into the memory, and is only right while that is as in the image, or as a call has left it.
-/// So nothing of it is ever dropped: there is no telling what the memory holds by then, and the process ends soon after.
+/// The engine's handles point into the memory. The handles are valid only while the memory contains this world.
+/// Dropping a handle at another time would corrupt the memory, so handles are never dropped.
 struct World {
     engine: ManuallyDrop<Engine>,
     image: Image,
-    /// Ticks that it took to get there. They are the call's, as if it had begun without a world.
+    /// The ticks used to create the world. They count for each call, as if each call had created the world itself.
     ticks: u32,
 }
 
@@ -388,19 +391,19 @@ struct Engine {
     act: Persistent<Function<'static>>,
     tell: Persistent<Function<'static>>,
     unawaited: Persistent<Function<'static>>,
-    /// The script's `createChallenge`; absent if the script is evaluated by each call anew.
+    /// The script's `createChallenge`; absent if each call evaluates the script again.
     create: Option<Persistent<Value<'static>>>,
-    /// How much of its limit a call has taken.
+    /// The ticks that a call has used.
     ticks: Rc<Cell<u32>>,
-    /// Empty between calls.
+    /// The promises that were rejected in this call. Empty between calls.
     rejected: Rc<RefCell<Rejected>>,
 }
 
-/// Promises that were rejected and that nobody has awaited so far, and why.
+/// The rejected promises that the script hasn't awaited yet, with their reasons.
 #[derive(Default)]
 struct Rejected {
     kept: Vec<(Persistent<Value<'static>>, Persistent<Value<'static>>)>,
-    /// How many there are besides.
+    /// The number of rejected promises beyond the list's limit.
     more: usize,
 }
 
@@ -415,7 +418,8 @@ impl Rejected {
         }
     }
 
-    /// Why the first of them was rejected, if there is one and that is known.
+    /// Returns the first rejection; `None` if there is none. The inner value is its reason, or `None` if the list has
+    /// no room for it.
     fn first(&self) -> Option<Option<Persistent<Value<'static>>>> {
         match self.kept.first() {
             Some((_, reason)) => Some(Some(reason.clone())),
@@ -433,8 +437,8 @@ impl Machine {
         Ok(Machine { memory: Memory::new(limits.memory_bytes)?, limits, worlds: Vec::new(), ready: None })
     }
 
-    /// Runs one call in the script's world: nothing of it is left for the next one, nor of what was before. More inputs than one are the
-    /// calls of a game from its creation, which share the world; the answer is that to the last.
+    /// Runs one call in the script's world. The call leaves no data for the next one. With several inputs, runs the
+    /// calls of a session from its creation in one world and returns the answer to the last.
     pub(super) fn call(&mut self, script: &Compiled, inputs: &[&str]) -> Answer {
         let failed =
             |message: String, stack: String| Answer::Failed(Failure { message, stack: traced(&stack, &script.lines) });
@@ -455,28 +459,30 @@ impl Machine {
         let answer = context.with(|ctx| {
             let goes_on = || ticks.get() <= self.limits.ticks;
             let settled = |promise| settled::<Option<String>>(&ctx, promise, &goes_on);
-            // What the call has begun comes to its end; a text if something has failed of which nobody knows.
+            // Runs the call's remaining jobs; returns a text if a promise failed that the script doesn't await.
             let left = || -> Result<Option<String>, Error> {
                 while goes_on() && ctx.execute_pending_job() {}
-                // Borrowed no longer than this: what is asked below may reject promises too.
+                // Borrowed only here: the code below may reject further promises.
                 let first = rejected.borrow().first();
                 let Some(reason) = first else { return Ok(None) };
                 let reason = match reason {
                     Some(reason) => reason.restore(&ctx)?,
-                    None => rquickjs::String::from_str(ctx.clone(), "one of more than are remembered")?.into_value(),
+                    None => rquickjs::String::from_str(ctx.clone(), "(too many rejections to know the reason)")?
+                        .into_value(),
                 };
                 unawaited.clone().restore(&ctx)?.call((reason,))
             };
             let answered = |input: &str| -> Result<String, Error> {
                 ticks.set(world.ticks);
-                // The world's time and randomness have to be there before the script's first line, unless that has not asked for them.
+                // The world's time and randomness must be set before the script's first line, unless the script was
+                // evaluated without them.
                 begin.clone().restore(&ctx)?.call::<_, ()>((input,))?;
                 let create = match create {
                     Some(create) => create.clone().restore(&ctx)?,
                     None => evaluate(&ctx, &goes_on)?,
                 };
                 let acted = settled(act.clone().restore(&ctx)?.call((create,))?);
-                // What never settles may wait for what was rejected.
+                // If the call's promise never settles, the reason may be a rejected promise that it waits for.
                 if let Err(Error::WouldBlock) | Ok(None) = acted
                     && let Some(text) = left()?
                 {
@@ -506,15 +512,16 @@ impl Machine {
                     failed(message, stack)
                 }
             };
-            // Last of all, since asking what was thrown may reject promises too. Nothing of the engine is held from here on.
+            // The list is cleared last, because reading a thrown value may reject further promises. No engine handle
+            // is used after this line.
             drop(rejected.take());
             answer
         });
         assert!(rejected.borrow().is_empty(), "what is put back mustn't be held");
-        // Caught or not: what comes of a call that was stopped isn't the script's doing alone.
+        // A call over the tick limit fails even if the script caught the error.
         if ticks.get() > self.limits.ticks {
             let message = format!(
-                "took more than its {} ticks of computing (a tick is 10,000 calls and rounds of loops)",
+                "exceeded the limit of {} ticks (a tick is 10,000 function calls or loop iterations)",
                 self.limits.ticks
             );
             let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
@@ -528,10 +535,10 @@ impl Machine {
     }
 
     fn too_much_memory(&self) -> String {
-        format!("took more than its {} MiB of memory", self.limits.memory_bytes >> 20)
+        format!("exceeded the limit of {} MiB of memory", self.limits.memory_bytes >> 20)
     }
 
-    /// Puts the world of the last call back, so that the next call needn't wait for it.
+    /// Restores the initial state of a script's world in advance, so that the next call needn't wait for it.
     pub(super) fn tidy(&mut self, script: &Compiled) {
         if let Some(number) = script.world.get() {
             self.put_back(number);
@@ -542,18 +549,18 @@ impl Machine {
         if self.ready == Some(number) {
             return;
         }
-        #[expect(unsafe_code, reason = "only here it is known who holds what")]
-        // SAFETY: between calls nothing is held of the engine but what was when the image was taken.
+        #[expect(unsafe_code, reason = "only this module knows which handles exist")]
+        // SAFETY: between calls no engine handle exists but those of the time of the image.
         unsafe {
             self.memory.put_back(&self.worlds[number].image);
         }
         self.ready = Some(number);
     }
 
-    /// Makes a script's world.
+    /// Creates a script's world and returns its number.
     fn make(&mut self, script: &Compiled) -> Result<usize, (String, String)> {
         self.ready = None;
-        // A script that asks for a call's time or chance while it is evaluated, or fails, does so in each call.
+        // A script that uses a call's time or randomness during evaluation, or fails, is evaluated in each call.
         let engine = match self.start(script, true) {
             Ok(engine) => engine,
             Err(_) => self.start(script, false)?,
@@ -563,10 +570,12 @@ impl Machine {
         Ok(self.worlds.len() - 1)
     }
 
-    /// Starts an engine in a clean memory. `ahead`: with the script's modules evaluated, which have to come to the same in each call.
+    /// Starts an engine in clean memory. If `ahead` is true, also evaluates the script's modules. The evaluation must
+    /// then have the same result in each call.
     fn start(&mut self, script: &Compiled, ahead: bool) -> Result<Engine, (String, String)> {
-        #[expect(unsafe_code, reason = "only here it is known who holds what")]
-        // SAFETY: what is held of other engines isn't touched before their images are put back; one that failed to start is gone.
+        #[expect(unsafe_code, reason = "only this module knows which handles exist")]
+        // SAFETY: handles of other engines aren't used before their images are restored; an engine that failed to start
+        // is gone.
         unsafe {
             self.memory.wipe();
         }
@@ -575,7 +584,7 @@ impl Machine {
         let world = || -> Result<Context, Error> {
             let runtime = Runtime::new_with_alloc(self.memory.lend())?;
             runtime.set_max_stack_size(limits.stack_bytes);
-            // Tidying up early costs more than the memory that most calls take.
+            // Early garbage collection costs more than the memory that most calls need.
             runtime.set_gc_threshold(limits.memory_bytes / 4);
             runtime.set_interrupt_handler(Some(Box::new(move || {
                 counted.set(counted.get() + 1);
@@ -610,7 +619,7 @@ impl Machine {
                 Ok(([named("begin")?, named("act")?, named("tell")?, named("unawaited")?], create))
             };
             let functions = functions().map_err(|error| thrown(&ctx, error));
-            // As after a call: last of all.
+            // The list is cleared last, as after a call.
             drop(rejected.take());
             functions
         });
@@ -623,18 +632,19 @@ impl Machine {
     }
 }
 
-/// The seed for one purpose of a session whose scripts' secret is `secret`. It captures nothing, so nothing of it lies outside of the engine's
-/// memory.
+/// Derives the seed for one purpose of a session from the scripts' `secret`. The function captures no variables, so
+/// all its data is in the engine's memory.
 fn derive(secret: String, context: String) -> Option<String> {
     Some(Seed::from_revealed(&secret)?.derive(&format!("arena:v1:rng:{context}")).reveal())
 }
 
-/// Evaluates the script's modules, for its `createChallenge`.
+/// Evaluates the script's modules and returns its `createChallenge`.
 fn evaluate<'js>(ctx: &Ctx<'js>, goes_on: &dyn Fn() -> bool) -> Result<Value<'js>, Error> {
     settled::<Object<'js>>(ctx, Module::import(ctx, SCRIPT)?, goes_on)?.get("createChallenge")
 }
 
-/// What becomes of a promise, for as long as the call goes on: `finish` would let jobs run beyond all limits.
+/// Runs jobs until a promise is settled or the call reaches its limit. rquickjs's `Promise::finish` ignores the
+/// limit.
 fn settled<'js, T: FromJs<'js>>(
     ctx: &Ctx<'js>,
     promise: rquickjs::Promise<'js>,
@@ -644,7 +654,7 @@ fn settled<'js, T: FromJs<'js>>(
     promise.result().unwrap_or(Err(Error::WouldBlock))
 }
 
-/// Loads modules that have been compiled.
+/// Loads compiled modules.
 struct Bundled(Bytecodes);
 
 impl Loader for Bundled {
@@ -665,7 +675,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_world_lacks_nothing_but_what_makes_a_script_not_plain() {
+    fn a_plain_world_lacks_only_the_names_of_not_plain() {
         let globals = |context: Context| -> BTreeSet<String> {
             context
                 .with(|ctx| ctx.globals().own_keys(rquickjs::Filter::new().string()).collect::<Result<_, _>>().unwrap())

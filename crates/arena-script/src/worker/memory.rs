@@ -1,5 +1,5 @@
-//! The memory of the engine: all of it can be put back, byte by byte, to an earlier image, so that a call leaves nothing behind. A C
-//! library is lent this memory, which needs unsafe code; it runs in the worker alone (docs/decisions/0064).
+//! The engine's memory. The worker restores it to an earlier image after a call, so that the call leaves no data
+//! behind. Passing this memory to a C library needs unsafe code, which runs in workers only (docs/decisions/0064).
 #![expect(unsafe_code, reason = "the engine takes its memory by pointers")]
 
 use std::io;
@@ -8,44 +8,47 @@ use std::ptr::{self, NonNull};
 use rquickjs::allocator::Allocator;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 
-/// Room for each byte that a script may take: blocks are given back to others of their size only, so what is free can't always be used.
+/// The ratio of the region's size to the script's memory limit. Freed blocks are reused for their own size class only,
+/// so the region must be larger than the limit.
 const ROOM: usize = 4;
 
-/// What there is beyond the limit once it has been reached: room for the error that says where.
+/// The number of bytes added to a script's memory limit when the script reaches it. The engine needs this memory to
+/// create the out-of-memory error with its position.
 const TO_SAY_SO: usize = 64 << 10;
 
-/// Before each block. Keeps blocks aligned, too.
+/// The header of each block. It also aligns the block.
 #[repr(C, align(16))]
 struct Block {
-    /// Bytes behind this: a class's.
+    /// The number of bytes after the header, which is the block size of the class.
     size: usize,
-    /// While it is free: the next one of this class.
+    /// The next free block of the same class. Used only while this block is free.
     next: *mut Block,
 }
 
-/// What is at the start of a region, so that it is part of every image.
+/// The allocator's data. It is at the start of the region, so that every image contains it.
 #[repr(C, align(16))]
 struct Books {
-    /// Bytes that have ever been in use since the region was clean; the rest is zeros.
+    /// The number of bytes at the start of the region that were ever used since it was cleared. All bytes after them
+    /// are zero.
     used: usize,
-    /// Bytes that are lent, and how many may be.
+    /// The number of allocated bytes; `most` is its limit.
     lent: usize,
     most: usize,
-    /// Whether more was asked for than there is.
+    /// True if an allocation exceeded the limit.
     refused: bool,
-    /// The blocks of each class that are free.
+    /// The free blocks of each class.
     free: [*mut Block; CLASSES],
 }
 
-/// Four sizes for each doubling, from 64 bytes on.
+/// The number of size classes: four for each power of two, from 64 bytes on.
 const CLASSES: usize = 4 * 26;
 
 const SMALLEST: usize = 64;
 
-/// The class whose blocks have room for `size` bytes, and how many these have; `None` if it is more than anybody should have.
+/// Returns the class for blocks of `size` bytes and its block size, or `None` if no class is that large.
 fn class_of(size: usize) -> Option<(usize, usize)> {
     let size = size.max(SMALLEST);
-    // The doubling that `size` is above, and how far: in quarters, rounded up.
+    // The largest power of two below `size`, and the number of its quarters to add, rounded up.
     let doubling = (size - 1).ilog2().max(SMALLEST.ilog2() - 1);
     let base = 1_usize.checked_shl(doubling)?;
     let quarters = (size - base).div_ceil(base / 4);
@@ -65,7 +68,7 @@ impl Books {
         Books { used: size_of::<Books>(), lent: 0, most, refused: false, free: [ptr::null_mut(); CLASSES] }
     }
 
-    /// Notes that more was asked for than there is.
+    /// Records that an allocation exceeded the limit. The first time, also raises the limit by [`TO_SAY_SO`].
     fn refuse(&mut self) {
         if !self.refused {
             self.refused = true;
@@ -74,33 +77,34 @@ impl Books {
     }
 }
 
-/// What a region was like at one time.
+/// The content of a region at one time.
 pub(super) struct Image(Vec<u8>);
 
 impl Memory {
-    /// A region for engines that take up to `most` bytes. It is there as long as the process is.
+    /// Creates a region for engines that use up to `most` bytes. It lives as long as the process.
     pub(super) fn new(most: usize) -> io::Result<Memory> {
         let bytes = (size_of::<Books>() + most.saturating_mul(ROOM) + TO_SAY_SO).next_multiple_of(1 << 16);
         let (rights, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
-        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that is there.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, rights, kind)? };
         let books = NonNull::new(start.cast::<Books>()).ok_or_else(|| io::Error::other("no memory"))?;
         let memory = Memory { books, bytes, most };
-        // SAFETY: the mapping is larger than the books, and aligned to a page.
+        // SAFETY: the mapping is larger than the bookkeeping, and aligned to a page.
         unsafe { books.write(Books::new(most)) };
         Ok(memory)
     }
 
-    /// What gives the engine its memory.
+    /// Returns the engine's allocator.
     pub(super) fn lend(&self) -> Lent {
         Lent { books: self.books, bytes: self.bytes }
     }
 
-    /// What it is like now.
+    /// Returns an image of the current content.
     pub(super) fn image(&self) -> Image {
         let used = self.used();
         let mut bytes = Vec::with_capacity(used);
-        // SAFETY: the region begins with `used` bytes that have been written, or are the kernel's zeros, and nothing runs in it now.
+        // SAFETY: the first `used` bytes of the region were written or are the kernel's zeros, and nothing runs in it
+        // now.
         unsafe {
             ptr::copy_nonoverlapping(self.books.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), used);
             bytes.set_len(used);
@@ -108,26 +112,26 @@ impl Memory {
         Image(bytes)
     }
 
-    /// Makes it what it was like when the image was taken.
+    /// Restores the content of an image.
     ///
     /// # Safety
-    /// What points into it from outside has to be what did so then: whatever was made since has to be gone, and what was gone when
-    /// the image was taken, or is another image's, isn't touched.
+    /// After the call, only pointers into the region that were valid when the image was taken may be used. Newer
+    /// pointers, and those of another image, must not be used.
     pub(super) unsafe fn put_back(&mut self, image: &Image) {
         let Image(bytes) = image;
         let start = self.books.as_ptr().cast::<u8>();
         let used = self.used();
-        // SAFETY: images are taken of this region, so they fit; the caller answers for what points into it.
+        // SAFETY: images come from this region, so they fit; the caller is responsible for pointers into it.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
             self.clear(bytes.len(), used);
         }
     }
 
-    /// Makes it what it was at first.
+    /// Clears the region.
     ///
     /// # Safety
-    /// What points into it from outside isn't touched before its image is put back.
+    /// Pointers into the region from outside must not be used before their image is restored.
     pub(super) unsafe fn wipe(&mut self) {
         let used = self.used();
         // SAFETY: as above.
@@ -137,20 +141,22 @@ impl Memory {
         }
     }
 
-    /// Whether the engine asked for more than there is, since the region was clean or what it is now was put back.
+    /// Returns true if an allocation has exceeded the limit since the region was cleared or restored.
     pub(super) fn has_refused(&self) -> bool {
-        // SAFETY: the books are there.
+        // SAFETY: the bookkeeping exists.
         unsafe { (*self.books.as_ptr()).refused }
     }
 
     fn used(&self) -> usize {
-        // SAFETY: the books are there. Should a fault of the engine have written into them, this is still within the region.
+        // SAFETY: the bookkeeping exists. If a bug of the engine has overwritten it, the value is still clamped to the
+        // region.
         unsafe { (*self.books.as_ptr()).used }.clamp(size_of::<Books>(), self.bytes)
     }
 
-    /// Fills with zeros. Much of it goes back to the kernel instead, whose next pages are zeros.
+    /// Fills a range with zeros. A large range is returned to the kernel, which replaces it with zeroed pages on the
+    /// next use.
     unsafe fn clear(&mut self, from: usize, to: usize) {
-        /// About what it takes as long to fill as to ask the kernel, and to be given it again.
+        /// The size at which filling takes about as long as returning the pages to the kernel and getting new ones.
         const MUCH: usize = 1 << 20;
         const PAGE: usize = 1 << 16;
         if to <= from {
@@ -158,7 +164,7 @@ impl Memory {
         }
         let start = self.books.as_ptr().cast::<u8>();
         let page = from.next_multiple_of(PAGE);
-        // SAFETY: from and to are within the region, which is the caller's to say, and nobody else's.
+        // SAFETY: the caller ensures that the range is within the region, and no other code uses it.
         unsafe {
             let is_given =
                 to - from > MUCH && madvise(start.add(page).cast(), self.bytes - page, Advice::LinuxDontNeed).is_ok();
@@ -168,16 +174,17 @@ impl Memory {
     }
 }
 
-/// A region as the engine sees it.
+/// The allocator that the engine uses for a region.
 pub(super) struct Lent {
     books: NonNull<Books>,
     bytes: usize,
 }
 
-// SAFETY: blocks are within the region, aligned to 16 bytes, as large as they say, and each is lent to one until it is given back.
+// SAFETY: blocks are within the region, aligned to 16 bytes and as large as stated, and each is allocated once until it
+// is freed.
 unsafe impl Allocator for Lent {
     fn alloc(&mut self, size: usize) -> *mut u8 {
-        // SAFETY: the books are there, and nobody else has them while this runs.
+        // SAFETY: the bookkeeping exists, and no other code uses it during this call.
         unsafe {
             let books = self.books.as_mut();
             let Some((class, size)) = class_of(size).filter(|(_, size)| books.lent + size <= books.most) else {
@@ -207,14 +214,14 @@ unsafe impl Allocator for Lent {
         let size = count.saturating_mul(size);
         let block = self.alloc(size);
         if !block.is_null() {
-            // SAFETY: it has room for that.
+            // SAFETY: the block has that size.
             unsafe { block.write_bytes(0, size) };
         }
         block
     }
 
     unsafe fn dealloc(&mut self, at: *mut u8) {
-        // SAFETY: what is given back was lent, so there is a block before it, of a class.
+        // SAFETY: a freed block was allocated here, so it has a header with its class.
         unsafe {
             let block = at.cast::<Block>().sub(1);
             let Some((class, size)) = class_of((*block).size) else { return };
@@ -229,13 +236,13 @@ unsafe impl Allocator for Lent {
         if at.is_null() {
             return self.alloc(size);
         }
-        // SAFETY: as above; the two blocks are different ones.
+        // SAFETY: as above; the two blocks differ.
         unsafe {
             let has = Lent::usable_size(at);
             if (has / 2..=has).contains(&size) {
                 return at;
             }
-            // It counts once, although for a moment it is there twice.
+            // The block counts once, although both copies exist until the old one is freed.
             let books = self.books.as_mut();
             books.lent = books.lent.saturating_sub(has);
             let to = self.alloc(size);
@@ -272,11 +279,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_since_an_image_never_happened() {
+    fn restoring_an_image_undoes_all_changes() {
         let mut memory = Memory::new(4 << 20).unwrap();
         let mut lent = memory.lend();
         let kept = lent.alloc(100);
-        // SAFETY: what is written to was lent, and is as large.
+        // SAFETY: the destination was allocated with this size.
         unsafe {
             kept.write_bytes(7, 100);
             let image = memory.image();

@@ -1,4 +1,4 @@
-//! From a file as its author wrote it to what the engine runs: types are taken out, lines are remembered.
+//! Type stripping: from the author's file to JavaScript, with a map of line numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,21 +13,23 @@ use oxc_transformer::{TransformOptions, Transformer, TypeScriptOptions};
 
 use crate::Problem;
 
-/// A module that is ready to be compiled.
+/// A module without types, ready for the compiler.
 pub(super) struct Stripped {
-    /// JavaScript.
+    /// The JavaScript code.
     pub(super) code: String,
-    /// What it imports when it runs, each with the line where it does.
+    /// The imports that remain at run time, each with its line.
     pub(super) imports: BTreeMap<String, u32>,
-    /// The imports that went with the types, or because nothing uses them, likewise. Those of `import type` aren't among them.
+    /// The imports that type stripping removed, because they are types or unused, each with its line. Excludes `import
+    /// type`.
     pub(super) unused: BTreeMap<String, u32>,
-    /// What it names without having declared it: all that it can know of the world around it.
+    /// The names that the module uses and doesn't declare: the global objects that it depends on.
     pub(super) globals: BTreeSet<String>,
-    /// For each line of `code` the line of the file that it comes from; 0 where it comes from none. Both from 1.
+    /// For each line of `code`, the line of the original file, or 0 if there is none. Both count from 1.
     pub(super) lines: Vec<u32>,
 }
 
-/// Takes the types out of a TypeScript module. JavaScript goes the same way, so that its mistakes are told in the same words.
+/// Removes the types from a TypeScript module. JavaScript modules are processed too, so that their errors have the
+/// same form.
 pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
     let allocator = Allocator::default();
     let source_type = if file.ends_with(".ts") { SourceType::ts() } else { SourceType::mjs() };
@@ -47,7 +49,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
         return Err(problems(&parsed.diagnostics));
     }
     if let Some(import) = parsed.module_record.dynamic_imports.first() {
-        let message = "import() is of no use here: nothing can be loaded while a script runs; write `import … from …`";
+        let message = "import() isn't supported: nothing can be loaded while a script runs; write `import … from …`";
         return Err(vec![problem_at(import.span, message.to_owned())]);
     }
     let named = |span: Span| {
@@ -68,7 +70,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
     }
     let scoping = semantic.semantic.into_scoping();
     let globals = scoping.root_unresolved_references().keys().map(ToString::to_string).collect();
-    // A field that is only declared has no value to overwrite that of the base class with.
+    // A field with only a declaration must not overwrite the base class's value.
     let typescript =
         TypeScriptOptions { remove_class_fields_without_initializer: true, ..TypeScriptOptions::default() };
     let options = TransformOptions { typescript, ..TransformOptions::default() };
@@ -86,7 +88,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
             *line = token.get_src_line() + 1;
         }
     }
-    // What is left of the imports when the types are gone.
+    // The imports in the output, which are those that remain at run time.
     let code = printed.code;
     let allocator = Allocator::default();
     let record = Parser::new(&allocator, &code, SourceType::mjs()).parse().module_record;
@@ -102,7 +104,7 @@ pub(super) fn strip(file: &str, text: &str) -> Result<Stripped, Vec<Problem>> {
     Ok(Stripped { code, imports, unused, globals, lines })
 }
 
-/// The line, from 1, on which the byte at `offset` stands.
+/// Returns the line, from 1, of the byte at `offset`.
 fn line_of(text: &str, offset: u32) -> u32 {
     let before = text.as_bytes().get(..offset as usize).unwrap_or(text.as_bytes());
     1 + before.iter().filter(|byte| **byte == b'\n').count() as u32
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn types_go_and_what_they_stand_on_stays() {
+    fn types_are_removed_and_lines_are_mapped() {
         check(
             "import type { A } from \"a\";\nimport { B, type C } from \"b\";\nimport { D } from \"d\";\n\n\
              enum Suit { Hearts, Spades = 4 }\nexport class Game<T> extends B {\n  declare gameState: T;\n  name: string;\n  \
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_lines() {
+    fn errors_have_line_numbers() {
         check(
             "const a = 1;\nconst b = ;\n",
             expect![[r#"
@@ -172,7 +174,7 @@ mod tests {
         check(
             "\nconst x = await import(\"./x.ts\");\n",
             expect![[r#"
-            index.ts:2: import() is of no use here: nothing can be loaded while a script runs; write `import … from …`
+            index.ts:2: import() isn't supported: nothing can be loaded while a script runs; write `import … from …`
         "#]],
         );
     }

@@ -1,4 +1,4 @@
-//! A scripted session as the match runner plays it, and what is dealt.
+//! A scripted session in the match runner, and the dealt numbers.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn each_context_has_a_seed_of_its_own_which_is_the_same_in_each_call() {
         lines[0].split(',').map(str::to_owned).collect::<Vec<_>>()
     };
     let seeds = told(3);
-    // Whoever knows the session's seed can derive them with any HMAC.
+    // With the session's seed, any HMAC implementation can derive them.
     let secret = Seed::from_number(3).derive("script/private");
     let expected = ["a", "b", "", "é\u{1F600}", "\u{fffd}", "undefined", "undefined", "7", "[object Object]"];
     let expected = expected.map(|context| secret.derive(&format!("arena:v1:rng:{context}")).reveal());
@@ -102,10 +102,10 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let fixed = json!({"range": [1, 99], "setSize": 4});
     let psi = example("psi").with_options(fixed.as_object().unwrap()).unwrap();
     assert_eq!(json!(psi.options())[0]["default"], json!([1, 99]));
-    // The arena's own go to the script as they are.
+    // The arena's own options reach the script unchanged.
     let opaque = json!({"deck": {"cards": [1, "x"]}, "players": 2});
     let told = psi.find_stray(opaque.as_object().unwrap()).unwrap();
-    assert_eq!(told, "unknown option `deck`, there are: intersectionSize, range, setSize");
+    assert_eq!(told, "unknown option `deck`; known options: intersectionSize, range, setSize");
     let psi = psi.with_options(opaque.as_object().unwrap()).unwrap();
     psi.rehearse().unwrap();
     assert_eq!(psi.resolve(&Map::new()).unwrap()["deck"]["cards"], json!([1, "x"]));
@@ -138,7 +138,8 @@ fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
         operator → all: 1700000004000
     "#]]
     .assert_eq(&told(1, "const at = Date.now();\nconst told = () => `${at}`;"));
-    // A script that goes on whatever happens finds them, too; one that only takes hold of them finds those of each call.
+    // A script that continues after errors finds the call's values, too; a script that only stores the functions finds
+    // those of each call.
     let guarded = "let drawn = \"none\";\ntry { drawn = typeof Math.random(); } catch {}\nconst told = () => drawn;";
     expect![[r#"
         operator → all: number
@@ -155,7 +156,7 @@ fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
     let said = told(1, "const random = Math.random;\nconst told = () => `${random()}`;");
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 2 && lines[0] != lines[1], "one call's chance isn't another's: {said}");
-    // What is left out of a world is what nobody looks for.
+    // The plain world lacks only names that the script doesn't use.
     expect![[r#"
         operator → all: undefined undefined
         operator → all: undefined undefined
@@ -176,7 +177,7 @@ fn time_and_chance_are_those_of_the_call_from_the_first_line_on() {
     ));
 }
 
-/// The numbers of the package of this name, version 6.0.1.
+/// The numbers are those of the package of this name, version 6.0.1.
 #[test]
 fn prando_gives_the_numbers_of_the_published_package() {
     let lines = r#"onGameStart() {

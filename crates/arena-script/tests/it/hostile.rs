@@ -1,4 +1,4 @@
-//! Scripts that go wrong, or mean harm: each call comes to an end, with a sentence for whoever wrote it, and nothing has changed.
+//! Faulty and hostile scripts: each call ends with a message for the author, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 
 use crate::table::{Game, METADATA, load, load_into, sandbox, script};
 
-/// Quick ones, for tests that come to them.
+/// Low limits, for tests that reach them.
 const LIMITS: Limits = Limits {
     ticks: 100,
     memory_bytes: 16 << 20,
@@ -18,26 +18,26 @@ const LIMITS: Limits = Limits {
     output_bytes: 64 << 10,
 };
 
-/// What becomes of a game in which a player acts, and `act` of the script is this. What comes after it shows that all goes on.
+/// Checks a game in which a player calls `act` with this code. The remaining calls show that the game goes on.
 #[track_caller]
 fn check(act: &str, expected: Expect) {
     check_within(LIMITS, &acting(act), expected);
 }
 
-/// Lines of a script that does this in `act`.
+/// Returns a script with this code in `act`.
 fn acting(act: &str) -> String {
     format!(
         "async act(message, index) {{\nthis.gameState.done.push(index);\nif (message.content === \"now\") {{ {act} }}\n}}"
     )
 }
 
-/// The same, of a script with these lines.
+/// Like [`check`], for a script with these lines.
 #[track_caller]
 fn check_lines(lines: &str, expected: Expect) {
     check_within(LIMITS, lines, expected);
 }
 
-/// The same, with other limits.
+/// Like [`check_lines`], with other limits.
 #[track_caller]
 fn check_within(limits: Limits, lines: &str, expected: Expect) {
     let text = script(lines);
@@ -57,8 +57,8 @@ fn loops_that_never_end() {
     check(
         "for (;;) {}",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -66,18 +66,18 @@ fn loops_that_never_end() {
     check(
         "const f = async () => { for (;;) await null; }; await f();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
     );
-    // A call that is stopped can't go on by catching it.
+    // A stopped call can't go on by catching the error.
     check(
         "for (;;) { try { for (;;) {} } catch {} }",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -85,8 +85,8 @@ fn loops_that_never_end() {
     check(
         "/(a+)+$/.test(\"a\".repeat(40) + \"b\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -112,8 +112,8 @@ fn what_the_engine_itself_does_not_stop() {
         Limits { wall_ms: 2000, ..LIMITS },
         &acting("const a = []; a.length = 4294967295; a.reverse();"),
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than 2000 ms, and was stopped
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 2000 ms and was stopped
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -121,7 +121,7 @@ fn what_the_engine_itself_does_not_stop() {
     check(
         "let n = 3n; for (let i = 0; i < 22; i++) n *= n; for (;;) n % 7n;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: RangeError: BigInt is too large to allocate
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -137,7 +137,7 @@ fn calls_in_calls() {
     check(
         "const f = () => f() + 1; f();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: RangeError: Maximum call stack size exceeded
             at f (index.js:7)
             at f (index.js:7)
@@ -156,7 +156,7 @@ fn calls_in_calls() {
     check(
         "JSON.parse(\"[\".repeat(1e6));",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: RangeError: Maximum call stack size exceeded
             at parse (native)
             at act (index.js:7)
@@ -173,8 +173,8 @@ fn memory() {
     check(
         "const a = []; for (;;) a.push(new Array(1000).fill(1));",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-            ! challenge failed on message act: took more than its 16 MiB of memory
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+            ! challenge failed on message act: exceeded the limit of 16 MiB of memory
                 at act (index.js:7)
                 at <anonymous> (index.js:4)
                 at call (native)
@@ -185,7 +185,7 @@ fn memory() {
     check(
         "let s = \"x\"; for (;;) s += s;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: InternalError: string too long
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -197,8 +197,8 @@ fn memory() {
     check(
         "new Uint8Array(1e9);",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 16 MiB of memory
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 16 MiB of memory
             at act (index.js:7)
             at <anonymous> (index.js:4)
             at call (native)
@@ -213,7 +213,7 @@ fn promises_that_never_settle() {
     check(
         "await new Promise(() => {});",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: a promise never settles: nothing will ever answer it
         2 → operator: (act) after
         {"done":[0,1]}
@@ -223,7 +223,7 @@ fn promises_that_never_settle() {
 
 #[test]
 fn promises_that_nobody_awaits() {
-    // They come to their end before the call does.
+    // Promises complete before the call ends.
     check(
         "(async () => { await null; await null; this.gameState.done.push(\"later\"); })();",
         expect![[r#"
@@ -232,12 +232,12 @@ fn promises_that_nobody_awaits() {
             {"done":[0,0,"later",1]}
         "#]],
     );
-    // So nobody needs to look for a rejection that is silent.
+    // So a silent rejection can't be missed.
     check(
         "this.send(42, message.from);",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: a promise that nobody awaits was rejected: TypeError: what is sent must be a string, not number
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: unhandled promise rejection: TypeError: a message must be a string, not number
             at act (index.js:7)
             at <anonymous> (index.js:4)
             at call (native)
@@ -248,8 +248,8 @@ fn promises_that_nobody_awaits() {
     check(
         "(async () => { await null; console.log(\"so far\"); undefined.x; })();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: a promise that nobody awaits was rejected: TypeError: cannot read property 'x' of undefined
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: unhandled promise rejection: TypeError: cannot read property 'x' of undefined
             at <anonymous> (index.js:7)
 
             console: so far
@@ -260,8 +260,8 @@ fn promises_that_nobody_awaits() {
     check(
         "Promise.reject();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: a promise that nobody awaits was rejected: undefined
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: unhandled promise rejection: undefined
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -269,13 +269,13 @@ fn promises_that_nobody_awaits() {
     check(
         "for (let i = 0; i < 10000; i++) Promise.reject(i);",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: a promise that nobody awaits was rejected: 0
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: unhandled promise rejection: 0
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
     );
-    // One that is caught late is caught.
+    // A rejection that is caught late is caught.
     check(
         "const late = Promise.reject(new Error(\"x\")); await null; late.catch(() => {});",
         expect![[r#"
@@ -287,8 +287,8 @@ fn promises_that_nobody_awaits() {
     check(
         "const again = () => Promise.resolve().then(again); again();",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-            ! challenge failed on message act: took more than its 16 MiB of memory
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+            ! challenge failed on message act: exceeded the limit of 16 MiB of memory
                 at again (index.js:7)
             2 → operator: (act) after
             {"done":[0,1]}
@@ -297,8 +297,8 @@ fn promises_that_nobody_awaits() {
     check(
         "Promise.reject({ get stack() { for (;;) {} } });",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-            ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+            ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
                 at get stack (index.js:7)
             2 → operator: (act) after
             {"done":[0,1]}
@@ -307,20 +307,20 @@ fn promises_that_nobody_awaits() {
     check(
         "Promise.reject({ get stack() { throw new Error(\"no\"); } });",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: Error: no
             at get stack (index.js:7)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
     );
-    // Whoever is asked what was thrown may reject more of them, which must not outlive the call.
+    // Reading a thrown value may reject further promises, which must not outlive the call.
     let evil = "const evil = { get name() { for (let i = 0; i < 50; i++) Promise.reject(new Error(\"x\")); return \"Evil\"; }, message: \"m\" };\
                 throw { get name() { throw evil; } };";
     check(
         evil,
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: Evil: m
         2 → operator: (act) after
         {"done":[0,1]}
@@ -331,8 +331,8 @@ fn promises_that_nobody_awaits() {
         "const late = []; for (let i = 0; i < 100; i++) late.push(Promise.reject(i)); Promise.reject(\"the last\");\
          await null; for (const each of late) each.catch(() => {});",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-            ! challenge failed on message act: a promise that nobody awaits was rejected: one of more than are remembered
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+            ! challenge failed on message act: unhandled promise rejection: (too many rejections to know the reason)
             2 → operator: (act) after
             {"done":[0,1]}
         "#]],
@@ -340,8 +340,8 @@ fn promises_that_nobody_awaits() {
     check(
         "const gone = Promise.reject(new Error(\"why\")); await new Promise((resolve) => gone.then(resolve));",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-            ! challenge failed on message act: a promise that nobody awaits was rejected: Error: why
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+            ! challenge failed on message act: unhandled promise rejection: Error: why
                 at act (index.js:7)
                 at <anonymous> (index.js:4)
                 at call (native)
@@ -362,8 +362,8 @@ fn promises_that_nobody_awaits() {
     check(
         loops,
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -374,13 +374,13 @@ fn promises_that_nobody_awaits() {
     };
     let serialize = script("act() {}\nserialize() { this.send(42); return super.serialize(); }");
     expect![[r#"
-        index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: TypeError: what is sent must be a string, not number
+        index.js: a rehearsal of create fails: unhandled promise rejection: TypeError: a message must be a string, not number
             at serialize (index.js:6)"#]].assert_eq(&problem(&serialize));
     expect!["index.js: a rehearsal of create fails: an object without a message was thrown"]
         .assert_eq(&problem(&format!("{{ {evil} }}\n{}", script("act() {}"))));
-    expect!["index.js: a rehearsal of create fails: took more than its 100 ticks of computing (a tick is 10,000 calls and rounds of loops)"].assert_eq(&problem(&format!("{loops}\n{}", script("act() {}"))));
+    expect!["index.js: a rehearsal of create fails: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)"].assert_eq(&problem(&format!("{loops}\n{}", script("act() {}"))));
     expect![[r#"
-        index.js: a rehearsal of create fails: a promise that nobody awaits was rejected: Error: at once
+        index.js: a rehearsal of create fails: unhandled promise rejection: Error: at once
             at <anonymous> (index.js:1)"#]]
     .assert_eq(&problem(&format!("Promise.reject(new Error(\"at once\"));\n{}", script("act() {}"))));
 }
@@ -390,7 +390,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState.self = this.gameState;",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
             ! challenge failed on message act: TypeError: gameState.self.self.self.self.self.self.self.self.self.self.self.self…self.self.self.done is nested too deeply, or contains itself
             2 → operator: (act) after
             {"done":[0,1]}
@@ -399,7 +399,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState.set = [{ in: new Set([1]) }];",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: gameState.set[0].in is a Set, which JSON doesn't keep; override serialize() and restore(), or use an array or object
         2 → operator: (act) after
         {"done":[0,1]}
@@ -408,7 +408,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState.much = \"x\".repeat(100000);",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: gameState has grown to 100024 bytes; at most 65536 are kept
         2 → operator: (act) after
         {"done":[0,1]}
@@ -417,7 +417,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState.n = 10n;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: gameState.n is a bigint, which JSON doesn't keep
         2 → operator: (act) after
         {"done":[0,1]}
@@ -426,7 +426,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.gameState = [1];",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: gameState must be an object, not an array
         2 → operator: (act) after
         {"done":[0,1]}
@@ -435,7 +435,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.state.round = 2;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: state.round isn't kept from call to call; gameState is
         2 → operator: (act) after
         {"done":[0,1]}
@@ -444,7 +444,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.state.scores[0].utility = NaN;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: state.scores[0] must hold two numbers, security and utility
             at forEach (native)
         2 → operator: (act) after
@@ -454,7 +454,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.state.scores.pop();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: state.scores has 1 entries, not one for each of 2 seats
         2 → operator: (act) after
         {"done":[0,1]}
@@ -463,7 +463,7 @@ fn states_that_cannot_be_kept() {
     check(
         "this.state.status = \"paused\";",
         expect![[r#"
-            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+            1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
             ! challenge failed on message act: state.status must be "open", "active" or "ended", not "paused"
             2 → operator: (act) after
             {"done":[0,1]}
@@ -476,7 +476,7 @@ fn what_is_said() {
     check(
         "for (let i = 0; i < 101; i++) await this.broadcast(\"x\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: sends 101 messages at once; at most 100 are allowed
         2 → operator: (act) after
         {"done":[0,1]}
@@ -485,7 +485,7 @@ fn what_is_said() {
     check(
         "await this.broadcast(\"x\".repeat(100000));",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: sends 100000 bytes at once; at most 65536 are allowed
         2 → operator: (act) after
         {"done":[0,1]}
@@ -494,8 +494,8 @@ fn what_is_said() {
     check(
         "await this.broadcast({ text: 1 });",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: TypeError: what is sent must be a string, not object
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: TypeError: a message must be a string, not object
             at act (index.js:7)
             at <anonymous> (index.js:4)
             at call (native)
@@ -506,7 +506,7 @@ fn what_is_said() {
     check(
         "await this.send(\"x\", \"inv_somebody\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: "inv_somebody" isn't a player who has joined
         2 → operator: (act) after
         {"done":[0,1]}
@@ -515,7 +515,7 @@ fn what_is_said() {
     check(
         "await this.messaging.sendChallengeMessage(this.challengeId, message.from, \"I said so\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: a challenge speaks as "operator" only, not as "inv_00000000-0000-7000-8000-000000000001"
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -531,7 +531,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "null.x;",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: cannot read property 'x' of null
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -551,7 +551,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "throw \"text\";",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: text
         2 → operator: (act) after
         {"done":[0,1]}
@@ -560,7 +560,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "eval(\"1\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: eval is not supported
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -572,7 +572,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "new Function(\"return 1\")();",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: TypeError: eval is not supported
             at Function (native)
             at act (index.js:7)
@@ -585,7 +585,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "require(\"fs\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: ReferenceError: require is not defined
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -597,7 +597,7 @@ fn errors_are_told_with_the_lines_of_the_author() {
     check(
         "await fetch(\"http://127.0.0.1\");",
         expect![[r#"
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on message act: ReferenceError: fetch is not defined
             at act (index.js:7)
             at <anonymous> (index.js:4)
@@ -624,7 +624,8 @@ fn one_call_leaves_nothing_to_another() {
 
 #[test]
 fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_themselves() {
-    // All that a module can keep: variables, objects, collections, functions of its own, what is built in, texts of regular expressions.
+    // Everything in which a module can keep data: variables, objects, collections, its own functions, built-in objects,
+    // regular expressions.
     let text = |declared: &str, name: &str| {
         let lines = "act(message) {\nconst seen = [calls++, kept.size, Object.prototype.seen, globalThis.seen, pattern.lastIndex];\n\
                      kept.set(message.content, Array.from({ length: 100000 }, () => [NAME]));\n\
@@ -636,7 +637,7 @@ fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_thems
         declared + &script(lines)
     };
     let sandbox = sandbox(Limits { memory_bytes: 32 << 20, ..LIMITS });
-    // The last one can't be kept as it is before a call, since it asks what is another in each.
+    // The last world can't be created before a call, because it uses values that differ in each call.
     let declared = ["const early = 1;", "const early = 2;", "const early = typeof Math.random();"];
     let mut games: Vec<Game> = declared
         .iter()
@@ -681,13 +682,13 @@ fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_thems
 fn hooks_that_throw_refuse_the_seat_and_the_deadline() {
     let lines = "async onPlayerJoin(id, index) { if (index === 1 && Date.now() < 1700000003000) throw new Error(\"not yet\"); }\n\
                  onGameStart() { this.setDeadline(5000); }\nact() {}\nonDeadline() { throw new Error(\"too late\"); }";
-    // The rehearsal is at time 0, when all may join.
+    // The rehearsal runs at time 0, when all may join.
     let text = script(&lines.replace("Date.now() <", "Date.now() > 0 && Date.now() <"));
     let challenge = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).unwrap();
     let game = Game::new(challenge, 1).join(1).join(2).join(2).wait().act(1, "act", "");
     assert_eq!(game.session.deadline, None);
     expect![[r#"
-        2 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
+        2 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
         ! challenge failed on join: Error: not yet
             at onPlayerJoin (index.js:5)
         ! challenge failed on deadline: Error: too late

@@ -1,4 +1,4 @@
-//! Workers that are ended from outside, as by a kernel that is out of memory: players don't notice.
+//! Workers that are killed from outside, as by a kernel that is out of memory: players don't notice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::table::{Game, METADATA, load_into, script};
 
-/// The processes that were started with this argument.
+/// Returns the processes that were started with this argument.
 fn workers(mark: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -52,7 +52,7 @@ fn no_action_fails_while_workers_are_killed_and_stopped() {
                 })
             })
             .collect();
-        // All there are, then none until each player has been answered: so no call is hit by more than two rounds.
+        // Kills all workers, then none until each player is answered, so that no call is hit by more than two rounds.
         let mut seen = [0; PLAYERS];
         loop {
             let now = answered.each_ref().map(|answers| answers.load(Ordering::Relaxed));
@@ -106,7 +106,7 @@ fn a_script_under_which_each_worker_ends_is_blamed_and_others_play_on() {
     let game = Game::new(challenge, 1).start().act(1, "act", "before");
     let kill_all =
         || workers(&mark).into_iter().filter(|pid| kill_process(*pid, Signal::KILL).is_ok()).collect::<Vec<_>>();
-    // One that waits for work hasn't ended on any.
+    // An idle worker that dies fails no call.
     while !kill_all().is_empty() {
         thread::yield_now();
     }
@@ -128,8 +128,8 @@ fn a_script_under_which_each_worker_ends_is_blamed_and_others_play_on() {
     let game = game.act(2, "act", "after");
     expect![[r#"
         1 → operator: (act) before
-        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner is told why.
-        ! challenge failed on message act: the sandbox ended on it (signal: 9 (SIGKILL)): it took too much memory, or nested too deeply
+        1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
+        ! challenge failed on message act: the worker process ended (signal: 9 (SIGKILL)); the script probably used too much memory or recursed too deeply
         2 → operator: (act) after
     "#]]
     .assert_eq(&game.told);

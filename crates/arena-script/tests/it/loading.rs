@@ -1,4 +1,4 @@
-//! Folders that are no challenges: what their authors are told.
+//! Folders that are no valid challenges: the messages for their authors.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn files_that_are_missing_or_too_many() {
     check(
         &[("index.js", &fine)],
         expect![[r#"
-        challenge.json: is missing: it says what the challenge is called and how it is played
+        challenge.json: is missing: it holds the challenge's name and description
     "#]],
     );
     check(
@@ -35,7 +35,7 @@ fn files_that_are_missing_or_too_many() {
     check(
         &[("challenge.json", METADATA), ("index.js", &fine), ("index.ts", &fine)],
         expect![[r#"
-        index.js: is there beside index.ts, and only one of them can be the script
+        index.js: exists beside index.ts: keep only one of them
     "#]],
     );
     check(
@@ -55,7 +55,7 @@ fn imports() {
     module(
         "import fs from \"node:fs\"; fs;",
         expect![[r#"
-        index.ts:1: `node:fs` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+        index.ts:1: `node:fs` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
     "#]],
     );
     module(
@@ -67,7 +67,7 @@ fn imports() {
     module(
         "import { x } from \"./gone\"; x;",
         expect![[r#"
-        index.ts:1: `./gone` isn't there: gone is no .ts, .js or .json file of the challenge's folder (links aren't followed)
+        index.ts:1: `./gone` doesn't exist: gone isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)
     "#]],
     );
     module(
@@ -79,7 +79,7 @@ fn imports() {
     module(
         "import { run } from \"arena:session\"; run;",
         expect![[r#"
-        index.ts:1: `arena:session` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+        index.ts:1: `arena:session` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
     "#]],
     );
     module(
@@ -88,7 +88,7 @@ fn imports() {
         index.ts: a rehearsal of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
     "#]],
     );
-    // What nothing uses, or is loaded for what it does, is looked for all the same; types aren't.
+    // Unused imports, and imports for their side effects, must exist; types needn't.
     let unknown = |line: &str| {
         check(
             &[
@@ -98,7 +98,7 @@ fn imports() {
                 ("notes.ts", "export type N = 1;"),
             ],
             expect![[r#"
-                index.ts:1: `lodash` can't be imported; there are @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's own files by `./name.ts`
+                index.ts:1: `lodash` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
             "#]],
         );
     };
@@ -112,13 +112,13 @@ fn imports() {
     module(
         "import { unused } from \"./gone.ts\";",
         expect![[r#"
-        index.ts:1: `./gone.ts` isn't there: gone.ts is no .ts, .js or .json file of the challenge's folder (links aren't followed)
+        index.ts:1: `./gone.ts` doesn't exist: gone.ts isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)
     "#]],
     );
     module(
         "await import(\"lodash\");",
         expect![[r#"
-        index.ts:1: import() is of no use here: nothing can be loaded while a script runs; write `import … from …`
+        index.ts:1: import() isn't supported: nothing can be loaded while a script runs; write `import … from …`
     "#]],
     );
     for fine in [
@@ -181,7 +181,7 @@ fn scripts_that_do_not_do_what_their_metadata_says() {
     check(
         &[("challenge.json", METADATA), ("index.js", "export const createChallenge = () => ({});")],
         expect![[r#"
-        index.js: a rehearsal of create fails: TypeError: what createChallenge returns has no function join
+        index.js: a rehearsal of create fails: TypeError: the result of createChallenge has no function join
     "#]],
     );
     check(
@@ -194,7 +194,7 @@ fn scripts_that_do_not_do_what_their_metadata_says() {
     check(
         &[("challenge.json", METADATA), ("index.ts", &format!("for (;;);\n{fine}"))],
         expect![[r#"
-            index.ts: a rehearsal of create fails: took more than its 1000 ticks of computing (a tick is 10,000 calls and rounds of loops)
+            index.ts: a rehearsal of create fails: exceeded the limit of 1000 ticks (a tick is 10,000 function calls or loop iterations)
         "#]],
     );
 }
@@ -204,7 +204,7 @@ fn a_text_that_no_parser_survives_ends_the_worker_only() {
     check(
         &[("challenge.json", METADATA), ("index.js", &"(".repeat(500_000))],
         expect![[r#"
-        index: can't be read: the sandbox ended on it (signal: 6 (SIGABRT)): it took too much memory, or nested too deeply
+        index: can't be read: the worker process ended (signal: 6 (SIGABRT)); the script probably used too much memory or recursed too deeply
     "#]],
     );
 }
@@ -232,7 +232,7 @@ fn links_and_hidden_files_are_not_read() {
     let folder = arena_script::Folder::read(&path).unwrap();
     let problems =
         arena_script::ScriptChallenge::load(&folder, &crate::table::sandbox(Limits::default())).err().unwrap();
-    expect!["index.js:1: `./secret.js` isn't there: secret.js is no .ts, .js or .json file of the challenge's folder (links aren't followed)"].assert_eq(&problems[0].to_string());
+    expect!["index.js:1: `./secret.js` doesn't exist: secret.js isn't a .ts, .js or .json file of the challenge's folder (links aren't followed)"].assert_eq(&problems[0].to_string());
     assert_eq!(find_folders(temp.path()).unwrap(), std::slice::from_ref(&path));
     assert_eq!(find_folders(&path).unwrap(), [path]);
 }

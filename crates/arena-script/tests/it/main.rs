@@ -1,4 +1,4 @@
-//! Scripts from their folders to what players are told, in the sandbox that an arena runs them in.
+//! Scripts from their folders to the players' messages, in the sandbox of an arena.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod game;

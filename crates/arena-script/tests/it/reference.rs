@@ -1,4 +1,4 @@
-//! Challenges as somebody would write them for the reference server: they run as they are.
+//! Challenges as written for the reference server: they run unchanged.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,4 @@
-//! A session of a scripted challenge as text: who does what, who is told what, and how it ends.
+//! A session of a scripted challenge as text: the actions, the messages and the end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-/// A sandbox with these limits.
+/// Creates a sandbox with these limits.
 pub fn sandbox(limits: Limits) -> Sandbox {
     Sandbox::new(PathBuf::from(env!("CARGO_BIN_EXE_arena-script-worker")), [], limits)
 }
 
-/// The challenge in the folder of this name beside the tests.
+/// Loads the challenge in the folder of this name beside the tests.
 pub fn example(name: &str) -> ScriptChallenge {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/challenges").join(name);
     let folder = Folder::read(&path).unwrap();
     ScriptChallenge::load(&folder, &sandbox(Limits::default())).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// A folder that is called `challenge`, with these files.
+/// Creates a folder with the name `challenge` and these files.
 pub fn folder(files: &BTreeMap<&str, &str>) -> (TempDir, PathBuf) {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("challenge");
@@ -37,11 +37,12 @@ pub fn folder(files: &BTreeMap<&str, &str>) -> (TempDir, PathBuf) {
     (temp, path)
 }
 
-/// What is told of a challenge for two with one method `act`.
+/// The description of a challenge for two players with the method `act`.
 pub const METADATA: &str = r#"{"name": "Test", "description": "A test.", "players": 2, "prompt": "Act.",
     "methods": [{"name": "act", "description": "Acts."}]}"#;
 
-/// A challenge for two of these lines, which stand in a class that extends `BaseChallenge`; `act` is what its method `act` calls.
+/// Returns a challenge for two players with these lines in a class that extends `BaseChallenge`; its method `act` calls
+/// `act`.
 pub fn script(lines: &str) -> String {
     format!(
         "import {{ BaseChallenge }} from \"@specarena/engine/challenge-design/BaseChallenge\";\n\
@@ -59,7 +60,7 @@ pub fn load(files: &BTreeMap<&str, &str>, limits: Limits) -> Result<ScriptChalle
     load_into(&sandbox(limits), files)
 }
 
-/// The same beside other challenges.
+/// Loads a challenge of these files into a sandbox with other challenges.
 pub fn load_into(sandbox: &Sandbox, files: &BTreeMap<&str, &str>) -> Result<ScriptChallenge, Vec<Problem>> {
     let (_temp, path) = folder(files);
     ScriptChallenge::load(&Folder::read(&path).map_err(|problem| vec![problem])?, sandbox)
@@ -75,12 +76,12 @@ pub struct Game {
 }
 
 impl Game {
-    /// A new session with the seed of this number.
+    /// Creates a session with the seed of this number.
     pub fn new(challenge: ScriptChallenge, seed: u64) -> Game {
         Game::with(challenge, seed, &json!({})).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// A new session whose creator wants these options.
+    /// Creates a session with these options.
     pub fn with(challenge: ScriptChallenge, seed: u64, wishes: &Value) -> Result<Game, Rejection> {
         let faults = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let heard = Arc::clone(&faults);
@@ -100,7 +101,7 @@ impl Game {
         Ok(Game { challenge: Arc::new(challenge), session, told: String::new(), faults, now: 1_700_000_000_000 })
     }
 
-    /// Everybody joins.
+    /// Lets all players join.
     pub fn start(mut self) -> Game {
         for number in 1..=self.session.facts.invites.len() {
             self = self.join(number);
@@ -136,7 +137,7 @@ impl Game {
         self
     }
 
-    /// The time of the deadline comes.
+    /// Passes the deadline.
     pub fn wait(mut self) -> Game {
         let now = self.session.deadline.expect("there is a deadline");
         self.now = now.0;

@@ -1,4 +1,4 @@
-//! A tool call as the REST call that it is: arguments become a request for the arena's own routes, the answer a result.
+//! Translates a tool call to a REST call: the arguments become a request to the arena's own routes, and the response becomes the result.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -19,34 +19,34 @@ use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
 use crate::connections::Line;
 use crate::request::Peer;
 
-/// How many messages to ask for, and how many bytes of them are too many: then fewer have to do. REST writes long answers
-/// while it reads them; the answer of a tool has to be in memory as a whole. Agents ask again behind the last index anyway.
+/// Numbers of messages per read. If the response is larger than the given size in bytes, the read is repeated with the next smaller number.
+/// REST streams long responses, but a tool's result must fit in memory as a whole. Agents continue after the last index.
 const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20), (1, usize::MAX)];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Who calls, as far as HTTP tells.
+/// The caller of a tool, from the HTTP request.
 pub(super) struct Caller {
     peer: Option<Peer>,
     line: Option<Line>,
-    /// All `Authorization` headers. REST knows what to think of several.
+    /// All `Authorization` headers of the request. REST handles repeated headers.
     authorization: Vec<HeaderValue>,
-    /// All `key=…` from the query, as they came.
+    /// All `key=…` parameters of the request's query, unchanged.
     keys: String,
-    /// The `Idempotency-Key` headers, which make a write happen once over MCP as well.
+    /// The `Idempotency-Key` headers, which work over MCP as well.
     once: Vec<HeaderValue>,
-    /// Whether REST was asked, and has counted this request.
+    /// True if a rate limit of REST has already counted this request.
     counted: AtomicBool,
 }
 
 impl Caller {
-    /// The caller that sent a request.
+    /// Reads the caller of a request.
     pub(super) fn of(parts: &Parts) -> Caller {
         let query = parts.uri.query().unwrap_or_default();
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         Caller {
             peer: parts.extensions.get::<Peer>().copied(),
-            // The answer of the route becomes part of the tool's.
+            // The response of the REST route becomes part of the tool's response, so it isn't written to the socket directly.
             line: Line::of(&parts.extensions).map(|line| Line { is_direct: false, ..line }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
@@ -55,7 +55,7 @@ impl Caller {
         }
     }
 
-    /// The address that this request has yet to be counted for.
+    /// Returns the caller's address if no rate limit has counted this request yet.
     pub(super) fn uncounted(&self) -> Option<IpAddr> {
         if self.counted.load(Ordering::Relaxed) { None } else { self.peer.map(|Peer(address)| address.ip()) }
     }
@@ -63,8 +63,8 @@ impl Caller {
 
 /// Calls a tool.
 ///
-/// The result is one text: the JSON of the REST answer, be it what was asked for or a refusal; and the same as data. It is an error only if there
-/// is no such tool, the arguments aren't the tool's, or the arena itself has failed.
+/// The result is the JSON of the REST response, as text and as structured content, even if the response is a refusal. The result is an
+/// error only if the tool is unknown, its arguments are invalid, or the arena itself failed.
 pub(super) async fn call(
     tools: &ToolSet,
     rest: &Router,
@@ -86,14 +86,14 @@ pub(super) async fn call(
     }
 }
 
-/// What REST answered.
+/// The response of a REST route.
 struct Answer {
     text: String,
-    /// Whether the arena failed, rather than refused.
+    /// True if the arena failed. False for results and refusals.
     failed: bool,
 }
 
-/// A call that can't be carried out, or whose answer can't be had.
+/// The error of a call that is invalid, or whose response was cut off.
 #[derive(Debug)]
 struct BadCall {
     code: &'static str,
@@ -108,27 +108,27 @@ async fn carry_out(
 ) -> Result<Answer, BadCall> {
     let tool = tools.find(&request.name).ok_or_else(|| {
         let names: Vec<&str> = tools.names().collect();
-        let sentence = format!("there is no tool {:?} here; there are {}", request.name, names.join(", "));
+        let sentence = format!("unknown tool {:?}; available tools: {}", request.name, names.join(", "));
         BadCall { code: "UNKNOWN_TOOL", sentence }
     })?;
     let mut arguments = check(tool, request.arguments.unwrap_or_default())?;
     let key = arguments.remove(KEY);
-    let door = Door { rest, caller, key: key.as_ref().and_then(Value::as_str) };
+    let access = RestAccess { rest, caller, key: key.as_ref().and_then(Value::as_str) };
     match tool.call {
-        Call::Read(path) => door.read(path, &arguments).await,
-        Call::Write(path) => door.write(path, arguments).await,
+        Call::Read(path) => access.read(path, &arguments).await,
+        Call::Write(path) => access.write(path, arguments).await,
     }
 }
 
-/// REST, as it is open to one caller.
-struct Door<'c> {
+/// Access to REST for one caller.
+struct RestAccess<'c> {
     rest: &'c Router,
     caller: &'c Caller,
-    /// A session key among the arguments. It goes before one that the client always sends along.
+    /// A session key among the arguments. It takes precedence over the key that the client sends with every request.
     key: Option<&'c str>,
 }
 
-impl Door<'_> {
+impl RestAccess<'_> {
     async fn read(&self, path: &str, arguments: &Map<String, Value>) -> Result<Answer, BadCall> {
         for (limit, bytes) in PIECES {
             let response = self.ask(Method::GET, path, query(arguments, limit), Body::empty()).await?;
@@ -165,17 +165,17 @@ impl Door<'_> {
         for once in &self.caller.once {
             request = request.header(IDEMPOTENCY_KEY, once);
         }
-        let request = request.uri(format!("{path}?{query}")).body(body).map_err(|_| BadCall {
-            code: "INVALID_FIELD",
-            sentence: "the arguments are longer than an address can be".to_owned(),
-        })?;
+        let request = request
+            .uri(format!("{path}?{query}"))
+            .body(body)
+            .map_err(|_| BadCall { code: "INVALID_FIELD", sentence: "the arguments are too long".to_owned() })?;
         self.caller.counted.store(true, Ordering::Relaxed);
         let Ok(response) = self.rest.clone().oneshot(request).await;
         Ok(response)
     }
 }
 
-/// `limit` and the arguments as a query that can be added to.
+/// Builds a query from `limit` and the arguments. The query ends with `&`.
 fn query(arguments: &Map<String, Value>, limit: usize) -> String {
     let mut query = format!("limit={limit}&");
     for (name, value) in arguments {
@@ -187,7 +187,7 @@ fn query(arguments: &Map<String, Value>, limit: usize) -> String {
     query
 }
 
-/// The whole of an answer, unless it is longer than `bytes`.
+/// Reads a whole response; `None` if it is longer than `bytes`.
 async fn collect(response: Response, bytes: usize) -> Result<Option<Answer>, BadCall> {
     let failed = response.status().is_server_error();
     match Limited::new(response.into_body(), bytes).collect().await {
@@ -200,13 +200,12 @@ async fn collect(response: Response, bytes: usize) -> Result<Option<Answer>, Bad
     }
 }
 
-/// The cause was logged where it happened.
+/// Returns the error for a response that was cut off. The cause is already logged.
 fn broken_off() -> BadCall {
-    BadCall { code: "INTERNAL", sentence: "the answer broke off; try again".to_owned() }
+    BadCall { code: "INTERNAL", sentence: "the response was cut off; try again".to_owned() }
 }
 
-/// The arguments that are the tool's, with defaults for what was left out. Null counts as left out; what else was given is
-/// ignored, as unknown fields are everywhere.
+/// Validates a tool's arguments and adds defaults. Null means a missing argument; unknown arguments are ignored.
 fn check(tool: &Tool, mut given: Map<String, Value>) -> Result<Map<String, Value>, BadCall> {
     let mut checked = Map::new();
     for Argument { name, kind, required, .. } in &tool.arguments {
@@ -229,9 +228,9 @@ fn check(tool: &Tool, mut given: Map<String, Value>) -> Result<Map<String, Value
 }
 
 impl Kind {
-    /// The value, if it is of this kind. Whole numbers may be written like `3.0`.
+    /// Converts the value if it is of this kind. Integers may be written like `3.0`.
     fn of(self, value: Value) -> Option<Value> {
-        // Up to here each whole number has a float of its own.
+        // The largest range in which floats represent all integers.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         match self {
             Kind::Text => value.is_string().then_some(value),
@@ -252,7 +251,7 @@ impl Kind {
         }
     }
 
-    /// What is meant where nothing is said.
+    /// Returns the default of a missing argument.
     fn default(self) -> Option<Value> {
         match self {
             Kind::Seconds(seconds) => Some(seconds.into()),
@@ -266,7 +265,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// What a tool makes of arguments: the query that it asks with, or why it doesn't.
+    /// Returns the query that a tool builds from arguments, or its error.
     fn told(tools: &ToolSet, tool: &str, arguments: &str) -> String {
         let arguments = serde_json::from_str(arguments).expect("an object");
         match check(tools.find(tool).expect("a tool"), arguments) {
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_become_a_query_with_defaults_for_what_is_left_out() {
+    fn arguments_become_a_query_with_defaults() {
         check_arguments(
             "challenge_sync",
             r#"{"channel": "a/b&c=d", "from": "ä"}"#,
@@ -326,7 +325,7 @@ mod tests {
         let tools = ToolSet::chat(true);
         let arguments = r#"{"channel": "c", "key": "s_0.ab", "from": "f"}"#;
         assert_eq!(told(&tools, "sync", arguments), "limit=7&channel=c&key=s%5F0%2Eab&wait=0.0&");
-        // The client may send the key in a header instead.
+        // The key may come in a header instead.
         assert_eq!(told(&tools, "sync", r#"{"channel": "c"}"#), "limit=7&channel=c&wait=0.0&");
         let join =
             told(&ToolSet::arena(true), "challenge_join", r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#);

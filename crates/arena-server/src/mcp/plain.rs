@@ -1,5 +1,5 @@
-//! Tool calls in plain order, answered where they come in, since the SDK's transport costs four times a REST call. The SDK answers all
-//! unusual and wrong calls (docs/decisions/0038).
+//! The fast path for well-formed tool calls. The SDK's transport costs four times as much as a REST call, so the SDK handles only the other
+//! calls (docs/decisions/0038).
 
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::Response;
@@ -14,22 +14,21 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// A call that can be carried out without further ado.
+/// A well-formed tool call.
 pub(super) struct PlainCall {
     pub(super) params: CallToolRequestParams,
     pub(super) reply: Reply,
 }
 
-/// How to answer a call.
+/// The data needed to respond to a call.
 pub(super) struct Reply {
     id: RequestId,
-    /// Whether the caller speaks a revision of the protocol that begins with a handshake. Those don't know of types of
-    /// results.
+    /// True if the caller's protocol revision has a handshake. Such a revision has no result types.
     handshake: bool,
 }
 
 impl PlainCall {
-    /// The call that a request is, if it is one and there is nothing to object to.
+    /// Parses a request; `None` if the SDK has to handle it.
     pub(super) fn of(headers: &HeaderMap, body: &[u8]) -> Option<PlainCall> {
         let JsonRpcRequest { id, request, .. } =
             serde_json::from_slice::<JsonRpcRequest<CallToolRequest>>(body).ok()?;
@@ -61,7 +60,7 @@ impl PlainCall {
 }
 
 impl Reply {
-    /// The answer with a call's result.
+    /// Builds the response from a call's result.
     pub(super) fn with(self, mut result: CallToolResult) -> Response {
         if self.handshake {
             result.result_type = None;
@@ -70,7 +69,7 @@ impl Reply {
     }
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn sole<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

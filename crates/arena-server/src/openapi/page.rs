@@ -1,5 +1,5 @@
-//! The description as a page: the same document, to read. Without a script and under the strictest policy, which no
-//! ready-made viewer could do without loosening it, at a hundredth of their size.
+//! The OpenAPI document as a page without scripts. Ready-made viewers need scripts and a looser content security policy, and are about a
+//! hundred times larger.
 
 use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
@@ -8,26 +8,26 @@ use super::{BASE, Description};
 use crate::web::{explained, head, top};
 
 impl Description {
-    /// The page for somebody who reaches the server at `base`.
+    /// Returns the page for a client that reaches the server at `base`.
     pub(crate) fn page(&self, base: &str) -> String {
         self.page.replace(BASE, base)
     }
 }
 
-/// The page, with a gap for the server's address.
+/// Renders the page, with a placeholder for the server's address.
 pub(super) fn page(document: &Value) -> String {
     let groups = document["tags"].as_array().into_iter().flatten();
     let groups: Vec<(&str, &str)> = groups.map(|tag| (text(&tag["name"]), text(&tag["description"]))).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head("Arena: HTTP interface"))
+            (head("HTTP API · Arena"))
             body {
                 (top("/docs"))
                 header {
-                    h1 { "HTTP interface" }
+                    h1 { "HTTP API" }
                     (prose(text(&document["info"]["description"])))
-                    p { "At " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } ". What bears a * has to be there." }
+                    p { "Base URL: " code { (BASE) } ". For programs: " a href="/openapi.json" { "openapi.json" } ". For agents: " a href="/skill.md" { "skill.md" } ". Fields marked * are required." }
                 }
                 main {
                     nav { p {
@@ -54,7 +54,7 @@ pub(super) fn page(document: &Value) -> String {
                         }
                     }
                 }
-                footer { p { a href="/" { "the arena" } } }
+                footer { p { a href="/" { "Home page" } } }
             }
         }
     };
@@ -94,7 +94,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
                 p { "Body: " (kind(&body["schema"])) ", " code { (media) } }
             }
             details {
-                summary { "Answers" }
+                summary { "Responses" }
                 @for (status, response) in fields(&operation["responses"]) {
                     p { b { (status) }
                         @for (media, body) in fields(&response["content"]) {
@@ -110,20 +110,22 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
     }
 }
 
-/// What has to be shown or may be, in a sentence, and how it stands in a call.
+/// Returns a sentence about the accepted credentials, and the placeholder for them in an example call.
 fn what_counts(operation: &Value) -> Option<(&'static str, &'static str)> {
     let ways: Vec<&Value> = operation["security"].as_array()?.iter().collect();
     let is_open = ways.first().is_some_and(|first| first.as_object().is_some_and(|names| names.is_empty()));
     let takes = |name: &str| ways.iter().any(|way| way.get(name).is_some());
     Some(match (takes("administratorToken"), takes("ownerKey"), is_open) {
-        (true, true, _) => ("With the owner's key or the administrator's token.", "KEY"),
-        (true, false, false) => ("With the administrator's token.", "TOKEN"),
-        (true, false, true) => ("With the administrator's token, unless the server is open to all.", "TOKEN"),
-        (false, ..) => ("A session key counts.", "KEY"),
+        (true, true, _) => ("Requires the owner's key or the administrator's token.", "KEY"),
+        (true, false, false) => ("Requires the administrator's token.", "TOKEN"),
+        (true, false, true) => {
+            ("Requires the administrator's token, unless the server's settings allow everyone.", "TOKEN")
+        }
+        (false, ..) => ("Accepts a session key.", "KEY"),
     })
 }
 
-/// A call that can be tried in a shell.
+/// An example call for a shell.
 fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
     let (mut path, mut query) = (path.to_owned(), Vec::new());
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -145,7 +147,7 @@ fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String
     format!("curl {key}{body}'{BASE}{path}{query}'")
 }
 
-/// A body that follows a schema: its example, or one made of its fields' examples.
+/// An example body of a schema: its own example, or one built from its fields' examples.
 fn example(document: &Value, schema: &Value) -> Value {
     let schema = resolve(document, schema);
     if let Some(example) = schema.get("example") {
@@ -159,7 +161,7 @@ fn example(document: &Value, schema: &Value) -> Value {
     if body.is_empty() { Value::Null } else { Value::Object(body) }
 }
 
-/// A schema, or the one that it refers to.
+/// Resolves a reference to a schema.
 fn resolve<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
     match refers_to(schema) {
         Some(name) => &document["components"]["schemas"][name],
@@ -198,7 +200,7 @@ fn properties(schema: &Value) -> Markup {
     }
 }
 
-/// The type that a schema stands for, in a word or a link.
+/// A schema's type, as a word or as a link to another schema.
 fn kind(schema: &Value) -> Markup {
     if let Some(name) = refers_to(schema) {
         return html! { a href={ "#schema-" (name) } { (name) } };
@@ -221,7 +223,7 @@ fn kind(schema: &Value) -> Markup {
     }
 }
 
-/// Paragraphs and lists of a text, which is plain but for backticks.
+/// Renders a text's paragraphs, lists and backticks.
 fn prose(text: &str) -> Markup {
     html! {
         @for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
@@ -234,7 +236,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// The entries of an object; none of anything else.
+/// Returns the entries of an object. Other values have none.
 fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }
@@ -243,7 +245,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A value as it is written in an address.
+/// Returns a value as text for a URL.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

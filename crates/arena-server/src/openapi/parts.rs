@@ -1,4 +1,4 @@
-//! Parameters that many routes have.
+//! Parameters that many routes share.
 
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
@@ -17,44 +17,44 @@ use crate::request::UNGUESSABLE;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Paging {
-    /// Most items in the answer. More than 100 is 100; what isn't a whole number from 1 on is the route's default.
+    /// Maximum number of items, at most 100. An invalid value means the route's default.
     #[param(value_type = Option<u64>, minimum = 1, example = 10)]
     limit: Lenient<Whole<1>>,
-    /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
+    /// Number of items to skip. An invalid value means 0.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
     offset: Offset,
 }
 
 impl Paging {
-    /// `offset` and `limit` of a page.
+    /// Returns `offset` and `limit` of a page.
     pub(crate) fn page(self, default_limit: usize) -> (u64, usize) {
         (self.offset.0, self.limit.known().map_or(default_limit, |Whole(limit)| limit.min(100) as usize))
     }
 }
 
-/// `limit` and `offset` of a list that is whole unless a limit is given.
+/// `limit` and `offset` of a list that is complete by default.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
-    /// Most items in the answer. All, if it isn't there or isn't a whole number from 1 on.
+    /// Maximum number of items. Without a valid value the list is complete.
     #[param(value_type = Option<u64>, minimum = 1, example = 10)]
     limit: Lenient<Whole<1>>,
-    /// Items to pass over. What isn't a whole number from 0 on is 0; what is more than the most is the most.
+    /// Number of items to skip. An invalid value means 0.
     #[param(value_type = Option<u64>, minimum = 0, maximum = 9_007_199_254_740_991_u64, example = 0)]
     offset: Offset,
 }
 
 impl Part {
-    /// `offset` and `limit`, if there is one.
+    /// Returns `offset` and the optional `limit`.
     pub(crate) fn window(self) -> (u64, Option<u64>) {
         (self.offset.0, self.limit.known().map(|Whole(limit)| limit))
     }
 }
 
-/// Most items that are passed over: a number that programs in every language can hold.
+/// Maximum offset: the largest integer that programs in every language represent exactly.
 const MOST_OFFSET: u64 = (1 << 53) - 1;
 
-/// A number of items. One that is too large for a number is behind the end of every list, too.
+/// A number of items to skip. Larger numbers are clamped to [`MOST_OFFSET`].
 struct Offset(u64);
 
 impl<'de> Deserialize<'de> for Offset {
@@ -66,39 +66,39 @@ impl<'de> Deserialize<'de> for Offset {
     }
 }
 
-/// `from`, which says who asks, where a name will do.
+/// The parameter `from`, which identifies the caller in standalone mode.
 pub(crate) struct Sender;
 
 impl IntoParams for Sender {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let about = "Who asks: the invite of a player. `viewer`, or nothing, is nobody in particular.";
+        let about = "The caller: a player's invite. `viewer` or a missing value means a caller without identity.";
         let from = ParameterBuilder::new().name("from").parameter_in(ParameterIn::Query).required(Required::False);
         let mode = ExtensionsBuilder::new().add(MODE, Mode::Standalone.name()).build();
         vec![from.description(Some(about)).schema(Some(String::schema())).extensions(Some(mode)).build()]
     }
 }
 
-/// The header that makes a request happen once.
+/// The header `Idempotency-Key`. A repeated request with the same key takes effect only once.
 pub(crate) struct OnceKey;
 
-/// Name of the header.
+/// Name of the header in [`OnceKey`].
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// [`OnceKey`] of requests whose answer holds something secret.
+/// The header of [`OnceKey`] for requests whose response contains secrets.
 pub(crate) struct CreationKey;
 
 impl IntoParams for OnceKey {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let about = "Any text, new for each request that is meant to happen. A request that is repeated with its key is given \
-                     the answer of the first time and does nothing.";
+        let about = "Any text, new for each request. A repeated request with the same key has no effect and returns the first \
+                     response.";
         vec![idempotency_key(about, 1, "3f1c")]
     }
 }
 
 impl IntoParams for CreationKey {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let about = "A text that others can't guess, such as a UUID; new for each request that is meant to happen. A request that is \
-                     repeated with its key from the same address is given the answer of the first time and does nothing.";
+        let about = "A text that is hard to guess, such as a UUID; new for each request. A repeated request with the same key from \
+                     the same address has no effect and returns the first response.";
         vec![idempotency_key(about, UNGUESSABLE, "9f8b6c1e-52d7-4e0a-b3a4-7c9d20e6f115")]
     }
 }

@@ -1,5 +1,5 @@
-//! From what handlers say of themselves to what is true of a server: leaves out what isn't there in its mode, and adds what
-//! follows for an operation from its having a body, a key or an `Idempotency-Key`. Works on the document as JSON.
+//! Adapts the handlers' descriptions to a server. It removes the parts of the other mode, and adds the errors and headers that follow from
+//! a body, a key or an `Idempotency-Key`. It works on the document as JSON.
 
 use std::collections::BTreeMap;
 
@@ -9,26 +9,26 @@ use super::Mode;
 use super::parts::IDEMPOTENCY_KEY;
 use crate::routes::OPEN_TO_ALL;
 
-/// Extension of a field, a parameter or an answer that is there in one mode only: the mode's name.
+/// Extension of a field, a parameter or a response that exists in one mode only: the mode's name.
 pub(super) const MODE: &str = "x-mode";
 
-/// Names of the two ways in which a session key may come. Handlers name the first.
+/// Names of the security schemes for session keys, in a header and in the query. Handlers name the first.
 const BY_HEADER: &str = "sessionKey";
 const BY_QUERY: &str = "sessionKeyInQuery";
 
-/// Name of the way in which the administrator's token comes, in both modes.
+/// Name of the security scheme for the administrator's token, in both modes.
 const TOKEN: &str = "administratorToken";
 
-/// Name of the way in which the key of an agent's or a tournament's owner comes. Handlers name it behind the administrator's.
+/// Name of the security scheme for the key of an agent's or a tournament's owner. Handlers list it after [`TOKEN`].
 const OWNER: &str = "ownerKey";
 
-/// Groups whose routes don't pass the edge (`request.rs`), so that nothing is added to what they say themselves.
+/// Groups of routes that bypass the common request handling (`request.rs`), so that its errors don't occur there.
 const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
 
-/// Where an operation speaks of a body that `Post` reads.
+/// JSON pointer to the description of a body that `Post` reads.
 const JSON_BODY: &str = "/requestBody/content/application~1json";
 
-/// Makes the document true of a server in this mode.
+/// Adapts the document to a server in this mode.
 pub(super) fn refine(document: &mut Value, mode: Mode) {
     keep_mode(document, mode);
     let mut bodies = BTreeMap::new();
@@ -47,7 +47,7 @@ pub(super) fn refine(document: &mut Value, mode: Mode) {
     open_bodies(document, bodies);
 }
 
-/// Says which values a parameter of an operation can have.
+/// Sets the possible values of a parameter.
 pub(super) fn choose(operation: &mut Value, name: &str, values: &[String]) {
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         if parameter["name"] == name {
@@ -61,7 +61,7 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
         TOKEN: {
             "type": "http",
             "scheme": "bearer",
-            "description": "The administrator's token, which the server has from its environment or keeps with its data.",
+            "description": "The administrator's token, from the server's environment or its data folder.",
         },
     });
     let operations = document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
@@ -70,7 +70,7 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "o_{64 hexadecimal digits}",
-            "description": "The `ownerKey` from the answer that told of a new agent or tournament. It is its owner's.",
+            "description": "The `ownerKey` from the response that created the agent or tournament.",
         });
     }
     if mode == Mode::Authentication {
@@ -78,24 +78,24 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
             "type": "http",
             "scheme": "bearer",
             "bearerFormat": "s_{seat}.{64 hexadecimal digits}",
-            "description": "The session key from the answer to a join. It opens its seat of its session.",
+            "description": "The session key from the response to a join. It authorizes one seat of one session.",
         });
         schemes[BY_QUERY] = json!({
             "type": "apiKey",
             "in": "query",
             "name": "key",
-            "description": "The session key, where headers can't be set, as in a browser's `EventSource`.",
+            "description": "The session key, for clients that can't set headers, such as a browser's `EventSource`.",
         });
     }
     schemes
 }
 
-/// Whether an operation says that a key or token of this name counts.
+/// True if an operation accepts the security scheme of this name.
 fn shows(operation: &Value, name: &str) -> bool {
     operation["security"].as_array().into_iter().flatten().any(|way| way.get(name).is_some())
 }
 
-/// Removes what bears the name of another mode, and the names themselves.
+/// Removes the parts of the other mode, and the mode extensions themselves.
 fn keep_mode(value: &mut Value, mode: Mode) {
     let is_elsewhere = |value: &Value| value.get(MODE).is_some_and(|at| at != mode.name());
     match value {
@@ -119,7 +119,7 @@ fn keep_mode(value: &mut Value, mode: Mode) {
     }
 }
 
-/// What may be left out is never null: neither taken nor given.
+/// Removes null from the types of optional fields. Such fields are absent, never null.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_nulls),
@@ -142,7 +142,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Takes null out of what a schema allows.
+/// Removes null from a schema.
 fn not_null(schema: &mut Value) {
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");
@@ -158,7 +158,7 @@ fn not_null(schema: &mut Value) {
     }
 }
 
-/// The name of the schema of an operation's body. A body that may be left out isn't null either.
+/// Returns the name of the schema of an operation's body. Removes null from the schema, since an optional body is absent, never null.
 fn body_of(operation: &mut Value) -> Option<String> {
     let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
     not_null(schema);
@@ -166,21 +166,21 @@ fn body_of(operation: &mut Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The `from` in the body of an operation that has it in its query as well.
+/// Returns the field `from` for the body of an operation whose query also accepts it; `None` for other operations.
 fn sender(operation: &Value) -> Option<Value> {
     let parameters = operation["parameters"].as_array()?;
     parameters.iter().find(|parameter| parameter["name"] == "from")?;
     Some(match shows(operation, BY_HEADER) {
         true => json!({
             "type": "string",
-            "description": "The player's invite, unless the query has it.",
+            "description": "The player's invite, unless it is in the query.",
             "example": "inv_018f6b2e-0000-7000-8000-00000000abcd",
         }),
-        false => json!({ "type": "string", "description": "Who asks, unless the query has it." }),
+        false => json!({ "type": "string", "description": "The caller, unless it is in the query." }),
     })
 }
 
-/// Says of bodies who sends them, and that fields which aren't described are ignored.
+/// Adds `from` to the schemas of bodies, and declares that bodies accept unknown fields.
 fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
     for (name, from) in bodies {
         let schema = &mut document["components"]["schemas"][name];
@@ -193,7 +193,7 @@ fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
     }
 }
 
-/// Says of objects without described fields that they have fields: to generators of types they would be empty.
+/// Declares that objects without described fields have arbitrary fields. Otherwise type generators would generate empty types.
 fn open_objects(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(open_objects),
@@ -208,7 +208,7 @@ fn open_objects(value: &mut Value) {
     }
 }
 
-/// Adds to an operation what follows from what it says of itself.
+/// Adds the common security, errors and headers to an operation.
 fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode) {
     let (takes_key, takes_token, takes_owner) =
         (shows(operation, BY_HEADER), shows(operation, TOKEN), shows(operation, OWNER));
@@ -240,11 +240,11 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
         .collect();
     let is_mcp = operation["tags"][0] == "mcp";
     let at_the_door = [
-        Some(("400", "`INVALID_HOST`: there isn't one `Host`, or it isn't a host and port.")),
-        (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address isn't let in.")),
+        Some(("400", "`INVALID_HOST`: the `Host` header is missing, repeated or malformed.")),
+        (path != OPEN_TO_ALL).then_some(("403", "`BANNED`: this user or address is banned.")),
         (method != "get" && (is_mcp || mode == Mode::Standalone)).then_some((
             "403",
-            "`ORIGIN_NOT_ALLOWED`: a web page of another origin sends it, which the server's settings don't allow.",
+            "`ORIGIN_NOT_ALLOWED`: the request comes from a web page whose origin the server doesn't allow.",
         )),
     ];
     let Some(responses) = operation["responses"].as_object_mut() else { return };
@@ -252,7 +252,7 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
         let response = responses.entry(status).or_insert_with(|| json!({ "description": "" }));
         response["description"] = format!("{}\n{line}", response["description"].as_str().unwrap_or_default()).into();
     }
-    // In standalone mode no player has to show anything.
+    // In standalone mode players need no credentials.
     if mode == Mode::Standalone && !takes_token {
         responses.remove("401");
     }
@@ -261,7 +261,7 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
     }
 }
 
-/// When a refusal is possible that many routes share.
+/// The property of an operation that makes a common error possible.
 #[derive(Debug, Clone, Copy)]
 enum Condition {
     Always,
@@ -269,50 +269,53 @@ enum Condition {
     PathParameter,
     Body,
     Once,
-    /// A session key counts.
+    /// The operation accepts a session key.
     Key,
-    /// It is the administrator's.
+    /// The operation requires the administrator's token.
     Token,
-    /// It is an owner's or the administrator's.
+    /// The operation requires an owner's key or the administrator's token.
     Owner,
 }
 
-/// Refusals that come from the edge or from the store, whatever the route.
+/// Errors of the common request handling and of the store.
 const COMMON: [(Condition, &str, &str); 20] = [
-    (Condition::Always, "400", "`INVALID_QUERY`: the query isn't valid UTF-8."),
-    (Condition::PathParameter, "400", "`INVALID_PATH`: the path isn't valid UTF-8."),
-    (Condition::Body, "400", "`INVALID_JSON`: the body isn't a JSON object."),
-    (Condition::Body, "400", "`BODY_INCOMPLETE`: the body ended too soon."),
-    (Condition::Body, "400", "`MISSING_FIELD`: a field isn't there that has to be."),
-    (Condition::Body, "400", "`INVALID_FIELD`: a field is of another type, or isn't what it should be."),
-    (Condition::Body, "400", "`INVALID_IDEMPOTENCY_KEY`: `Idempotency-Key` isn't 1 to 255 printable ASCII characters."),
+    (Condition::Always, "400", "`INVALID_QUERY`: the query is not valid UTF-8."),
+    (Condition::PathParameter, "400", "`INVALID_PATH`: the path is not valid UTF-8."),
+    (Condition::Body, "400", "`INVALID_JSON`: the body is not a JSON object."),
+    (Condition::Body, "400", "`BODY_INCOMPLETE`: the body ended early."),
+    (Condition::Body, "400", "`MISSING_FIELD`: a required field is missing."),
+    (Condition::Body, "400", "`INVALID_FIELD`: a field has the wrong type or an invalid value."),
+    (
+        Condition::Body,
+        "400",
+        "`INVALID_IDEMPOTENCY_KEY`: `Idempotency-Key` must be 1 to 255 printable ASCII characters.",
+    ),
     (Condition::Key, "400", "`SESSION_MISMATCH`: query, body and path name different sessions."),
-    (Condition::Key, "401", "`AUTHENTICATION_REQUIRED`: the key isn't one to a seat of this session."),
-    (Condition::Token, "401", "`AUTHENTICATION_REQUIRED`: the token isn't the administrator's."),
+    (Condition::Key, "401", "`AUTHENTICATION_REQUIRED`: the session key is invalid for this session."),
+    (Condition::Token, "401", "`AUTHENTICATION_REQUIRED`: the administrator's token is missing or invalid."),
     (
         Condition::Owner,
         "401",
-        "`AUTHENTICATION_REQUIRED`: what is shown is neither the owner's key nor the administrator's token.",
+        "`AUTHENTICATION_REQUIRED`: the request has neither the owner's key nor the administrator's token.",
     ),
     (Condition::Body, "408", "`REQUEST_TIMEOUT`: the body took too long to arrive."),
-    (Condition::Body, "413", "`BODY_TOO_LARGE`: the body is larger than the server's limit."),
-    (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key came before, with another request."),
-    (Condition::Always, "429", "`RATE_LIMITED`: too many requests from one address."),
-    (Condition::Body, "500", "`SESSION_DAMAGED`: what is stored of the session can't be read."),
-    (Condition::Api, "500", "`INTERNAL`: the server is at fault."),
-    (Condition::Body, "503", "`CONTENDED`: others were always faster; nothing has happened."),
-    (Condition::Api, "503", "`STORE_UNAVAILABLE`: the store can't be reached."),
-    (Condition::Always, "503", "`SERVER_BUSY`: there is no room in memory, or no connection but for players."),
+    (Condition::Body, "413", "`BODY_TOO_LARGE`: the body exceeds the server's limit."),
+    (Condition::Once, "422", "`IDEMPOTENCY_KEY_REUSED`: the key was used before with a different request."),
+    (Condition::Always, "429", "`RATE_LIMITED`: too many requests from this address."),
+    (Condition::Body, "500", "`SESSION_DAMAGED`: the session's stored data can't be read."),
+    (Condition::Api, "500", "`INTERNAL`: an error of the server."),
+    (Condition::Body, "503", "`CONTENDED`: concurrent writes prevented the request; it had no effect."),
+    (Condition::Api, "503", "`STORE_UNAVAILABLE`: the store is unreachable."),
+    (Condition::Always, "503", "`SERVER_BUSY`: the server is out of memory or connections for this request."),
 ];
 
-/// Gives a refusal its body: the codes are those that begin the lines of its description, and no others; with `…` among
-/// them, any.
+/// Adds the body of an error response. Its error codes are those at the beginning of the description's lines; the code `…` allows any code.
 fn word_refusal(status: &str, response: &mut Value) {
     let text = response["description"].as_str().unwrap_or_default().to_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let mut codes: Vec<&str> = Vec::new();
     for code in lines.iter().filter_map(|line| line.strip_prefix('`')?.split('`').next()) {
-        // The edge and a handler may refuse for reasons of their own with one code.
+        // A common error and an error of the handler may share a code.
         if !codes.contains(&code) {
             codes.push(code);
         }
@@ -334,7 +337,7 @@ fn word_refusal(status: &str, response: &mut Value) {
             response["headers"] = json!({ "WWW-Authenticate": header("`Bearer`.", "string") });
         }
         "429" | "503" => {
-            let mut wait = header("Seconds to wait, where that is known.", "integer");
+            let mut wait = header("Seconds to wait before a retry, if known.", "integer");
             wait["required"] = json!(status == "429");
             response["headers"] = json!({ "Retry-After": wait });
         }
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_in_one_mode_only_leaves_no_trace_in_the_other() {
+    fn parts_of_one_mode_are_absent_in_the_other() {
         let schema = || {
             json!({
                 "properties": { "a": { "x-mode": "standalone" }, "b": { "x-mode": "authentication" }, "c": {} },
@@ -377,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_always_there_may_be_null() {
+    fn only_required_fields_may_be_null() {
         let nullable = json!({ "type": ["string", "null"] });
         let choice = json!({ "oneOf": [{ "type": "null" }, { "$ref": "x" }] });
         check(

@@ -1,4 +1,4 @@
-//! `/api/admin…`: what only the administrator may do. Each route has a file; here is the door that all of them are behind.
+//! `/api/admin…`: the administrator's routes, one file each, and the token check of all of them.
 
 mod audit;
 mod bans;
@@ -24,7 +24,7 @@ use crate::error::ApiResult;
 use crate::identity::unauthenticated;
 use crate::request::admit;
 
-/// The administrator's routes. Every one of them is behind the door, also one that is added here some day.
+/// The administrator's routes. The token check wraps the whole list, so that it applies to every route.
 pub(super) fn list(arena: &Arena) -> Vec<Route> {
     let routes: Vec<Route> = vec![
         routes!(audit::list_audit),
@@ -37,18 +37,18 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
         routes!(sessions::remove_session),
         routes!(benchmark::set_benchmark),
     ];
-    let door = middleware::from_fn_with_state(arena.clone(), door);
-    routes.into_iter().map(|route| route.layer(door.clone())).collect()
+    let require_token = middleware::from_fn_with_state(arena.clone(), require_token);
+    routes.into_iter().map(|route| route.layer(require_token.clone())).collect()
 }
 
-/// Lets the administrator in, and says to the handlers behind who that is. Whoever tries tokens out is slowed by the same
-/// limits as everybody.
-async fn door(State(arena): State<Arena>, mut request: Request, next: Next) -> ApiResult {
+/// Checks the administrator's token and passes the [`Administrator`] to the handlers. Rate limits apply first, so that they slow down
+/// guessing.
+async fn require_token(State(arena): State<Arena>, mut request: Request, next: Next) -> ApiResult {
     let address = admit(request.extensions(), &arena)?;
     if !arena.settings.admin_token.as_ref().is_some_and(|token| token.opens(request.headers())) {
         return Err(unauthenticated());
     }
-    // Unknown only in tests that call the router without a socket.
+    // The address is unknown only in tests that call the router without a socket.
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     if let Some(line) = Line::of(request.extensions()) {
         line.connection.know();

@@ -1,4 +1,4 @@
-//! `/api/agents`: bots that take part in tournaments here. What they are made of is never told.
+//! `/api/agents`: agents for tournaments on this server. Their files and addresses are never returned.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -10,53 +10,53 @@ use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Filled, Said, Terms};
+use crate::fields::{Filled, Input, Terms};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Upload, invalid_json, parse_object};
 use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Refusal, Source, Tournaments, Uploaders};
 
-/// A bot.
+/// An agent for tournaments.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Agent)]
 pub(crate) struct AgentView {
     pub(crate) id: AgentId,
-    /// Several may be called the same.
+    /// The agent's name; not unique.
     pub(crate) name: String,
-    /// What its manifest says.
+    /// The version in the agent's manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
-    /// Whether it is run here or is somebody's server.
+    /// The way in which the server reaches the agent.
     kind: Kind,
-    /// Of what was uploaded, in hexadecimal digits.
+    /// SHA-256 of the upload, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
-    /// Of its files together, unpacked.
+    /// Total size of the agent's unpacked files, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// How many it has.
+    /// Number of the agent's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<usize>,
-    /// In milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
 }
 
-/// How a bot is reached.
+/// The way in which the server reaches an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = AgentKind)]
 pub(crate) enum Kind {
-    /// It is run here.
+    /// Uploaded files, run on this server.
     Files,
-    /// It is somebody's server.
+    /// A remote server.
     Url,
 }
 
 impl AgentView {
     pub(crate) fn of(facts: &AgentFacts) -> AgentView {
         let (kind, sha256, bytes, files) = match &facts.home {
-            // Where it is may be its owner's secret.
+            // The URL may be its owner's secret.
             Home::Url(_) => (Kind::Url, None, None, None),
             Home::Files { sha256, bytes, files, .. } => (Kind::Files, Some(sha256), Some(*bytes), Some(*files)),
         };
@@ -73,74 +73,74 @@ impl AgentView {
     }
 }
 
-/// A new bot, and what its owner shows from now on.
+/// A new agent with its owner's key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = NewAgent)]
 struct Added {
     #[serde(flatten)]
     agent: AgentView,
-    /// Told here only: as bearer token it shows who owns the bot.
+    /// The owner's key, returned only here. As a bearer token it authorizes the owner.
     owner_key: String,
 }
 
-/// A page of bots.
+/// A page of agents.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AgentPage)]
 struct AgentPage {
     agents: Vec<AgentView>,
-    /// Bots on all pages.
+    /// Number of agents on all pages.
     total: usize,
-    /// Most bots on a page.
+    /// Maximum number of agents per page.
     #[schema(minimum = 1, maximum = 100)]
     limit: usize,
-    /// Bots passed over.
+    /// Number of agents skipped.
     offset: u64,
 }
 
-/// A bot that is somebody's server.
+/// An agent on a remote server.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = AgentByUrl)]
 struct ByUrl {
-    /// Where messages are posted to.
+    /// The address to which the arena posts messages.
     #[schema(value_type = String, min_length = 8, max_length = 2000, example = "https://agent.example/play")]
     url: Filled,
-    /// What it is called; its host and path, if nothing is said.
+    /// The agent's name. Default: host and path of the URL.
     #[schema(required = false, min_length = 1, max_length = 64)]
     name: Option<String>,
 }
 
-/// What an uploaded bot is called.
+/// Names for an uploaded agent.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Names {
-    /// What the bot is called; as its manifest, folder or file, if nothing is said.
+    /// The agent's name. Default: the name in the agent's manifest, or of its folder or file.
     #[param(min_length = 1, max_length = 64, example = "bot")]
     name: Option<String>,
-    /// What a single file is called. Its ending says what runs it.
+    /// The name of a single uploaded file. Its extension selects the interpreter.
     #[param(example = "agent.py")]
     filename: Option<String>,
 }
 
-/// Keep a bot, for it to take part in tournaments.
+/// Adds an agent for tournaments.
 ///
-/// The body is a tar.gz of a folder with a file `agent`, `agent.py` or `agent.js` in it, or a single file that is called
-/// `filename`; or, as JSON, where a server is. It is run in a sandbox without network, or not at all.
+/// The body is a tar.gz of a folder with a file `agent`, `agent.py` or `agent.js`, or a single file with the name
+/// `filename`, or JSON with the URL of a remote agent. Uploaded agents run only in a sandbox without network.
 #[utoipa::path(post, path = "/api/agents", tag = "tournaments", security((), ("administratorToken" = [])),
     params(Names, CreationKey),
     request_body(content((ByUrl = "application/json"), (String = "application/octet-stream"))),
-    responses((status = 201, body = Added, description = "The bot, and its owner's key."),
+    responses((status = 201, body = Added, description = "The agent with its owner's key."),
         (status = 400, description = "
-            `INVALID_AGENT`: what was sent is no bot, or can't be called so.
-            `INVALID_URL`: it isn't an address that is asked here."),
-        (status = 401, description = "`AUTHENTICATION_REQUIRED`: what is shown isn't the administrator's token, and only that opens this here."),
+            `INVALID_AGENT`: the upload is not an agent, or the name is invalid.
+            `INVALID_URL`: the URL is invalid or not allowed on this server."),
+        (status = 401, description = "`AUTHENTICATION_REQUIRED`: this server requires the administrator's token here."),
         (status = 403, description = "
-            `UPLOADS_OFF`: nobody may upload bots here.
-            `URLS_OFF`: bots may not be servers here."),
+            `UPLOADS_OFF`: uploads are disabled on this server.
+            `URLS_OFF`: remote agents are disabled on this server."),
         (status = 409, description = "
-            `NO_SANDBOX`: the system can't confine bots.
-            `TOO_MANY_AGENTS`: no more can be kept."),
-        (status = 503, description = "`UPLOADS_BUSY`: others upload at this moment.")))]
+            `NO_SANDBOX`: the system can't sandbox agents.
+            `TOO_MANY_AGENTS`: the server's limit of agents is reached."),
+        (status = 503, description = "`UPLOADS_BUSY`: too many other uploads are in progress.")))]
 pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> ApiResult {
     let tournaments = played(&arena)?;
     let settings = tournaments.settings();
@@ -149,7 +149,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             .is_ok_and(|kind| kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json"))
     });
     let may_anyone = match (is_url, settings.upload) {
-        // Whoever may create tournaments may say between whom.
+        // A caller who may create tournaments may also add remote agents.
         (true, _) if !settings.urls => return Err(Refusal::UrlsOff.into()),
         (true, _) => settings.create == Creators::Anyone,
         (false, Uploaders::Nobody) => return Err(Refusal::UploadsOff.into()),
@@ -174,9 +174,12 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let (url, name) = match is_url {
         true => {
             let object = parse_object(&body)?.ok_or_else(invalid_json)?;
-            let ByUrl { url: Filled(url), name: named } = Said::Json(&object).read(Terms::of(&arena))?;
+            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(Terms::of(&arena))?;
             if named.is_some() && name.is_some() {
-                return Err(ApiError::bad_request("INVALID_FIELD", "name is said twice: in the query and in the body"));
+                return Err(ApiError::bad_request(
+                    "INVALID_FIELD",
+                    "name is given twice, in the query and in the body; give it once",
+                ));
             }
             (Some(url), named.or(name))
         }
@@ -184,7 +187,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     };
     by.take_down(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
     let added = tournaments.away(move |tournaments| {
-        // Taken until all is done, also if the caller hangs up.
+        // The permit is held until the work is done, even if the caller disconnects.
         let _place = place;
         let source = match &url {
             Some(url) => Source::Url(url),
@@ -197,9 +200,9 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     Ok(json_with(StatusCode::CREATED, to_text(&Added { agent: AgentView::of(&facts), owner_key })))
 }
 
-/// Bots, newest first.
+/// Lists agents, newest first.
 #[utoipa::path(get, path = "/api/agents", tag = "tournaments", params(Paging),
-    responses((status = 200, body = AgentPage, description = "A page of 50, unless `limit` says otherwise.")))]
+    responses((status = 200, body = AgentPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_agents(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let (agents, total) = played(&arena)?.list_agents(offset, limit);
@@ -207,18 +210,18 @@ pub(crate) async fn list_agents(State(arena): State<Arena>, request: Get) -> Api
     Ok(answer(to_text(&AgentPage { agents, total, limit, offset })))
 }
 
-/// One bot.
+/// Returns one agent.
 #[utoipa::path(get, path = "/api/agents/{id}", tag = "tournaments",
-    params(("id" = String, Path, description = "The bot.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = AgentView, description = "What is told of it."),
-        (status = 404, description = "`AGENT_NOT_FOUND`: there is no such bot.")))]
+    params(("id" = String, Path, description = "The agent's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = AgentView, description = "The agent's public data."),
+        (status = 404, description = "`AGENT_NOT_FOUND`: the agent doesn't exist.")))]
 pub(crate) async fn find_agent(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
     let facts = played(&arena)?.find_agent(id).ok_or_else(|| Refusal::NoAgent(id.to_string()))?;
     Ok(answer(to_text(&AgentView::of(&facts))))
 }
 
-/// It is gone.
+/// The result of a removal.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "removed": true }), as = RemovedThing)]
 pub(super) struct Removed {
@@ -229,12 +232,12 @@ impl Removed {
     pub(super) const TRUE: Removed = Removed { removed: true };
 }
 
-/// Remove a bot with its files.
+/// Removes an agent with its files.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
-    params(("id" = String, Path, description = "The bot.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = Removed, description = "It is gone."),
-        (status = 404, description = "`AGENT_NOT_FOUND`: there is no such bot."),
-        (status = 409, description = "`AGENT_IN_USE`: it takes part in a tournament that isn't over.")))]
+    params(("id" = String, Path, description = "The agent's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = Removed, description = "The agent was removed."),
+        (status = 404, description = "`AGENT_NOT_FOUND`: the agent doesn't exist."),
+        (status = 409, description = "`AGENT_IN_USE`: the agent plays in an unfinished tournament.")))]
 pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_agent(key, *id));
@@ -245,12 +248,12 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
     Ok(answer(to_text(&Removed::TRUE)))
 }
 
-/// The agents and tournaments of this server. Their routes are there only if there are some.
+/// Returns the server's agents and tournaments. Their routes exist only if tournaments are enabled.
 pub(super) fn played(arena: &Arena) -> ApiResult<&Tournaments> {
-    let none = || ApiError::not_found("NOT_FOUND", "no tournaments are played on this server");
+    let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
     arena.tournaments.as_ref().ok_or_else(none)
 }
 
 pub(crate) fn id_of(text: &str) -> ApiResult<AgentId> {
-    text.parse().map_err(|_| Refusal::NoAgent("of this id".to_owned()).into())
+    text.parse().map_err(|_| Refusal::NoAgent(text.to_owned()).into())
 }

@@ -1,9 +1,9 @@
-//! Names of channels in requests.
+//! Parsing of channel names in requests.
 
 use arena_model::{Channel, SessionId};
 
-/// The channel that a stream or a chat sync names: a session's id is its chat, `challenge_` before it its operator's
-/// channel. Other names are channels in which nothing ever stands.
+/// Parses the channel of a stream or a chat sync. A session's id names the session's chat; `challenge_` and a session's id name its
+/// operator channel. `None` means an unknown channel, which is empty.
 pub(crate) fn parse_channel(name: &str) -> Option<Channel> {
     match (name, name.strip_prefix("challenge_")) {
         ("invites", _) => Some(Channel::Invites),
@@ -12,7 +12,7 @@ pub(crate) fn parse_channel(name: &str) -> Option<Channel> {
     }
 }
 
-/// The operator channel of a session, named with or without its prefix.
+/// Parses the operator channel of a session, with or without its prefix.
 pub(crate) fn parse_operator_channel(name: &str) -> Option<Channel> {
     let id: SessionId = name.strip_prefix("challenge_").unwrap_or(name).parse().ok()?;
     Some(Channel::Operator(id))

@@ -1,4 +1,4 @@
-//! `POST /api/chat/send`: say something to the other players.
+//! `POST /api/chat/send`: a chat message to other players.
 
 use arena_engine::{Chat, EngineError, Written};
 use arena_model::Party;
@@ -13,23 +13,23 @@ use crate::fields::{Content, Filled};
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
-/// What a player says to the others.
+/// A chat message.
 #[derive(Deserialize, ToSchema)]
-struct Said {
-    /// The session.
+struct ChatRequest {
+    /// The session's id.
     #[schema(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: Filled,
-    /// The text.
+    /// The text of the message.
     #[schema(value_type = String, example = "hello")]
     content: Content,
-    /// The invite of the one player who may read it. Left out, all may.
+    /// The invite of the only recipient. Default: all players.
     to: Option<String>,
 }
 
-/// The message has its place.
+/// The sent message.
 #[derive(Serialize, ToSchema)]
 struct Sent {
-    /// Its place in the channel, from 1.
+    /// The message's index in the channel, from 1.
     #[schema(minimum = 1)]
     index: u64,
     channel: String,
@@ -38,29 +38,26 @@ struct Sent {
     to: Option<String>,
 }
 
-/// Say something to the other players.
-#[utoipa::path(post, path = "/api/chat/send", tag = "chat", params(Sender, OnceKey), request_body = Said,
+/// Sends a chat message to all players or to one.
+#[utoipa::path(post, path = "/api/chat/send", tag = "chat", params(Sender, OnceKey), request_body = ChatRequest,
     security(("sessionKey" = [])),
-    responses((status = 200, body = Sent, description = "It was said."),
+    responses((status = 200, body = Sent, description = "The message was sent."),
         (status = 400, description = "
-            `INVALID_CHANNEL`: there is no such session.
-            `FORBIDDEN_SENDER`: nobody speaks for the operator.
-            `PLAYER_NOT_FOUND`: the sender has no seat there.
-            `RECIPIENT_NOT_FOUND`: whom it is for has no seat there."),
+            `INVALID_CHANNEL`: the session doesn't exist.
+            `FORBIDDEN_SENDER`: `operator` is not allowed as the sender.
+            `PLAYER_NOT_FOUND`: the sender has no seat in the session.
+            `RECIPIENT_NOT_FOUND`: the recipient has no seat in the session."),
         (status = 413, description = "
-            `MESSAGE_TOO_LARGE`: the content is longer than the server's limit.
-            `CHANNEL_FULL`: there are more messages than the server's limit.")))]
+            `MESSAGE_TOO_LARGE`: the content exceeds the server's limit.
+            `CHANNEL_FULL`: the channel has reached the server's limit of messages.")))]
 pub(crate) async fn send_chat(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let Said { channel: Filled(channel), content: Content(content), to } = request.body()?;
+    let ChatRequest { channel: Filled(channel), content: Content(content), to } = request.body()?;
     let to = to.as_deref().map(Party::from_wire);
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;
     let no_chat = || {
-        ApiError::bad_request(
-            "INVALID_CHANNEL",
-            "channel must be the id of a session; nothing can be written to other channels",
-        )
+        ApiError::bad_request("INVALID_CHANNEL", "channel must be the id of a session; other channels are read-only")
     };
     let session = channel.parse().map_err(|_| no_chat())?;
     let respond = Box::new(|written: &Written<'_>| match written.messages {

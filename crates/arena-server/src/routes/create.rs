@@ -1,4 +1,4 @@
-//! `POST /api/challenges/{name}`: a new session. The answer shows all invites, this once.
+//! `POST /api/challenges/{name}`: a new session. Only this response contains all invites.
 
 use arena_engine::Create;
 use arena_model::{SessionView, Viewer, view};
@@ -13,27 +13,27 @@ use crate::error::ApiResult;
 use crate::openapi::{CreationKey, Sender};
 use crate::request::Post;
 
-/// What a new session shall be like.
+/// Settings of a new session.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({}))]
 struct NewChallenge {
-    /// Options that differ from those of the arena, as far as the challenge type allows it.
+    /// Overrides of the arena's options. The challenge type decides which options a session may override.
     #[schema(value_type = Object, required = false)]
     options: Option<Map<String, Value>>,
 }
 
-/// Set up a session.
+/// Creates a session.
 ///
-/// The answer shows all its invites, this once: hand them out to the players.
+/// Only this response contains all invites: pass them on to the players.
 #[utoipa::path(post, path = "/api/challenges/{name}", tag = "challenges",
-    params(("name" = String, Path, description = "The challenge type.", example = "psi"), Sender, CreationKey),
-    request_body(content = Option<NewChallenge>, description = "May be left out."),
+    params(("name" = String, Path, description = "The challenge type's id.", example = "psi"), Sender, CreationKey),
+    request_body(content = Option<NewChallenge>, description = "Optional."),
     responses((status = 200, body = SessionView, description = "The session."),
         (status = 400, description = "
-            `UNKNOWN_CHALLENGE`: it isn't played here.
-            `INVALID_OPTIONS`: it can't be played so.
-            `CHALLENGE_FAILED`: it is a script, and the script failed.
-            `…`: any other code is the challenge's own.")))]
+            `UNKNOWN_CHALLENGE`: this server doesn't host the challenge type.
+            `INVALID_OPTIONS`: the options are invalid.
+            `CHALLENGE_FAILED`: the challenge's script failed.
+            `…`: any other code comes from the challenge.")))]
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;
     let options = wanted.and_then(|wanted| wanted.options).unwrap_or_default();

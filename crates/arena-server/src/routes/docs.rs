@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the description of all routes, for programs. `GET /docs`: the same to read, without a script.
+//! `GET /openapi.json`: the OpenAPI description of all routes. `GET /docs`: the same as a page without scripts.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
@@ -10,22 +10,22 @@ use crate::arena::Arena;
 use crate::openapi::Description;
 use crate::request::Get;
 
-/// Nothing but what this server itself sends, and no script.
+/// The content security policy of the page: resources of this server only, and no scripts.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The description of all routes (OpenAPI 3.1).
+/// Returns the OpenAPI 3.1 description of all routes.
 #[utoipa::path(get, path = "/openapi.json", tag = "documentation",
-    responses((status = 200, body = Object, description = "With this server's address, and true of its mode.")))]
+    responses((status = 200, body = Object, description = "The description for this server's address and mode.")))]
 pub(crate) async fn openapi(State(arena): State<Arena>, request: Get) -> Response {
     let mut response = json(description(&arena).text(&base(&request.headers, arena.settings.listen)));
     response.headers_mut().insert(header::VARY, VARY);
     response
 }
 
-/// The description of all routes, to read.
+/// Returns the API reference as a page.
 #[utoipa::path(get, path = "/docs", tag = "documentation",
-    responses((status = 200, body = String, content_type = "text/html", description = "A page.")))]
+    responses((status = 200, body = String, content_type = "text/html", description = "The page.")))]
 pub(crate) async fn docs(State(arena): State<Arena>, request: Get) -> Response {
     let page = description(&arena).page(&base(&request.headers, arena.settings.listen));
     let mut response = axum::response::Html(page).into_response();
@@ -35,7 +35,7 @@ pub(crate) async fn docs(State(arena): State<Arena>, request: Get) -> Response {
     response
 }
 
-/// Made once, when it is first asked for.
+/// Returns the description, and builds it on first use.
 fn description(arena: &Arena) -> &Description {
     arena.description.get_or_init(|| super::describe(arena))
 }

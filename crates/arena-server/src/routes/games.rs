@@ -1,4 +1,4 @@
-//! `GET /api/games`: what bots can play against each other here.
+//! `GET /api/games`: the games for tournaments.
 
 use arena_match::agent_ids;
 use arena_model::{GameType, Seed, Setup};
@@ -12,14 +12,14 @@ use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::request::Get;
 
-/// All games.
+/// All games for tournaments.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GameList)]
 struct Listed {
     games: Vec<GameView>,
 }
 
-/// A game of bots.
+/// A game for tournaments.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Game)]
@@ -27,31 +27,31 @@ struct GameView {
     #[schema(example = "snake")]
     name: &'static str,
     description: &'static str,
-    /// Whether one moves in each epoch, or all, or all in a world of their own.
+    /// The agents that move in an epoch: one, all, or all in separate worlds.
     #[schema(value_type = String, example = "SIMULTANEOUS")]
     update_mode: Value,
     seats: Seats,
     limits: LimitsView,
-    /// The usual value of each option.
+    /// The default of each option.
     #[schema(value_type = Object)]
     options: Map<String, Value>,
 }
 
-/// How many can play.
+/// The number of agents in a match.
 #[derive(Serialize, ToSchema)]
 struct Seats {
     least: usize,
     most: usize,
 }
 
-/// How long agents may take, in milliseconds.
+/// Time limits of agents, in milliseconds.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TimeLimits)]
 pub(super) struct LimitsView {
-    /// For each step.
+    /// Time per step.
     step_ms: u64,
-    /// Beyond that, for the whole match.
+    /// Time bank for the whole match, used beyond the time per step.
     bank_ms: u64,
 }
 
@@ -61,9 +61,9 @@ impl From<arena_model::TimeLimits> for LimitsView {
     }
 }
 
-/// What bots can play against each other.
+/// Lists the games for tournaments.
 #[utoipa::path(get, path = "/api/games", tag = "tournaments",
-    responses((status = 200, body = Listed, description = "All games, with their options and limits.")))]
+    responses((status = 200, body = Listed, description = "All games with their options and limits.")))]
 pub(crate) async fn list_games(State(_arena): State<Arena>, _request: Get) -> ApiResult {
     Ok(json(to_text(&Listed { games: arena_games::games().map(view).collect() })))
 }

@@ -1,4 +1,4 @@
-//! `GET /health`, `GET /ready`, `GET /metrics`: for those who watch over the server.
+//! `GET /health`, `GET /ready`, `GET /metrics`: monitoring.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,33 +13,34 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::accepts;
 
-/// How the server is.
+/// The server's status.
 #[derive(ToSchema)]
 #[schema(example = json!({ "status": "ok" }))]
 #[expect(dead_code, reason = "written by hand; this is its description")]
 struct Health {
     /// `ok`, or `ready`.
     status: String,
-    /// Of a node that exchanges events with others over NATS: `flowing`, or `out of reach`; then watchers are told a little later.
+    /// State of the connection to NATS, for nodes that exchange events: `flowing`, or `out of reach`. If it is out of reach, events of
+    /// other nodes arrive later.
     #[schema(nullable = false)]
     events: Option<String>,
 }
 
-/// The process answers.
-#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = Health, description = "It does.")))]
+/// Reports that the process responds.
+#[utoipa::path(get, path = "/health", tag = "health", responses((status = 200, body = Health, description = "The process responds.")))]
 pub(crate) async fn health() -> Response {
     json(r#"{"status":"ok"}"#)
 }
 
-/// How long the store may take to answer those who ask whether the process can do its work. Balancers don't wait for long.
+/// Time limit for the store's response to a readiness check. Load balancers use short timeouts.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
-/// The process can do its work: send it requests.
-#[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "It can."),
+/// Reports whether the process can serve requests.
+#[utoipa::path(get, path = "/ready", tag = "health", responses((status = 200, body = Health, description = "The process can serve requests."),
     (status = 503, description = "
-        `STOPPING`: it was told to stop.
-        `RESTARTING`: a part of it has failed and is about to begin again.
-        `STORE_UNAVAILABLE`: the store can't be read, or can't be written to.")))]
+        `STOPPING`: the server is stopping.
+        `RESTARTING`: a task of the server failed and is restarting.
+        `STORE_UNAVAILABLE`: the store can't be read or written.")))]
 pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
@@ -48,7 +49,7 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
         let error = ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "RESTARTING",
-            "a part of the server has failed and begins again",
+            "a task of the server failed and is restarting",
         );
         return Err(error.retry_after(Duration::from_secs(1)));
     }
@@ -59,30 +60,30 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     match tokio::time::timeout(READY_WITHIN, looked).await {
         Ok(found) => found?,
         Err(_) => {
-            let message = format!("the store hasn't answered within {} s", READY_WITHIN.as_secs());
+            let message = format!("the store did not respond within {} s", READY_WITHIN.as_secs());
             let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message);
             return Err(error.retry_after(Duration::from_secs(1)));
         }
     }
-    Ok(json(match arena.engine.neighbours().and_then(|neighbours| neighbours.events) {
+    Ok(json(match arena.engine.node_metrics().and_then(|node_metrics| node_metrics.events) {
         None => r#"{"status":"ready"}"#,
         Some(events) if events.connected => r#"{"status":"ready","events":"flowing"}"#,
         Some(_) => r#"{"status":"ready","events":"out of reach"}"#,
     }))
 }
 
-/// Counters, in the text format of Prometheus.
+/// Returns metrics in the text format of Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "health",
-    responses((status = 200, description = "OpenMetrics; as plain text for those who don't accept it.",
+    responses((status = 200, description = "Metrics as OpenMetrics, or as plain text for clients that don't accept OpenMetrics.",
             content((String = "application/openmetrics-text"), (String = "text/plain"))),
-        (status = 500, description = "`INTERNAL`: the server is at fault.")))]
+        (status = 500, description = "`INTERNAL`: an error of the server.")))]
 pub(crate) async fn metrics(State(arena): State<Arena>, headers: HeaderMap) -> ApiResult {
     let text = arena.metrics.text().map_err(|error| {
-        tracing::error!(%error, "metrics could not be written: {error}");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "metrics could not be written")
+        tracing::error!(%error, "cannot write metrics: {error}");
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL", "cannot write metrics")
     })?;
     let mut response = Response::new(text.into());
-    // Browsers show plain text and save everything else.
+    // Browsers display plain text but download OpenMetrics.
     let text_format = HeaderValue::from_static(if accepts(&headers, "text/") && !accepts(&headers, "openmetrics") {
         "text/plain; charset=utf-8"
     } else {

@@ -1,4 +1,4 @@
-//! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: offer an invite to the public.
+//! `GET /api/invites/{invite}`: the session of an open invite. `POST /api/invites`: announces an invite to the public.
 
 use arena_engine::EngineError;
 use arena_model::{InviteCode, SessionView, Status, Viewer, view};
@@ -14,12 +14,12 @@ use crate::fields::Filled;
 use crate::openapi::{OnceKey, Sender};
 use crate::request::{Get, Post};
 
-/// The session of an open invite.
+/// Returns the session of an open invite.
 #[utoipa::path(get, path = "/api/invites/{invite}", tag = "challenges",
-    params(("invite" = String, Path, description = "The invite.", example = "inv_018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = SessionView, description = "As a stranger sees it, and this invite."),
-        (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
-        (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered to the public.")))]
+    params(("invite" = String, Path, description = "The invite's code.", example = "inv_018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = SessionView, description = "The public view of the session, with this invite."),
+        (status = 404, description = "`INVITE_NOT_FOUND`: the invite doesn't exist."),
+        (status = 409, description = "`INVITE_ALREADY_USED`: a player has joined with the invite, or it has been announced.")))]
 pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> ApiResult {
     let text = request.param("invite");
     let invite: InviteCode = text.parse().map_err(|_| unknown(text))?;
@@ -30,7 +30,7 @@ pub(crate) async fn find_invite(State(arena): State<Arena>, request: Get) -> Api
     Ok(json(to_text(&view(&session, Viewer::Holder(invite)))))
 }
 
-/// Which invite to offer.
+/// The invite to announce.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "inviteId": "inv_018f6b2e-0000-7000-8000-00000000abcd" }))]
@@ -39,20 +39,20 @@ struct Offer {
     invite_id: Filled,
 }
 
-/// It was offered.
+/// The invite was announced.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "success": true }))]
 struct Offered {
     success: bool,
 }
 
-/// Offer an invite to whoever wants to play.
+/// Announces an invite to the public.
 ///
-/// It is announced on the public channel `invites`.
+/// The announcement appears on the public channel `invites`. The first player to use the invite takes the seat.
 #[utoipa::path(post, path = "/api/invites", tag = "challenges", params(Sender, OnceKey), request_body = Offer,
-    responses((status = 200, body = Offered, description = "It is announced."),
-        (status = 404, description = "`INVITE_NOT_FOUND`: there is no such invite."),
-        (status = 409, description = "`INVITE_ALREADY_USED`: its player has joined, or it has been offered before.")))]
+    responses((status = 200, body = Offered, description = "The invite was announced."),
+        (status = 404, description = "`INVITE_NOT_FOUND`: the invite doesn't exist."),
+        (status = 409, description = "`INVITE_ALREADY_USED`: a player has joined with the invite, or it has been announced before.")))]
 pub(crate) async fn announce_invite(State(arena): State<Arena>, request: Post) -> ApiResult {
     let Offer { invite_id: Filled(text) } = request.body()?;
     let invite: InviteCode = text.parse().map_err(|_| unknown(&text))?;

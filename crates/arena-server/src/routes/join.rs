@@ -1,4 +1,4 @@
-//! `POST /api/arena/join`: take a seat.
+//! `POST /api/arena/join`: a player takes a seat.
 
 use arena_engine::{EngineError, Join, Once, Written};
 use arena_identity::SessionKey;
@@ -15,28 +15,28 @@ use crate::fields::{ByKey, ByName, Filled, Is};
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
-/// Who takes which seat.
+/// A join with an invite.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct JoinRequest {
-    /// The code of the seat.
+    /// The seat's invite code.
     #[schema(value_type = String, min_length = 1, example = "inv_018f6b2e-0000-7000-8000-00000000abcd")]
     invite: Filled,
-    /// Who the player is beyond this game; shown after its end. Scores are kept under it.
+    /// The player's lasting user id, under which scores are kept. Hidden until the session ends.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
     user_id: ByName<Is<UserId>>,
-    /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the player's user id.
+    /// The player's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
     #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
     public_key: ByKey<String>,
-    /// Over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
+    /// The signature over `arena:v1:join:{invite}:{timestamp}`, in hexadecimal digits.
     #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
     signature: ByKey<String>,
-    /// When it was signed: at most five minutes ago.
+    /// The time of signing, at most five minutes from the server's clock.
     #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
     timestamp: ByKey<i64>,
 }
 
-/// The seat is taken.
+/// The session that the player joined.
 #[derive(Serialize, ToSchema)]
 struct Joined<'j> {
     #[serde(rename = "ChallengeID")]
@@ -44,28 +44,28 @@ struct Joined<'j> {
     #[serde(rename = "ChallengeInfo")]
     #[schema(value_type = ChallengeInfo)]
     info: ChallengeInfo<'j>,
-    /// The key to the seat: says from now on whose requests they are. Never here, since what is here is stored: [`with_key`]
-    /// writes it.
+    /// The session key, which identifies the player's requests. It is `None` here, since this value is stored; [`with_key`] adds the key to
+    /// the response.
     #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = true, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$", extensions(("x-mode" = json!("authentication"))))]
     key: Option<&'j str>,
 }
 
-/// Take a seat.
+/// Takes a seat with an invite.
 ///
-/// When the last seat is taken, the game begins. What the operator has to say in private is on its channel.
+/// The game starts when the last seat is taken. The operator's private messages are on the operator channel.
 #[utoipa::path(post, path = "/api/arena/join", tag = "play", params(Sender, OnceKey), request_body = JoinRequest,
-    responses((status = 200, body = Joined, description = "The session, and its rules."),
+    responses((status = 200, body = Joined, description = "The session and its rules."),
         (status = 400, description = "
-            `INVITE_NOT_FOUND`: there is no such invite.
-            `INVITE_ALREADY_USED`: somebody has joined with it.
-            `SELF_PLAY`: this user has a seat there already, and the server doesn't allow two.
-            `CHALLENGE_FAILED`: the challenge is a script, and the script failed. The seat is free still."),
-        (status = 409, description = "`SCRIPT_MISSING`: it is played by a version of a script that this server doesn't have."),
+            `INVITE_NOT_FOUND`: the invite doesn't exist.
+            `INVITE_ALREADY_USED`: a player has joined with the invite.
+            `SELF_PLAY`: this user has a seat in the session already, and the server allows only one.
+            `CHALLENGE_FAILED`: the challenge's script failed. The seat stays free."),
+        (status = 409, description = "`SCRIPT_MISSING`: the session uses a version of a script that this server doesn't have."),
         (status = 401, description = "
-            `INVALID_SIGNATURE`: it isn't one of this key over this text.
-            `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be."),
-        (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
+            `INVALID_SIGNATURE`: the signature doesn't match the key and the text.
+            `TIMESTAMP_EXPIRED`: the timestamp is too far from the server's clock."),
+        (status = 503, description = "`SIGNATURES_BUSY`: the queue for signature checks is full.")))]
 pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: JoinRequest = request.body()?;
     match &arena.auth {
@@ -74,7 +74,7 @@ pub(crate) async fn join_session(State(arena): State<Arena>, request: Post) -> A
     }
 }
 
-/// Standalone mode: the player is who `userId` says, if it says anything.
+/// Joins in standalone mode, as the user that the optional `userId` names.
 async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> ApiResult {
     let invite = parse(&wanted.invite.0)?;
     let once = request.once_about(&invite.to_string());
@@ -82,7 +82,7 @@ async fn join_by_name(arena: &Arena, request: &Post, wanted: JoinRequest) -> Api
     Ok(json(take_seat(arena, Join { invite, user }, once).await?))
 }
 
-/// Authentication mode: the player is who holds the key that signed.
+/// Joins in authentication mode, as the user of the signing key.
 async fn join_by_proof(arena: &Arena, auth: &Auth, request: &Post, wanted: JoinRequest) -> ApiResult {
     let JoinRequest { invite: Filled(invite), public_key, signature, timestamp, .. } = wanted;
     let proof = parse_proof(&public_key, &signature, &timestamp, arena.engine.now())?;
@@ -107,17 +107,17 @@ async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<S
     Ok(arena.engine.join(join, once, respond).await?)
 }
 
-/// The key to the seat that was taken with `invite`. It follows from the secret, so it is made whenever it has to be told
-/// and never stored: whoever reads the store some day finds no keys there.
+/// Computes the session key of the seat taken with `invite`. The key follows from the server's secret and is never stored, so that a copy
+/// of the store contains no keys.
 async fn session_key(arena: &Arena, auth: &Auth, invite: InviteCode) -> ApiResult<SessionKey> {
     let session = arena.engine.find_invited(invite).await?;
     let seated = session.and_then(|session| Some((session.facts.id, session.seat_of(invite)?)));
-    // The session has been removed in between, and its invites with it.
+    // An error means that the session was removed in the meantime.
     let (id, seat) = seated.ok_or_else(|| EngineError::UnknownInvite(invite.to_string()))?;
     Ok(auth.secret.session_key(id, seat))
 }
 
-/// The answer to a join with one field more. Keys are plain ASCII without quotes, so nothing needs escaping.
+/// Adds the session key to the response of a join. Keys are ASCII without quotes, so no escaping is needed.
 fn with_key(mut answer: String, key: &SessionKey) -> String {
     let brace = answer.pop();
     debug_assert_eq!(brace, Some('}'), "an answer to a join is an object with fields");

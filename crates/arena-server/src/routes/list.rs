@@ -1,4 +1,4 @@
-//! `GET /api/challenges`, `GET /api/challenges/{name}`: sessions, newest first, by pages.
+//! `GET /api/challenges`, `GET /api/challenges/{name}`: sessions, newest first, paged.
 
 use std::collections::BTreeMap;
 
@@ -20,39 +20,39 @@ use crate::request::Get;
 pub(super) struct SessionPage<'s> {
     #[schema(value_type = [SessionView])]
     pub(super) challenges: Vec<SessionView<'s>>,
-    /// Sessions on all pages.
+    /// Number of sessions on all pages.
     pub(super) total: u64,
-    /// Most sessions on a page.
+    /// Maximum number of sessions per page.
     #[schema(minimum = 1, maximum = 100)]
     pub(super) limit: usize,
-    /// Sessions passed over.
+    /// Number of sessions skipped.
     pub(super) offset: u64,
-    /// Of all users who are visible on this page, by their ids.
+    /// Profiles of the users visible on this page, by user id.
     #[schema(value_type = BTreeMap<String, UserProfile>)]
     pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }
 
-/// Which sessions are asked for.
+/// The filter of a list of sessions.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Standing {
-    /// Those that stand so; any other word is all.
+    /// Filter by status; an unknown value selects all.
     #[param(value_type = Option<Status>)]
     status: Option<String>,
 }
 
-/// Sessions, newest first.
+/// Lists sessions, newest first.
 #[utoipa::path(get, path = "/api/challenges", tag = "challenges", params(Standing, Paging),
-    responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
+    responses((status = 200, body = SessionPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
     list(&arena, &request, None, 50).await
 }
 
-/// Sessions of one challenge type, newest first.
+/// Lists the sessions of one challenge type, newest first.
 #[utoipa::path(get, path = "/api/challenges/{name}", tag = "challenges",
-    params(("name" = String, Path, description = "The challenge type. An unknown one has no sessions.", example = "psi"),
+    params(("name" = String, Path, description = "The challenge type's id. The page is empty if it is unknown.", example = "psi"),
         Standing, Paging),
-    responses((status = 200, body = SessionPage, description = "A page of 10, unless `limit` says otherwise.")))]
+    responses((status = 200, body = SessionPage, description = "A page, of 10 by default.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     list(&arena, &request, Some(request.param("name").to_owned()), 10).await
 }
@@ -64,7 +64,7 @@ async fn list(arena: &Arena, request: &Get, challenge: Option<String>, default_l
     page_of(arena, arena.engine.list_sessions(&filter, offset, limit).await?, limit, offset).await
 }
 
-/// The page with these sessions, as everybody sees them.
+/// Builds the page with the public views of these sessions.
 pub(super) async fn page_of(arena: &Arena, page: Page<Session>, limit: usize, offset: u64) -> ApiResult {
     Ok(json(to_text(&SessionPage {
         challenges: page.items.iter().map(|session| view(session, Viewer::Nobody)).collect(),

@@ -1,4 +1,4 @@
-//! `GET /api/metadata`, `GET /api/metadata/{name}`: what can be played.
+//! `GET /api/metadata`, `GET /api/metadata/{name}`: the hosted challenge types.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Get;
 
-/// What can be played: challenge types by name.
+/// Lists the hosted challenge types.
 #[utoipa::path(get, path = "/api/metadata", tag = "challenges",
-    responses((status = 200, body = BTreeMap<String, ChallengeInfo<'static>>, description = "By name, such as `psi`.")))]
+    responses((status = 200, body = BTreeMap<String, ChallengeInfo<'static>>, description = "Challenge types by id, such as `psi`.")))]
 pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
     let all: BTreeMap<&str, ChallengeInfo<'_>> =
@@ -20,11 +20,11 @@ pub(crate) async fn list_metadata(State(arena): State<Arena>, _request: Get) -> 
     Ok(json(to_text(&all)))
 }
 
-/// One challenge type.
+/// Returns one challenge type.
 #[utoipa::path(get, path = "/api/metadata/{name}", tag = "challenges",
-    params(("name" = String, Path, description = "The challenge type.", example = "psi")),
-    responses((status = 200, body = ChallengeInfo<'static>, description = "Its rules, for people and agents."),
-        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
+    params(("name" = String, Path, description = "The challenge type's id.", example = "psi")),
+    responses((status = 200, body = ChallengeInfo<'static>, description = "The challenge type with its rules."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: this server doesn't host the challenge type.")))]
 pub(crate) async fn find_metadata(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenges = arena.engine.challenges();
     let challenge = challenges.get(request.param("name"));

@@ -1,5 +1,5 @@
-//! Lists that hold everything unless a `limit` is given: users and leaderboards. They are written while they are read, so
-//! that no list is too long to be answered.
+//! Lists that are complete unless a `limit` is given: users and leaderboards. A list's rows are read while the response is sent, so that
+//! memory stays bounded for lists of any length.
 
 use std::collections::VecDeque;
 
@@ -19,10 +19,10 @@ use crate::error::ApiResult;
 use crate::openapi::Part;
 use crate::request::{Get, Query};
 
-/// Rows that are read at a time.
+/// Number of rows per read.
 const PAGE: usize = 100;
 
-/// The number of rows on all pages.
+/// The header with the number of rows on all pages.
 pub(crate) const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
 /// The source of a list's rows.
@@ -31,9 +31,9 @@ pub(super) enum Source {
     Board(Board, Order),
 }
 
-/// Some rows of a list, and how many it has in all.
+/// Some rows of a list, with counts of rows.
 struct Rows {
-    /// JSON, with commas between.
+    /// JSON of the rows, separated by commas.
     text: Vec<u8>,
     count: u64,
     total: u64,
@@ -66,13 +66,13 @@ fn write(rows: &[impl Serialize], total: u64) -> Rows {
     Rows { text, count: rows.len() as u64, total }
 }
 
-/// The answer that is one list.
+/// Responds with one list.
 pub(super) async fn list(arena: Arena, request: &Get, source: Option<Source>) -> ApiResult {
     let lists = source.map(|source| ("[".to_owned(), source)).into_iter().collect();
     answer(arena, request, lists, "[]", "").await
 }
 
-/// The answer that is an object of lists.
+/// Responds with an object of lists.
 pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)>) -> ApiResult {
     let lists = named.into_iter().enumerate().map(|(i, (name, source))| {
         let name = serde_json::Value::from(name);
@@ -81,27 +81,27 @@ pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)
     answer(arena, request, lists.collect(), "{}", "}").await
 }
 
-/// A list, of which a part has been read.
+/// A partly read list.
 struct Unfinished {
     source: Source,
-    /// Rows that were read and not written yet.
+    /// JSON of the rows that are read but not yet written.
     text: Vec<u8>,
-    /// True once there was a row, before which the next one needs a comma.
+    /// True once a row is written, so that the next one needs a comma.
     begun: bool,
-    /// The first row that hasn't been read.
+    /// Position of the first unread row.
     next: u64,
-    /// The row behind the last one.
+    /// Position after the last row.
     until: u64,
 }
 
-/// An answer that is written while it is read.
+/// A response whose rows are read while it is written.
 struct Answer {
     arena: Arena,
     lists: VecDeque<Unfinished>,
     end: &'static str,
 }
 
-/// The answer with these lists, each behind its beginning. `empty` is the answer without any, `end` what stands behind them.
+/// Responds with these lists, each after its prefix. `empty` is the response if there are no lists, and `end` is the text after all lists.
 async fn answer(
     arena: Arena,
     request: &Get,
@@ -112,14 +112,14 @@ async fn answer(
     let (offset, limit) = request.query::<Part>()?.window();
     let mut answer = Answer { arena, lists: VecDeque::new(), end };
     let mut longest = 0;
-    // The beginning of each is read before anything is answered: it says how long they are, and may fail.
+    // The first rows of each list are read before the response begins, since its headers need the lengths and a read may fail.
     for (begin, source) in lists {
         let first = limit.unwrap_or(u64::MAX).min(PAGE as u64) as usize;
         let Rows { text, count, total } = source.read(&answer.arena, offset, first).await?;
         longest = longest.max(total);
         let until = limit.map_or(total, |limit| total.min(offset.saturating_add(limit)));
         let text = [begin.as_bytes(), text.as_slice()].concat();
-        // A player may have left the board since it was sorted, so a page may be shorter than the part that it stands for.
+        // A player may have left the board since the board was sorted, so a page may have fewer rows than it covers.
         let next = offset.saturating_add(first as u64);
         answer.lists.push_back(Unfinished { source, text, begun: count > 0, next, until });
     }
@@ -136,7 +136,7 @@ async fn answer(
         (false, false) => {
             let pieces = stream::try_unfold(answer, |mut answer| async move {
                 let piece = answer.piece().await.inspect_err(|error| {
-                    tracing::error!(%error, "an answer breaks off since the store can't be read: {error}");
+                    tracing::error!(%error, "a response was cut off because the store cannot be read: {error}");
                 })?;
                 Ok::<_, EngineError>(piece.map(|piece| (Bytes::from(piece), answer)))
             });
@@ -152,7 +152,7 @@ async fn answer(
 }
 
 impl Answer {
-    /// The next piece of the text; `None` behind the last.
+    /// Returns the next piece of the response; `None` after the last.
     async fn piece(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let Some(list) = self.lists.front_mut() else { return Ok(None) };
         let mut text = std::mem::take(&mut list.text);
@@ -178,7 +178,7 @@ impl Answer {
     }
 }
 
-/// The `Link` header of a page: the pages beside it, the first and the last (RFC 8288). `None` if there is only this one.
+/// Returns the `Link` header of a page: the next, previous, first and last page (RFC 8288). `None` if there is only one page.
 fn links(uri: &Uri, query: &Query, offset: u64, limit: u64, total: u64) -> Option<HeaderValue> {
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let others: String = query

@@ -1,4 +1,4 @@
-//! `/api/scoring…`: leaderboards. `/api/stats`: how much has been played.
+//! `/api/scoring…`: leaderboards. `/api/stats`: numbers of games and participants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::error::{ApiError, ApiResult};
 use crate::openapi::Part;
 use crate::request::Get;
 
-/// How boards are sorted.
+/// The order of a leaderboard.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Sorted {
-    /// By this metric, such as `win-rate:utility`, the largest first; with `:low` behind it, by the lower end of its
-    /// interval. Otherwise by the lower end of the board's first metric.
+    /// The metric to sort by, descending, such as `win-rate:utility`. The suffix `:low` sorts by the lower end of its interval.
+    /// Default: the lower end of the board's first metric.
     sort: Option<String>,
 }
 
@@ -54,45 +54,45 @@ impl From<(UserProfile, ScoringEntry)> for Row {
     }
 }
 
-/// The global board.
+/// Returns the global leaderboard.
 #[utoipa::path(get, path = "/api/scoring", tag = "scoring", params(Sorted, Part),
-    responses((status = 200, body = [Row], description = "All players of the board, unless there is a `limit`.",
-            headers(("x-total-count" = u64, description = "Players on all pages."),
-                ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288)."))),
-        (status = 400, description = "`INVALID_SORT`: the board has no such metric.")))]
+    responses((status = 200, body = [Row], description = "The players of the board; all without `limit`.",
+            headers(("x-total-count" = u64, description = "Number of players on all pages."),
+                ("link" = Option<String>, description = "With `limit`: links to the next, previous, first and last page (RFC 8288)."))),
+        (status = 400, description = "`INVALID_SORT`: the board doesn't have the metric.")))]
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
     let boards = if arena.engine.scoring().has_global() { vec![arena.engine.global_board()] } else { Vec::new() };
     let board = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?.pop();
     rows::list(arena, &request, board.map(|(board, order)| Source::Board(board, order))).await
 }
 
-/// Which boards of a challenge type are asked for.
+/// Selection of a challenge type's boards.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct WantedBoards {
-    /// The leaderboard by this strategy only.
+    /// The strategy of the only leaderboard to return. Default: all strategies.
     #[param(example = "average")]
     strategy: Option<String>,
-    /// Another board than the main one, by its id.
+    /// The id of a board. Default: the main board.
     #[param(example = "0123456789abcdef")]
     board: Option<String>,
 }
 
-/// The leaderboards of one challenge type. Games count on its main board if they are played with the arena's options, by the rules and
-/// after the prompt of today; `board` names another one.
+/// Returns the leaderboards of one challenge type. The main board counts games with the arena's options and the current rules and prompt;
+/// `board` selects another one.
 #[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
-    params(("name" = String, Path, description = "The challenge type.", example = "psi"),
+    params(("name" = String, Path, description = "The challenge type's id.", example = "psi"),
         WantedBoards, Sorted, Part),
     responses((status = 200, body = BTreeMap<String, Vec<Row>>,
-            description = "By strategy, in the order of the arena's settings: all players of each board, unless there is a `limit`.",
-            headers(("x-total-count" = u64, description = "Players on all pages of the longest board."),
-                ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288)."))),
+            description = "Boards by strategy, in the order of the arena's settings; all players without `limit`.",
+            headers(("x-total-count" = u64, description = "Number of players on all pages of the longest board."),
+                ("link" = Option<String>, description = "With `limit`: links to the next, previous, first and last page (RFC 8288)."))),
         (status = 400, description = "
-            `INVALID_SORT`: none of the boards has such a metric.
-            `UNKNOWN_STRATEGY`: the challenge type isn't scored by it."),
+            `INVALID_SORT`: none of the boards has the metric.
+            `UNKNOWN_STRATEGY`: the challenge type isn't scored by the strategy."),
         (status = 404, description = "
-            `BOARD_NOT_FOUND`: the challenge type has no such board.
-            `CHALLENGE_NOT_FOUND`: it isn't played here.")))]
+            `BOARD_NOT_FOUND`: the challenge type doesn't have the board.
+            `CHALLENGE_NOT_FOUND`: this server doesn't host the challenge type.")))]
 pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");
     if !arena.engine.challenges().contains_key(challenge) {
@@ -132,15 +132,15 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
 #[derive(Serialize, ToSchema)]
 #[schema(as = ScoringStrategy)]
 struct StrategyShown {
-    /// Its name, such as `win-rate`.
+    /// The strategy's name, such as `win-rate`.
     name: &'static str,
-    /// Its scope.
+    /// The strategy's scope.
     scope: Scope,
-    /// Its metrics, the most telling first.
+    /// The strategy's metrics, the most important first.
     metrics: Vec<MetricShown>,
-    /// The hosted challenge types whose games it counts; for the global strategy, all that its source counts.
+    /// The hosted challenge types whose games the strategy counts. For the global strategy: all those whose games its source counts.
     challenges: Vec<String>,
-    /// Of the global strategy: the strategy whose metrics it averages.
+    /// For the global strategy: the strategy whose metrics it averages.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
 }
@@ -152,7 +152,7 @@ struct StrategyShown {
 enum Scope {
     /// The games of one challenge type.
     Challenge,
-    /// A player over all challenge types.
+    /// The players' results over all challenge types.
     Global,
 }
 
@@ -160,11 +160,11 @@ enum Scope {
 #[derive(Serialize, ToSchema)]
 #[schema(as = ScoringMetric)]
 struct MetricShown {
-    /// Its key in `metrics` of a board's entries.
+    /// The metric's key in `metrics` of a board's entries.
     key: &'static str,
-    /// Its name for people.
+    /// The metric's name for people.
     label: &'static str,
-    /// Its form on pages.
+    /// The metric's format on pages.
     format: MetricFormat,
     /// The direction of better values.
     direction: Direction,
@@ -175,7 +175,7 @@ struct MetricShown {
 #[serde(rename_all = "lowercase")]
 #[schema(as = ScoringDirection)]
 enum Direction {
-    /// Greater ones.
+    /// Higher values are better.
     Higher,
 }
 
@@ -185,7 +185,7 @@ fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
     metrics.iter().map(metric).collect()
 }
 
-/// The strategies that score games here, with what their metrics mean.
+/// Lists the scoring strategies with their metrics.
 #[utoipa::path(get, path = "/api/scoring/strategies", tag = "scoring",
     responses((status = 200, body = [StrategyShown], description = "
             All strategies that an arena can be set to, by name, and the global one if there is a global board.")))]
@@ -236,25 +236,25 @@ pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Board)]
 struct BoardRow {
-    /// The value of `board`.
+    /// The board's id, as the parameter `board` expects it.
     id: String,
-    /// True of the board for games that are played as this arena offers them now.
+    /// True for the main board, which counts games with this arena's current options, rules and prompt.
     main: bool,
-    /// The options of its games.
+    /// The options of the board's games.
     #[schema(value_type = Object)]
     options: serde_json::Value,
-    /// The version of its rules; of a script the hash of its files.
+    /// The version of the rules of the board's games; for a script, the hash of its files.
     rules_version: String,
-    /// SHA-256 of its prompt; not there of games that are older than boards.
+    /// SHA-256 of the prompt of the board's games; absent for games that are older than boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_sha256: Option<String>,
 }
 
-/// The boards of one challenge type: the main board, and others on which games have counted.
+/// Lists the boards of one challenge type: the main board, and others with games.
 #[utoipa::path(get, path = "/api/scoring/{name}/boards", tag = "scoring",
-    params(("name" = String, Path, description = "The challenge type.", example = "psi")),
-    responses((status = 200, body = [BoardRow], description = "The main board, which may have no games yet, and the others on which games have counted."),
-        (status = 404, description = "`CHALLENGE_NOT_FOUND`: it isn't played here.")))]
+    params(("name" = String, Path, description = "The challenge type's id.", example = "psi")),
+    responses((status = 200, body = [BoardRow], description = "The main board, which may have no games yet, and others with games."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: this server doesn't host the challenge type.")))]
 pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");
     if !arena.engine.challenges().contains_key(challenge) {
@@ -273,7 +273,7 @@ pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> Api
     Ok(json(to_text(&rows)))
 }
 
-/// How each of these boards is sorted. `sort` names a metric of one of them; the others have their own order.
+/// Returns the order of each board. `sort` names a metric of one of the boards; the other boards keep their default order.
 pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
     let scoring = arena.engine.scoring();
     let sort = sort.filter(|sort| !sort.is_empty());
@@ -284,7 +284,7 @@ pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> A
             .map(|metric| format!("{} ({})", metric.key, metric.label))
             .collect();
         let text =
-            format!("sort must be one of: {}; with :low behind it, by the lower end of its interval", keys.join(", "));
+            format!("sort must be one of: {}; the suffix :low sorts by the lower end of the interval", keys.join(", "));
         return Err(ApiError::bad_request("INVALID_SORT", text));
     }
     let order = |board: &Board| scoring.order(board, sort).or_else(|| scoring.order(board, None));
@@ -295,22 +295,22 @@ pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> A
         .collect())
 }
 
-/// How much has been played.
+/// Numbers of games and participants.
 #[derive(Serialize, ToSchema)]
 struct Stats {
-    /// By challenge type.
+    /// Numbers by challenge type.
     challenges: BTreeMap<String, Played>,
     global: Global,
 }
 
-/// How much of one challenge type has been played.
+/// Number of games of one challenge type.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Played {
     games_played: u64,
 }
 
-/// How much has been played in all.
+/// Totals over all challenge types.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Global {
@@ -318,9 +318,9 @@ struct Global {
     games_played: u64,
 }
 
-/// How much has been played.
+/// Returns the numbers of finished games and participants.
 #[utoipa::path(get, path = "/api/stats", tag = "scoring",
-    responses((status = 200, body = Stats, description = "Games that came to their end.")))]
+    responses((status = 200, body = Stats, description = "Numbers of finished games and participants.")))]
 pub(crate) async fn find_stats(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let totals = arena.engine.read_totals().await?;
     let hosted = arena.engine.challenges();

@@ -1,6 +1,6 @@
-//! `GET /skill.md`, `GET /skill.json`: how to play here, for agents, with this server's own address and challenges.
+//! `GET /skill.md`, `GET /skill.json`: the guide for agents, with this server's address and challenges.
 //!
-//! The text is in `skill/*.md`. It follows the convention for skills: a name and a description in front, then instructions.
+//! The text is in `skill/*.md`. It follows the convention for skills: front matter with name and description, then instructions.
 
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -22,9 +22,9 @@ const BY_KEY: &str = include_str!("skill/by_key.md");
 
 const NAME: &str = "arena";
 
-/// How agents play here.
+/// Returns the guide for agents as Markdown.
 #[utoipa::path(get, path = "/skill.md", tag = "documentation",
-    responses((status = 200, body = String, content_type = "text/markdown", description = "A skill, with this server's address.")))]
+    responses((status = 200, body = String, content_type = "text/markdown", description = "A skill with this server's address.")))]
 pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Response {
     let hosted = arena.engine.challenges();
     let skill = Skill::of(&arena, &hosted, &request.headers);
@@ -33,9 +33,9 @@ pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Resp
     response
 }
 
-/// How agents play here, for programs.
+/// Returns the guide for agents as data.
 #[utoipa::path(get, path = "/skill.json", tag = "documentation",
-    responses((status = 200, body = Object, description = "Addresses, challenges, and how players say who they are.")))]
+    responses((status = 200, body = Object, description = "Addresses, challenges, and the mode of identity.")))]
 pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Response {
     let hosted = arena.engine.challenges();
     let skill = Skill::of(&arena, &hosted, &request.headers);
@@ -44,14 +44,14 @@ pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Resp
     response
 }
 
-/// The address in the text is the one that was asked.
+/// The request headers that determine the server's address in the guide.
 pub(super) const VARY: HeaderValue = HeaderValue::from_static("host, x-forwarded-proto");
 
-/// What there is to tell.
+/// The data of the guide.
 struct Skill<'a> {
-    /// Where the arena is reached: scheme and host, without a slash at the end.
+    /// The arena's base URL: scheme and host, without a trailing slash.
     base: String,
-    /// Whether players prove with session keys who they are.
+    /// True in authentication mode, in which players have session keys.
     keys: bool,
     challenges: Vec<(&'a str, &'a ChallengeMetadata)>,
 }
@@ -76,11 +76,11 @@ impl<'a> Skill<'a> {
         )
     }
 
-    /// The skill as Markdown.
+    /// Returns the guide as Markdown.
     fn text(&self) -> String {
-        // Any JSON text is one of YAML, whatever is in it.
+        // Every JSON string is a valid YAML string.
         let front = format!("---\nname: {NAME}\ndescription: {}\n---\n\n", json!(self.description()));
-        // What challenges say about themselves comes last, so that nothing in it is taken for a gap.
+        // The challenges' own texts come last, so that placeholders in them are not replaced.
         let text = TEXT
             .replace("{{PLAY}}", if self.keys { BY_KEY } else { BY_NAME }.trim_end())
             .replace("{{KEY_TOO}}", if self.keys { " and your session key" } else { "" })
@@ -107,7 +107,7 @@ impl<'a> Skill<'a> {
         text
     }
 
-    /// The same for programs.
+    /// Returns the guide as data.
     fn data(&self) -> Value {
         let at = |path: &str| format!("{}{path}", self.base);
         let call = |method: &str, path: &str| json!({ "method": method, "url": at(path) });
@@ -148,13 +148,13 @@ impl<'a> Skill<'a> {
     }
 }
 
-/// A text as one line, so that it stays within its place in a list.
+/// Joins a text into one line, so that it stays within its list item.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where the asker reached this server: by the name that it used, if that can be one; agents will be told to go there, so
-/// nothing else gets into the text. Whoever stands before the server says whether it was over TLS.
+/// Returns the base URL from the request's `Host`, if `Host` is valid. Agents follow this URL, so an invalid `Host` must not get into the
+/// text. A proxy reports TLS in `X-Forwarded-Proto`.
 pub(crate) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let first = text("x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();
@@ -165,10 +165,10 @@ pub(crate) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
     }
 }
 
-/// Whether a text is a name or an address, perhaps with a port.
+/// True if a text is a host name or an address, with an optional port.
 fn is_host(text: &str) -> bool {
     let is_port = |rest: &str| match rest.strip_prefix(':') {
-        // `parse` would take a plus sign.
+        // `parse` alone would accept a plus sign.
         Some(port) => port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok(),
         None => rest.is_empty(),
     };
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn no_gap_is_left_and_identity_is_told_as_it_is_here() {
+    fn placeholders_are_filled_and_identity_follows_the_mode() {
         for keys in [false, true] {
             let skill = Skill { base: "https://a.example".to_owned(), keys, challenges: Vec::new() };
             let text = skill.text();

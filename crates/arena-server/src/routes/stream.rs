@@ -1,7 +1,7 @@
 //! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events.
 //!
-//! First `initial` with what is there, or what came since `Last-Event-ID`; then each new message once, in order; then
-//! `game_ended`. A reader that is slow finds what it missed in the store, so nothing is dropped and nothing piles up.
+//! The stream starts with `initial`, which holds the existing messages, or after `Last-Event-ID`. Then it sends each new message once, in
+//! order, and finally `game_ended`. Slow readers read missed messages from the store, so nothing is dropped and nothing accumulates.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,31 +28,31 @@ use crate::metrics::Counted;
 use crate::openapi::Sender;
 use crate::request::Get;
 
-/// Messages in one write. What has gathered goes out together.
+/// Maximum number of messages per write.
 const AT_ONCE: usize = 256;
 
-/// Bytes after which a write is long enough.
+/// Size in bytes at which a write is sent.
 const WRITE_BYTES: usize = 24 * 1024;
 
-/// Bytes from which on a write isn't made longer by a long message.
+/// Minimum size in bytes of a write that is sent before a long message.
 const LEAST_WRITE_BYTES: usize = 64;
 
-/// Longest time between two writes to a subscriber for which a message waits, with whatever else comes.
+/// Maximum time for which messages are collected between two writes.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Watchers of a session who make its messages wait a millisecond longer: about as many as can be written to in that time.
-const WATCHERS_PER_MS: u64 = 100;
+/// Number of subscribers for each millisecond between two writes: about the number of writes that are possible in a millisecond.
+const SUBSCRIBERS_PER_MS: u64 = 100;
 
-/// Shortest time between two writes to each of this number of watchers: none for few, since bots would wait in each ply
+/// Returns the minimum time between two writes to a subscriber. It is zero for few subscribers, since bots would otherwise wait in each ply
 /// (docs/decisions/0037).
-fn gathering(watchers: usize) -> Duration {
-    Duration::from_millis(watchers as u64 / WATCHERS_PER_MS).min(GATHER)
+fn gathering(subscribers: usize) -> Duration {
+    Duration::from_millis(subscribers as u64 / SUBSCRIBERS_PER_MS).min(GATHER)
 }
 
-/// Silence after which a comment is sent, so that proxies don't take the stream for dead.
+/// Idle time after which a comment is sent, so that proxies keep the stream open.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// What a subscriber is told last when the server stops: after how many milliseconds to come back. Browsers would wait for seconds.
+/// The last write when the server stops. It sets the reconnection delay to 500 ms, since the browsers' default is several seconds.
 const COME_BACK: &[u8] = b"retry: 500\n\n";
 
 /// The `data` of an event.
@@ -61,12 +61,12 @@ const COME_BACK: &[u8] = b"retry: 500\n\n";
 #[serde(tag = "type")]
 #[expect(dead_code, reason = "written by hand; this is its description")]
 enum StreamEvent {
-    /// What was there: the first event, unless `Last-Event-ID` came.
+    /// The existing messages: the first event, unless the request has `Last-Event-ID`.
     Initial {
         #[schema(value_type = [Message])]
         messages: Vec<()>,
     },
-    /// A message has come.
+    /// A new message.
     NewMessage {
         #[schema(value_type = Message)]
         message: (),
@@ -78,29 +78,29 @@ enum StreamEvent {
     },
 }
 
-/// A channel as it fills, as Server-Sent Events.
+/// Streams a channel as Server-Sent Events.
 ///
-/// Each event is one `data:` line with JSON and an `id:` line, without a name: first `initial` with what is there, then each
-/// message once, in order, and `game_ended` when the session ends. A comment comes every 30 s.
+/// Each event is one `data:` line with JSON and an `id:` line, without a name: first `initial` with the existing messages, then each
+/// new message once, in order, and `game_ended` when the session ends. After 30 s without events a comment is sent.
 #[utoipa::path(get, path = "/api/chat/ws/{channel}", tag = "chat", security(("sessionKey" = [])),
     params(("channel" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd",
-            description = "The session's id for its chat; with `challenge_` before it, its operator's channel; or `invites`."),
+            description = "The session's id (chat), `challenge_` and the id (operator channel), or `invites`."),
         Sender,
-        ("Last-Event-ID" = Option<String>, Header, description = "Go on behind this event, without `initial`.", example = "7")),
+        ("Last-Event-ID" = Option<String>, Header, description = "Resumes after this event, without `initial`.", example = "7")),
     responses((status = 200, body = StreamEvent, content_type = "text/event-stream",
-            description = "Events, for as long as the subscriber stays."),
-        (status = 400, description = "`INVALID_LAST_EVENT_ID`: it isn't an id of this stream."),
-        (status = 404, description = "`CHANNEL_NOT_FOUND`: there is no such channel.")))]
+            description = "Events until the subscriber disconnects."),
+        (status = 400, description = "`INVALID_LAST_EVENT_ID`: the value isn't an event id of this stream."),
+        (status = 404, description = "`CHANNEL_NOT_FOUND`: the channel doesn't exist.")))]
 pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, request: Get) -> ApiResult {
     let start = Start::of(&request.headers)?;
-    let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "there is no such channel");
+    let unknown = || ApiError::not_found("CHANNEL_NOT_FOUND", "channel not found");
     let name = request.param("channel");
     let viewer = request.caller(&arena, name).await?.viewer();
     let channel = parse_channel(name).ok_or_else(unknown)?;
     let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
     if !request.may_wait() {
         return Err(ApiError::busy(
-            "the server has connections left for players only (limits.connections); try again later",
+            "the remaining connections are reserved for players (limits.connections); try again later",
         ));
     }
     let body = match method {
@@ -109,7 +109,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
             let reader = Reader::new(arena, request.address, share, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
-        // HEAD asks for the headers; a subscription behind it would never be read.
+        // A response to HEAD has headers only. A subscription would never be read.
         _ => Body::empty(),
     };
     let mut response = with_kind("text/event-stream", body);
@@ -120,47 +120,48 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     Ok(response)
 }
 
-/// Where a stream begins.
+/// The start of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// With everything.
+    /// At the first message.
     Afresh,
-    /// Behind the event that the subscriber saw last.
+    /// After the event that `Last-Event-ID` names, which is the last one that the subscriber received.
     After { index: u64, ended: bool },
 }
 
-/// What ids have behind the index of the last message, from `game_ended` on: who comes back knows of the end.
+/// Suffix of event ids from `game_ended` on. A subscriber that resumes from such an id has already received `game_ended`.
 const ENDED: &str = ".ended";
 
 impl Start {
     fn of(headers: &HeaderMap) -> Result<Start, ApiError> {
         let Some(id) = headers.get("last-event-id") else { return Ok(Start::Afresh) };
-        let invalid = || ApiError::bad_request("INVALID_LAST_EVENT_ID", "Last-Event-ID must be an id of this stream");
+        let invalid =
+            || ApiError::bad_request("INVALID_LAST_EVENT_ID", "Last-Event-ID must be an event id of this stream");
         let id = id.to_str().map_err(|_| invalid())?;
         if id.is_empty() {
             return Ok(Start::Afresh);
         }
         let (index, ended) = id.strip_suffix(ENDED).map_or((id, false), |index| (index, true));
-        // `parse` would take a plus sign.
+        // `parse` alone would accept a plus sign.
         let index = Some(index).filter(|index| index.bytes().all(|byte| byte.is_ascii_digit()));
         let index = index.and_then(|index| index.parse().ok()).ok_or_else(invalid)?;
         Ok(Start::After { index, ended })
     }
 }
 
-/// True if a write goes out before a message is added to it. A long message is a write of its own, rather than make a long one of a short one.
+/// True if a write is sent before this message is added to it. A long message gets a write of its own.
 fn is_long_enough(text: &[u8], json: &[u8]) -> bool {
     text.len() > WRITE_BYTES || (text.len() > LEAST_WRITE_BYTES && text.len() + json.len() > FREE)
 }
 
-/// One subscriber.
+/// A subscriber of a stream.
 struct Reader {
     arena: Arena,
     address: Option<IpAddr>,
     share: Option<Share>,
     viewer: Viewer,
     subscription: Subscription,
-    /// Index of the next message to send.
+    /// Index of the next message to send, from 1.
     next: u64,
     initial: Initial,
     end_sent: bool,
@@ -169,14 +170,14 @@ struct Reader {
     _counted: Counted,
 }
 
-/// The event that holds what was there.
+/// Progress of the event `initial`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Initial {
-    /// Has still to be begun.
+    /// No part of the event is written yet.
     Wanted,
-    /// Goes on up to the message of this index, in several writes if it is long.
+    /// The event continues up to the message at this index, in several writes if it is long.
     Until(u64),
-    /// Is written.
+    /// The event is written.
     Sent,
 }
 
@@ -210,22 +211,22 @@ impl Reader {
         }
     }
 
-    /// The next thing to write, as soon as there is one.
+    /// Waits for the next write and returns it.
     async fn next(mut self) -> Option<(Result<Bytes, arena_engine::EngineError>, Reader)> {
         if self.closed {
             return None;
         }
         let mut room: Option<Held> = None;
         loop {
-            // One who is banned meanwhile gets nothing more. At the latest the next comment would be it.
+            // A banned subscriber gets no more writes, not even a comment.
             if self.address.is_some_and(|address| self.arena.engine.admit_address(address).is_err()) {
                 return None;
             }
             let snapshot = match self.subscription.read_within(self.next, AT_ONCE, WRITE_BYTES).await {
                 Ok(snapshot) => snapshot,
-                // Ends the stream; the subscriber comes back with the id of the last event.
+                // The error ends the stream. The subscriber resumes with its last event id.
                 Err(error) => {
-                    tracing::error!(%error, "a stream ends since its channel can't be read: {error}");
+                    tracing::error!(%error, "a stream ended because its channel cannot be read: {error}");
                     self.closed = true;
                     return Some((Err(error), self));
                 }
@@ -236,7 +237,7 @@ impl Reader {
             let profiles = match self.profiles(&snapshot).await {
                 Ok(profiles) => profiles,
                 Err(error) => {
-                    tracing::error!(%error, "a stream ends since profiles can't be read: {error}");
+                    tracing::error!(%error, "a stream ended because profiles cannot be read: {error}");
                     self.closed = true;
                     return Some((Err(error), self));
                 }
@@ -246,12 +247,12 @@ impl Reader {
             if !events.is_empty() {
                 let enough = room.take().filter(|room| room.bytes() >= events.len());
                 let Some(room) = enough.map(Some).or_else(|| self.room_for(events.len())) else {
-                    // They are read again once there is room, so that nothing waits in memory for that.
+                    // The messages are dropped, and read again once there is memory for them, so that none wait in memory.
                     let bytes = events.len();
                     drop((events, snapshot, profiles));
                     (self.next, self.initial, self.end_sent) = before;
                     if let Some(share) = &self.share {
-                        // The subscriber comes back with the id of the last event.
+                        // On an error the subscriber resumes with its last event id.
                         room = Some(share.hold_patiently(bytes).await.ok()?);
                     }
                     continue;
@@ -267,7 +268,7 @@ impl Reader {
             tokio::select! {
                 () = self.subscription.changed() => {
                     let gathering = gathering(self.subscription.watchers());
-                    // A timer rounds up to the next millisecond, also where there is nothing to wait for.
+                    // A timer rounds up to the next millisecond, even for a duration of zero.
                     if !gathering.is_zero() {
                         tokio::time::sleep_until(self.last_write + gathering).await;
                     }
@@ -281,7 +282,7 @@ impl Reader {
         }
     }
 
-    /// Room for events of this length, if there is some; a short write needs none.
+    /// Reserves memory for events of this length; `None` if the budget has no room. Short writes need no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
@@ -289,7 +290,7 @@ impl Reader {
         }
     }
 
-    /// Who played, once that is to be told.
+    /// Reads the players' profiles for `game_ended`. The map is empty before the session ends.
     async fn profiles(&self, snapshot: &Snapshot) -> Result<BTreeMap<UserId, UserProfile>, arena_engine::EngineError> {
         match &snapshot.session {
             Some(session) if snapshot.ended() && !self.end_sent => self.arena.engine.profiles([&**session]).await,
@@ -297,7 +298,7 @@ impl Reader {
         }
     }
 
-    /// What a snapshot has to tell this subscriber, as events.
+    /// Writes a snapshot's new messages as events.
     fn events(&mut self, snapshot: &Snapshot, profiles: &BTreeMap<UserId, UserProfile>) -> Vec<u8> {
         let ended = snapshot.ended();
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
@@ -309,7 +310,7 @@ impl Reader {
             .collect();
         let mut messages = messages.into_iter().peekable();
         if self.initial == Initial::Wanted {
-            // As many as a snapshot may hold. What is beyond comes as messages of its own.
+            // The event `initial` has at most a snapshot's number of messages. Later messages follow as separate events.
             self.initial = Initial::Until(snapshot.len.min(self.next - 1 + AT_ONCE as u64));
             text.extend_from_slice(b"data: {\"type\":\"initial\",\"messages\":[");
         }
@@ -324,7 +325,7 @@ impl Reader {
                 text.extend_from_slice(json);
                 self.next = index + 1;
             }
-            // The rest has still to be read.
+            // The other messages of `initial` are not read yet.
             if self.next <= until && !snapshot.removed {
                 return text;
             }
@@ -360,8 +361,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_watchers_are_written_to_at_once_and_for_many_messages_are_gathered() {
-        let ms = |watchers| gathering(watchers).as_millis();
+    fn few_subscribers_get_messages_at_once_and_for_many_they_are_gathered() {
+        let ms = |subscribers| gathering(subscribers).as_millis();
         assert_eq!([1, 4, 99, 100, 550, 1_000, 100_000].map(ms), [0, 0, 0, 1, 5, 10, 10]);
     }
 }

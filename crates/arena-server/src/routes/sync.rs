@@ -1,4 +1,4 @@
-//! `GET /api/arena/sync`, `GET /api/chat/sync`: messages of a channel from an index on; with `wait`, as soon as there is one.
+//! `GET /api/arena/sync`, `GET /api/chat/sync`: a channel's messages from an index on, optionally with a wait for the first one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,58 +23,58 @@ use crate::memory::{Counted, FREE, Held, NoRoom, Share, busy};
 use crate::openapi::Sender;
 use crate::request::Get;
 
-/// Longest wait for a message, in seconds. Clients of MCP give up after 60.
+/// Maximum wait for a message, in seconds. MCP clients time out after 60.
 pub(crate) const MAX_WAIT_S: f64 = 50.0;
 
-/// Messages read at a time. Longer answers are written while they are read.
+/// Maximum number of messages per read. Longer responses are streamed.
 const PAGE: usize = 500;
 
-/// Bytes after which a piece of an answer is long enough.
+/// Size in bytes at which a piece of a response is sent.
 const PIECE_BYTES: usize = 24 * 1024;
 
-/// Bytes from which on a piece isn't made longer by a long message.
+/// Minimum size in bytes of a piece that is sent before a long message.
 const LEAST_PIECE_BYTES: usize = 64;
 
-/// Which messages of a channel.
+/// Selection of a channel's messages.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct WantedMessages {
-    /// The session's id; with `challenge_` before it, its operator's channel on either route. An unknown channel is empty.
+    /// The session's id. With the prefix `challenge_` both routes read the operator channel. An unknown channel is empty.
     #[param(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: Filled,
-    /// Messages from this index on. What isn't a whole number from 1 on is 1.
+    /// Index of the first message. Default and fallback for invalid values: 1.
     #[param(value_type = Option<u64>, minimum = 1, example = 1)]
     index: Lenient<Whole<1>>,
-    /// Most messages; all, if it isn't there.
+    /// Maximum number of messages. Default: all.
     #[param(value_type = Option<u64>, minimum = 1)]
     limit: Lenient<Whole<1>>,
-    /// Seconds to wait for a message, if there is none; what is more than 50 is 50.
+    /// Maximum wait for the first message, in seconds, up to 50.
     #[param(value_type = Option<f64>, minimum = 0, example = 0)]
     wait: Lenient<f64>,
 }
 
-/// Messages of the operator's channel.
+/// Returns messages of a session's operator channel.
 ///
-/// There the operator tells each player its secret, and all what happens.
+/// The operator sends each player its private data there, and public events to all.
 #[utoipa::path(get, path = "/api/arena/sync", tag = "play", params(WantedMessages, Sender), security(("sessionKey" = [])),
-    responses((status = 200, body = Messages, description = "What is for others is withheld until the session has ended."),
+    responses((status = 200, body = Messages, description = "Messages to other players are redacted until the session has ended."),
         (status = 400, description = "
-            `MISSING_FIELD`: no channel.
-            `INVALID_LIMIT`: `limit` isn't a whole number from 1 on.
-            `INVALID_WAIT`: `wait` isn't a number of seconds.")))]
+            `MISSING_FIELD`: `channel` is missing.
+            `INVALID_LIMIT`: `limit` isn't a whole number of at least 1.
+            `INVALID_WAIT`: `wait` isn't a non-negative number.")))]
 pub(crate) async fn sync_operator(State(arena): State<Arena>, request: Get) -> ApiResult {
     sync(arena, request, parse_operator_channel).await
 }
 
-/// Messages of a session's chat.
+/// Returns messages of a session's chat.
 ///
-/// Also those of `invites`, the public channel on which invites are offered.
+/// The channel `invites` is the public channel for announced invites.
 #[utoipa::path(get, path = "/api/chat/sync", tag = "chat", params(WantedMessages, Sender), security(("sessionKey" = [])),
-    responses((status = 200, body = Messages, description = "What is for others is withheld."),
+    responses((status = 200, body = Messages, description = "Messages to other players are redacted."),
         (status = 400, description = "
-            `MISSING_FIELD`: no channel.
-            `INVALID_LIMIT`: `limit` isn't a whole number from 1 on.
-            `INVALID_WAIT`: `wait` isn't a number of seconds.")))]
+            `MISSING_FIELD`: `channel` is missing.
+            `INVALID_LIMIT`: `limit` isn't a whole number of at least 1.
+            `INVALID_WAIT`: `wait` isn't a non-negative number.")))]
 pub(crate) async fn sync_chat(State(arena): State<Arena>, request: Get) -> ApiResult {
     sync(arena, request, parse_channel).await
 }
@@ -85,7 +85,9 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     let limit = match limit {
         Lenient::LeftOut => usize::MAX,
         Lenient::Is(Whole(limit)) => usize::try_from(limit).unwrap_or(usize::MAX),
-        Lenient::Junk => return Err(ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number from 1 on")),
+        Lenient::Junk => {
+            return Err(ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number of at least 1"));
+        }
     };
     let wait = match wait {
         Lenient::LeftOut => None,
@@ -103,7 +105,7 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     answer(arena, share, Wanted { channel, viewer, limit }, first).await
 }
 
-/// What is there, or else what comes first within `wait`.
+/// Reads messages. If there are none, waits up to `wait` for the first one.
 async fn read_or_wait(
     arena: &Arena,
     channel: Channel,
@@ -119,7 +121,7 @@ async fn read_or_wait(
     let stopping = arena.stopping();
     tokio::pin!(deadline, stopping);
     loop {
-        // Read after subscribing: what comes between the two isn't missed.
+        // This read follows the subscription, so that no message between the two is missed.
         let snapshot = subscription.read_within(from, limit, PIECE_BYTES).await?;
         if !is_worth_waiting(channel, &snapshot) {
             return Ok(snapshot);
@@ -132,22 +134,22 @@ async fn read_or_wait(
     }
 }
 
-/// Whether there is nothing yet, but may be soon. The operator of a session that has ended has said all it has to say, and
-/// speaks only to who addresses it. Players may chat on.
+/// True if there are no messages yet, but may be soon. After the end of a session its operator sends nothing, except to players who address
+/// it. Chat continues.
 fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
     let is_over = matches!(channel, Channel::Operator(_)) && snapshot.ended();
     snapshot.messages.is_empty() && !snapshot.removed && !is_over
 }
 
-/// The messages that are asked for.
+/// The requested messages.
 struct Wanted {
     channel: Channel,
     viewer: Viewer,
-    /// Most messages.
+    /// Maximum number of messages.
     limit: usize,
 }
 
-/// The messages that were there when the question came, piece by piece, so that no channel is too long to be answered and no reader too slow.
+/// Streams the messages that existed at the time of the request. Memory stays bounded even for long channels and slow readers.
 async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snapshot) -> ApiResult {
     let mut pieces = Pieces { ended: first.ended(), until: first.len, next: None, sent: 0, arena, share, wanted };
     let begun = pieces.begin(first).await?;
@@ -156,7 +158,7 @@ async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snaps
         let Some((mut pieces, next)) = state else { return Ok(None) };
         let text = pieces.read(next).await.inspect_err(|error| {
             if let Unanswered::Unread(error) = error {
-                tracing::error!(%error, "an answer breaks off since its channel can't be read: {error}");
+                tracing::error!(%error, "a response was cut off because its channel cannot be read: {error}");
             }
         })?;
         let next = pieces.next;
@@ -166,19 +168,19 @@ async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snaps
     Ok(counted(json(Body::from_stream(begun.chain(rest)))))
 }
 
-/// The answer takes its room by itself.
+/// Marks a response that reserves its own memory.
 fn counted(mut response: Response) -> Response {
     response.extensions_mut().insert(Counted);
     response
 }
 
-/// The reason why an answer isn't given, or breaks off.
+/// The cause of a missing or incomplete response.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     /// The channel can't be read.
     #[error(transparent)]
     Unread(#[from] EngineError),
-    /// There is no room for it.
+    /// The memory budget has no room for the response.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
 }
@@ -192,23 +194,23 @@ impl From<Unanswered> for ApiError {
     }
 }
 
-/// An answer that is written as it is read.
+/// A response whose messages are read while it is written.
 struct Pieces {
     arena: Arena,
-    /// Unset for what isn't written to a socket as it is.
+    /// The memory budget; `None` if the response isn't written to a socket directly.
     share: Option<Share>,
     wanted: Wanted,
     ended: bool,
-    /// Index of the last message that is wanted.
+    /// Index of the last requested message.
     until: u64,
-    /// Index of the next message; unset once all is written.
+    /// Index of the next message; `None` once all are written.
     next: Option<u64>,
-    /// Messages that are written.
+    /// Number of messages written so far.
     sent: usize,
 }
 
 impl Pieces {
-    /// The first piece, of messages that have been read.
+    /// Writes the first piece, from messages that are already read.
     async fn begin(&mut self, first: Snapshot) -> Result<Bytes, Unanswered> {
         let Some(from) = first.messages.first().map(|message| message.index()) else {
             return Ok(Bytes::from_static(br#"{"messages":[],"count":0}"#));
@@ -224,7 +226,7 @@ impl Pieces {
         }
     }
 
-    /// The next piece. Where there is no room for it, it is read again once there is some, so that nothing waits in memory for that.
+    /// Reads and writes the next piece. If it gets no memory, its messages are dropped, and read again once there is memory.
     async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
         let sent = self.sent;
         let mut room: Option<Held> = None;
@@ -245,7 +247,7 @@ impl Pieces {
         }
     }
 
-    /// Room for a piece of this length, if there is some; small pieces need none.
+    /// Reserves memory for a piece of this length; `None` if the budget has no room. Small pieces need no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
@@ -253,7 +255,7 @@ impl Pieces {
         }
     }
 
-    /// Writes messages until the piece is long enough, and what is around them.
+    /// Writes messages until the piece is complete, with the JSON syntax around them.
     fn write(&mut self, messages: &[Arc<Posted>]) -> Vec<u8> {
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
         let mut text = Vec::with_capacity(128 + messages.len().min(64) * 320);
@@ -267,7 +269,7 @@ impl Pieces {
                 return text;
             }
             let json = message.json(self.wanted.viewer, self.ended, reveal_chat);
-            // A message is a piece of its own, rather than make a long one of a short one.
+            // A long message gets a piece of its own.
             if text.len() > LEAST_PIECE_BYTES && text.len() + json.len() > FREE {
                 self.next = Some(message.index());
                 return text;

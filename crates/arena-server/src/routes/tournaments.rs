@@ -1,15 +1,20 @@
-//! `/api/tournaments`: what bots play against each other here, and what came of it.
+//! `/api/tournaments`: tournaments of agents and their standings.
 
 pub(crate) mod matches;
 
+use std::collections::BTreeMap;
+
 use arena_model::{Seed, TimeLimits};
+use arena_report::{EXPORTERS, Exporter};
 use arena_runner::read_pgn;
 use arena_tournament::{Format, GameLine, Record};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::openapi::{ContentBuilder, ObjectBuilder, RefOr, Response, ResponseBuilder, Schema, Type};
+use utoipa::{IntoResponses, ToSchema};
 
 use super::agents::{Removed, played};
 use super::games::LimitsView;
@@ -21,15 +26,16 @@ use crate::fields::{Filled, Lenient, Whole};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Post};
-use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, steers};
+use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, is_text_control};
 
 /// The longest name of a tournament, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Longest time limit, in milliseconds.
+/// Maximum time limit, in milliseconds.
 const MAX_MS: u64 = 60 * 60 * 1000;
 
-/// More agents or rounds than any settings allow, so that nothing is made of them before the settings are looked at.
+/// Upper bound of agents and rounds in a request, above that of any settings. It prevents large allocations before the settings are
+/// checked.
 const MANY: usize = 100_000;
 
 /// A tournament.
@@ -41,76 +47,76 @@ pub(crate) struct TournamentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) state: Stage,
-    /// Why it couldn't go on.
+    /// The reason of a failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     #[schema(example = "snake")]
     pub(crate) game: String,
-    /// Those that differ from the usual.
+    /// Options that differ from the defaults.
     #[schema(value_type = Object)]
     options: Map<String, Value>,
     limits: LimitsView,
     #[schema(value_type = String, example = "round-robin")]
     pub(crate) format: Format,
     pub(crate) rounds: usize,
-    /// Of a game.
+    /// Number of seats in a game.
     seats: usize,
-    /// Whether agents meet in games with one seed on all seats.
+    /// True if each pairing plays the same seed on all seats.
     paired: bool,
     pub(crate) agents: Vec<EnteredView>,
-    /// SHA-256 of the 32 bytes of `seed` and the 32 of `seedNonce` behind them, in hexadecimal digits.
+    /// SHA-256 of the 32 bytes of `seed` followed by the 32 bytes of `seedNonce`, in hexadecimal digits.
     seed_commitment: String,
-    /// What all that is random came of, in hexadecimal digits; once the tournament is over.
+    /// The random seed, in hexadecimal digits; present once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
-    /// Drawn for the commitment alone, in hexadecimal digits; once the tournament is over.
+    /// The nonce of the commitment, in hexadecimal digits; present once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed_nonce: Option<String>,
     pub(crate) games_played: usize,
-    /// In all; tie-breaks of a knockout come on top.
+    /// Number of planned games, without tie-breaks of a knockout.
     pub(crate) games: usize,
-    /// While it is played.
+    /// Rate of play; present while the tournament is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) games_per_minute: Option<f64>,
-    /// While it is played, at this rate.
+    /// Estimated time left at this rate; present while the tournament is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_left: Option<f64>,
-    /// In milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<i64>,
 }
 
-/// A bot in a tournament.
+/// An agent in a tournament.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EnteredAgent)]
 pub(crate) struct EnteredView {
     pub(crate) id: AgentId,
-    /// What it is called there; nobody else is.
+    /// The agent's unique name in the tournament.
     pub(crate) name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
 }
 
-/// How a tournament stands.
+/// A tournament's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = TournamentState)]
 pub(crate) enum Stage {
-    /// It waits for those before it.
+    /// The tournament waits for earlier tournaments.
     Queued,
-    /// It is being played.
+    /// The tournament is being played.
     Running,
-    /// All games were played.
+    /// All games are played.
     Complete,
-    /// It was stopped, for good.
+    /// The tournament was stopped permanently.
     Stopped,
-    /// It couldn't go on.
+    /// An error ended the tournament.
     Failed,
 }
 
 impl Stage {
-    /// The word for it on the wire.
+    /// The state's name on the wire.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::Queued => "queued",
@@ -133,7 +139,7 @@ impl Stage {
 }
 
 impl TournamentView {
-    /// Whether nothing more will be played.
+    /// True if no more games will be played.
     pub(crate) fn is_over(&self) -> bool {
         self.ended_at.is_some()
     }
@@ -174,14 +180,14 @@ impl TournamentView {
     }
 }
 
-/// A new tournament, and what its owner shows from now on.
+/// A new tournament with its owner's key.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = NewTournament)]
 struct Created {
     #[serde(flatten)]
     tournament: TournamentView,
-    /// Told here only: as bearer token it shows who owns the tournament.
+    /// The owner's key, returned only here. As a bearer token it authorizes the owner.
     owner_key: String,
 }
 
@@ -190,16 +196,16 @@ struct Created {
 #[schema(as = TournamentPage)]
 struct Page {
     tournaments: Vec<TournamentView>,
-    /// Tournaments on all pages.
+    /// Number of tournaments on all pages.
     total: usize,
-    /// Most tournaments on a page.
+    /// Maximum number of tournaments per page.
     #[schema(minimum = 1, maximum = 100)]
     limit: usize,
-    /// Tournaments passed over.
+    /// Number of tournaments skipped.
     offset: u64,
 }
 
-/// What shall be played between whom. What is left out is as usual for the game and the format.
+/// Settings of a new tournament. Missing fields have the defaults of the game and the format.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = TournamentRequest, example = json!({ "game": "snake", "agents": ["018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce"] }))]
 struct TournamentRequest {
@@ -207,61 +213,61 @@ struct TournamentRequest {
     game: Filled,
     #[schema(required = false, min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// The ids of bots, all different. In a gauntlet the first meets all others.
+    /// Ids of the agents, all different. In a gauntlet the first one plays all others.
     agents: Vec<String>,
     #[schema(required = false, value_type = String, example = "swiss")]
     format: Option<Format>,
-    /// Options that differ from those of the game.
+    /// Overrides of the game's options.
     #[schema(required = false, value_type = Object)]
     options: Option<Map<String, Value>>,
     #[schema(required = false)]
     limits: Option<LimitsRequest>,
-    /// How often each set of bots meets; of a Swiss, the rounds.
+    /// Number of pairings of each set of agents; in a Swiss, the number of rounds.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
     rounds: Option<Count>,
-    /// Of a game.
+    /// Number of seats in a game.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
     seats: Option<Count>,
-    /// Whether bots meet in games with one seed on all seats: true, if nothing is said.
+    /// True if each pairing plays the same seed on all seats. Default: true.
     #[schema(required = false)]
     paired: Option<bool>,
-    /// A number, or 64 hexadecimal digits. Drawn, if nothing is said. One that can be guessed can be tried against what is told of
-    /// matches while the tournament is played.
+    /// The random seed: an integer, or 64 hexadecimal digits. Default: random. Agents could confirm a guess of an easy seed from the
+    /// published matches during the tournament.
     #[schema(required = false, value_type = u64)]
     seed: Option<Value>,
 }
 
 type Count = Whole<1, { MANY as u64 }>;
 
-/// How long agents may take, in milliseconds.
+/// Time limits of agents, in milliseconds.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TimeLimitsRequest)]
 struct LimitsRequest {
-    /// For each step.
+    /// Time per step.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 3_600_000)]
     step_ms: Option<Whole<1, MAX_MS>>,
-    /// Beyond that, for the whole match.
+    /// Time bank for the whole match, used beyond the time per step.
     #[schema(required = false, value_type = u64, minimum = 0, maximum = 3_600_000)]
     bank_ms: Option<Whole<0, MAX_MS>>,
 }
 
-/// Have bots play a tournament.
+/// Creates a tournament.
 ///
-/// It waits until those before it have been played. Its seed is secret until it is over, since bots that are servers could look.
+/// The tournament starts after all earlier ones. Its seed is secret until its end, since remote agents could read the seed.
 #[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(CreationKey),
     request_body = TournamentRequest,
-    responses((status = 201, body = Created, description = "The tournament, and its owner's key."),
+    responses((status = 201, body = Created, description = "The tournament with its owner's key."),
         (status = 400, description = "
-            `UNKNOWN_GAME`: it isn't played here.
-            `AGENT_NOT_FOUND`: there is no such bot.
-            `INVALID_AGENT`: the files of a bot are gone.
-            `INVALID_TOURNAMENT`: it can't be played so, or isn't here."),
-        (status = 401, description = "`AUTHENTICATION_REQUIRED`: what is shown isn't the administrator's token, and only that opens this here."),
+            `UNKNOWN_GAME`: the game doesn't exist.
+            `AGENT_NOT_FOUND`: an agent doesn't exist.
+            `INVALID_AGENT`: the files of an agent are missing.
+            `INVALID_TOURNAMENT`: the settings are invalid or exceed this server's limits."),
+        (status = 401, description = "`AUTHENTICATION_REQUIRED`: this server requires the administrator's token here."),
         (status = 409, description = "
-            `NO_SANDBOX`: the system can't confine bots.
-            `TOO_MANY_TOURNAMENTS`: no more can be kept."),
-        (status = 503, description = "`QUEUE_FULL`: too many wait.")))]
+            `NO_SANDBOX`: the system can't sandbox agents.
+            `TOO_MANY_TOURNAMENTS`: the server's limit of tournaments is reached."),
+        (status = 503, description = "`QUEUE_FULL`: too many tournaments are queued.")))]
 pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
     let tournaments = played(&arena)?;
     let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
@@ -276,7 +282,7 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
     let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;
     let id = created.map_err(|refusal| match refusal {
-        // What the body names is looked for there, not here.
+        // An unknown agent in the body is a bad request. A 404 would mean that the route's resource is missing.
         Refusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
         refusal => refusal.into(),
     })?;
@@ -285,21 +291,21 @@ pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post)
     Ok(json_with(StatusCode::CREATED, to_text(&created)))
 }
 
-/// What somebody wants to be played.
+/// Parses the settings of a new tournament.
 fn read_order(wanted: TournamentRequest) -> ApiResult<Order> {
     let TournamentRequest { game: Filled(game), name, agents: named, format, options, limits, .. } = wanted;
     let game = arena_games::game(&game).ok_or(Refusal::NoGame(game))?;
-    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.chars().count()) && !name.contains(steers);
+    let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.chars().count()) && !name.contains(is_text_control);
     if !name.as_ref().is_none_or(fits) {
-        let text = format!("name must be 1 to {LONGEST_NAME} characters, none of which steers others");
+        let text = format!("name must be 1 to {LONGEST_NAME} characters without control characters");
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
     let mut agents: Vec<AgentId> = Vec::new();
     for text in named.iter().take(MANY) {
-        let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", "there is no agent of such an id");
+        let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", "agent not found: invalid id");
         let id = text.parse().map_err(|_| unknown())?;
         if agents.contains(&id) {
-            return Err(Refusal::Plan(format!("agent {id} is named twice")).into());
+            return Err(Refusal::Plan(format!("agent {id} is listed twice")).into());
         }
         agents.push(id);
     }
@@ -326,21 +332,21 @@ fn read_seed(value: &Value) -> ApiResult<Seed> {
         Value::String(text) => Seed::from_revealed(text),
         value => value.as_u64().map(Seed::from_number),
     };
-    seed.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits"))
+    seed.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "seed must be a whole number or 64 hexadecimal digits"))
 }
 
-/// Which tournaments are asked for.
+/// The filter of a list of tournaments.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Standing {
-    /// Those that stand so; any other word is all.
+    /// Filter by state; an unknown value selects all.
     #[param(value_type = Option<Stage>)]
     state: Lenient<Stage>,
 }
 
-/// Tournaments, newest first.
+/// Lists tournaments, newest first.
 #[utoipa::path(get, path = "/api/tournaments", tag = "tournaments", params(Standing, Paging),
-    responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise.")))]
+    responses((status = 200, body = Page, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let state = request.query::<Standing>()?.state.known();
@@ -350,11 +356,11 @@ pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -
     Ok(answer(to_text(&Page { tournaments, total, limit, offset })))
 }
 
-/// One tournament.
+/// Returns one tournament.
 #[utoipa::path(get, path = "/api/tournaments/{id}", tag = "tournaments",
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = TournamentView, description = "What is played, and how far it is."),
-        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament.")))]
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = TournamentView, description = "The tournament with its progress."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.")))]
 pub(crate) async fn find_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
     tell(played(&arena)?, id)
@@ -365,14 +371,14 @@ fn tell(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
     Ok(answer(to_text(&TournamentView::of(&look))))
 }
 
-/// Stop a tournament, for good.
+/// Stops a tournament permanently.
 ///
-/// Matches under way are lost; what has been played counts. One that is over stays as it is.
+/// Matches in progress are discarded; finished matches count. A tournament that is over doesn't change.
 #[utoipa::path(post, path = "/api/tournaments/{id}/stop", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    request_body(content = Option<Object>, description = "Not looked at."),
-    responses((status = 200, body = TournamentView, description = "How it ended."),
-        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament.")))]
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    request_body(content = Option<Object>, description = "Ignored."),
+    responses((status = 200, body = TournamentView, description = "The stopped tournament."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.")))]
 pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
@@ -383,12 +389,12 @@ pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -
     tell(tournaments, id)
 }
 
-/// Stop a tournament, and remove all that was kept of it.
+/// Stops a tournament and deletes its data.
 #[utoipa::path(delete, path = "/api/tournaments/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = Removed, description = "It is gone."),
-        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
-        (status = 409, description = "`TOURNAMENT_RUNNING`: a match of it takes long to stop.")))]
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    responses((status = 200, body = Removed, description = "The tournament was removed."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
+        (status = 409, description = "`TOURNAMENT_RUNNING`: a match has not stopped yet; try again.")))]
 pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
@@ -399,30 +405,29 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
     Ok(answer(to_text(&Removed::TRUE)))
 }
 
-/// How standings are asked for.
+/// Format of the standings.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Written {
-    /// JSON, if nothing is said.
+    /// The format. Default: JSON.
     #[param(inline, example = "csv")]
     format: Option<Form>,
 }
 
-/// The standings of a tournament, as far as it has been played.
+/// Returns the current standings of a tournament.
 ///
-/// As JSON: the plan, a line for each bot, who did how against whom, and remarks. As PGN, Markdown and HTML once it is over, since
-/// they tell seeds.
+/// JSON holds the plan, a line per agent, head-to-head results, and remarks. PGN, Markdown and HTML contain seeds, so they are
+/// available once the tournament is over.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
         Written),
-    responses((status = 200, description = "The standings.", content(
-            (Value = "application/json"), (String = "text/csv"), (String = "text/markdown"), (String = "text/html"), (String = "application/vnd.chess-pgn"))),
+    responses(Standings,
         (status = 400, description = "
-            `INVALID_FIELD`: there is no such format.
-            `INVALID_TOURNAMENT`: PGN is for games of two."),
-        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
-        (status = 409, description = "`TOURNAMENT_NOT_OVER`: in this format it is told later."),
-        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+            `INVALID_FIELD`: the format is unknown.
+            `INVALID_TOURNAMENT`: PGN needs games of two agents."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
+        (status = 409, description = "`TOURNAMENT_NOT_OVER`: the format is available once the tournament is over."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
     let form = request.query::<Written>()?.format.unwrap_or(Form::Json);
@@ -432,31 +437,73 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
         Ok::<_, Refusal>(tournaments.redacted(&text).into_owned())
     });
     let mut response = with_kind(form.content_type(), text.await?);
-    if matches!(form, Form::Html) {
-        let policy = HeaderValue::from_static(arena_report::HTML_POLICY);
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    if let Form::Export(Exporter { policy: Some(policy), .. }) = form {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     }
     Ok(response)
 }
 
-/// How standings are written.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
+/// A format of standings: JSON, PGN, or an entry of [`EXPORTERS`].
+#[derive(Debug, Clone, Copy)]
 enum Form {
     Json,
-    Csv,
-    Markdown,
-    Html,
+    Export(&'static Exporter),
     Pgn,
 }
 
+impl<'de> Deserialize<'de> for Form {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Form, D::Error> {
+        let name = String::deserialize(field)?;
+        Form::all().find(|form| form.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Form::all().map(Form::name).collect();
+            D::Error::custom(format_args!("one of {}", names.join(", ")))
+        })
+    }
+}
+
+impl utoipa::PartialSchema for Form {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Form::all().map(Form::name))).into()
+    }
+}
+
+impl ToSchema for Form {}
+
+/// The description of the response: the standings in any format.
+struct Standings;
+
+impl IntoResponses for Standings {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let response = Form::all().fold(ResponseBuilder::new().description("The standings."), |response, form| {
+            let kind = form.content_type().split(';').next().unwrap_or_default();
+            let schema = if matches!(form, Form::Json) {
+                <Value as utoipa::PartialSchema>::schema()
+            } else {
+                <String as utoipa::PartialSchema>::schema()
+            };
+            response.content(kind, ContentBuilder::new().schema(Some(schema)).build())
+        });
+        [("200".to_owned(), response.build().into())].into()
+    }
+}
+
 impl Form {
+    fn all() -> impl Iterator<Item = Form> {
+        [Form::Json].into_iter().chain(EXPORTERS.iter().map(Form::Export)).chain([Form::Pgn])
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Form::Json => "json",
+            Form::Export(exporter) => exporter.name,
+            Form::Pgn => "pgn",
+        }
+    }
+
     fn content_type(self) -> &'static str {
         match self {
             Form::Json => "application/json",
-            Form::Csv => "text/csv; charset=utf-8",
-            Form::Markdown => "text/markdown; charset=utf-8",
-            Form::Html => "text/html; charset=utf-8",
+            Form::Export(exporter) => exporter.content_type,
             Form::Pgn => "application/vnd.chess-pgn",
         }
     }
@@ -477,10 +524,8 @@ impl Form {
                 }
                 Ok(told.to_string())
             }
-            Form::Csv => Ok(arena_report::csv(record)),
-            Form::Markdown | Form::Html | Form::Pgn if !is_over => Err(Refusal::NotOver),
-            Form::Markdown => Ok(arena_report::markdown(record)),
-            Form::Html => Ok(arena_report::html(record)),
+            Form::Pgn | Form::Export(Exporter { has_seed: true, .. }) if !is_over => Err(Refusal::NotOver),
+            Form::Export(exporter) => Ok((exporter.write)(record)),
             Form::Pgn => {
                 let replay = |game: &GameLine| read_pgn(&tournaments.replay_path(facts.id, game.number));
                 let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
@@ -497,5 +542,5 @@ impl Form {
 }
 
 pub(crate) fn id_of(text: &str) -> ApiResult<TournamentId> {
-    text.parse().map_err(|_| Refusal::NoTournament("of this id".to_owned()).into())
+    text.parse().map_err(|_| Refusal::NoTournament(text.to_owned()).into())
 }

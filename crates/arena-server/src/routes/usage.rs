@@ -1,4 +1,4 @@
-//! `POST /api/arena/usage`: a player says what its play has cost. Shown to all, as its word, when the session has ended.
+//! `POST /api/arena/usage`: a player's report of its usage and cost. It becomes public, as the player's claim, when the session has ended.
 
 use arena_engine::{EngineError, ReportUsage, Written};
 use arena_model::{MOST_MS, MOST_TOKENS, ProfileText, Timestamp, UsageReport, UsageTotal};
@@ -13,49 +13,49 @@ use crate::fields::{Filled, Lenient, Whole};
 use crate::openapi::{OnceKey, Sender};
 use crate::request::Post;
 
-/// What one step has cost a player, such as a request to a language model.
+/// The usage of one step, such as a request to a language model.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Spent {
-    /// The session.
+    /// The session's id.
     #[schema(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     challenge_id: Filled,
     /// The model's name, without control characters.
     #[schema(value_type = Option<String>, max_length = 200)]
     model: Option<ProfileText>,
-    /// Tokens of the question, those from a cache included.
+    /// Number of input tokens, including cached ones.
     #[schema(value_type = u64, maximum = 1_000_000_000, example = 1200)]
     input_tokens: Tokens,
-    /// Tokens of the answer.
+    /// Number of output tokens.
     #[schema(value_type = u64, maximum = 1_000_000_000, example = 85)]
     output_tokens: Tokens,
-    /// Tokens of the question that came from a cache.
+    /// Number of input tokens read from a cache.
     #[schema(value_type = Option<u64>, maximum = 1_000_000_000)]
     cached_tokens: Option<Tokens>,
-    /// US dollars.
+    /// Cost in US dollars.
     #[schema(value_type = Option<f64>, minimum = 0, maximum = 1_000_000)]
     cost_usd: Lenient<f64>,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[schema(value_type = Option<u64>, maximum = 86_400_000)]
     ms: Option<Whole<0, MOST_MS>>,
-    /// Whether the tokens are an estimate.
+    /// True if the token counts are estimates.
     estimated: Option<bool>,
 }
 
 type Tokens = Whole<0, MOST_TOKENS>;
 
-/// Report what a step of your play has cost.
+/// Reports the usage and cost of a step.
 ///
-/// Tokens, money and time of a language model, say, with each request to it. Nobody else learns of it before the session has
-/// ended; then `state.reportedUsage` tells everybody what each seat has reported, as its player's word. It changes nothing in the game.
+/// A step is, for example, a request to a language model. The sums are private until the session has ended; then
+/// `state.reportedUsage` shows them by seat, as the players' claims. Reports don't affect the game.
 #[utoipa::path(post, path = "/api/arena/usage", tag = "play", params(Sender, OnceKey), request_body = Spent,
     security(("sessionKey" = [])),
-    responses((status = 200, body = UsageTotal, description = "It was noted; what the player's reports come to so far."),
+    responses((status = 200, body = UsageTotal, description = "The sum of the player's reports so far."),
         (status = 400, description = "
-            `CHALLENGE_NOT_FOUND`: there is no such session.
-            `FORBIDDEN_SENDER`: nobody speaks for the operator.
-            `PLAYER_NOT_FOUND`: the sender has no seat there.
-            `SESSION_ENDED`: the session is over, and what is told of it stays as it is.")))]
+            `CHALLENGE_NOT_FOUND`: the session doesn't exist.
+            `FORBIDDEN_SENDER`: `operator` is not allowed as the sender.
+            `PLAYER_NOT_FOUND`: the sender has no seat in the session.
+            `SESSION_ENDED`: the session has ended, and reports are closed.")))]
 pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> ApiResult {
     let spent: Spent = request.body()?;
     let Filled(session) = &spent.challenge_id;
@@ -66,13 +66,14 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
     arena.rates.admit_writer(request.address, &from)?;
     let session = session.map_err(|_| EngineError::UnknownSession)?;
     let sender = from.clone();
-    let respond =
-        Box::new(move |written: &Written<'_>| to_text(written.usage_of(&sender).expect("who has reported has a seat")));
+    let respond = Box::new(move |written: &Written<'_>| {
+        to_text(written.usage_of(&sender).expect("a sender with reported usage has a seat"))
+    });
     let request_of_engine = ReportUsage { session, from, report };
     Ok(json(arena.engine.report_usage(request_of_engine, request.once_by(&caller), respond).await?))
 }
 
-/// The report in a body; the engine says when it came.
+/// Parses the report; the engine sets its time.
 fn read(spent: Spent) -> ApiResult<UsageReport> {
     let report = UsageReport {
         at: Timestamp(0),
@@ -83,7 +84,7 @@ fn read(spent: Spent) -> ApiResult<UsageReport> {
         cost_usd: match spent.cost_usd {
             Lenient::LeftOut => None,
             Lenient::Is(cost) => Some(cost),
-            // Out of bounds.
+            // The check of bounds below rejects this value.
             Lenient::Junk => Some(f64::NAN),
         },
         ms: spent.ms.map(|Whole(ms)| ms),

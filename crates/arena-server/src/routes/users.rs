@@ -1,4 +1,4 @@
-//! `/api/users…`: who plays here, what they say of themselves, what they played and how they stand.
+//! `/api/users…`: users, their profiles, games and scores.
 
 use std::collections::BTreeMap;
 
@@ -21,37 +21,37 @@ use crate::fields::{ByKey, ByName, Is};
 use crate::openapi::{OnceKey, Paging, Part, Sender};
 use crate::request::{Get, Post};
 
-/// Most users that one request may name.
+/// Maximum number of users per request.
 const MOST_IDS: usize = 1000;
 
-/// All users, in the order in which they became known.
+/// Lists all users, oldest first.
 #[utoipa::path(get, path = "/api/users", tag = "users", params(Part),
-    responses((status = 200, body = [UserProfile], description = "All, unless there is a `limit`.",
-        headers(("x-total-count" = u64, description = "Users on all pages."),
-            ("link" = Option<String>, description = "With a `limit`: the next page, the one before, the first and the last (RFC 8288).")))))]
+    responses((status = 200, body = [UserProfile], description = "Users; all without `limit`.",
+        headers(("x-total-count" = u64, description = "Number of users on all pages."),
+            ("link" = Option<String>, description = "With `limit`: links to the next, previous, first and last page (RFC 8288).")))))]
 pub(crate) async fn list_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     rows::list(arena, &request, Some(rows::Source::Users)).await
 }
 
-/// Who is asked for.
+/// Selection of users.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Named {
-    /// Their ids, with commas between: at most 1000.
+    /// User ids separated by commas, at most 1000.
     #[param(value_type = String, example = "ada,bob", min_length = 1)]
     ids: Option<String>,
 }
 
-/// Several users at once.
+/// Returns several users.
 #[utoipa::path(get, path = "/api/users/batch", tag = "users", params(Named),
-    responses((status = 200, body = BTreeMap<String, UserProfile>, description = "Those that are known, by their ids."),
+    responses((status = 200, body = BTreeMap<String, UserProfile>, description = "The known users, by id."),
         (status = 400, description = "
-            `MISSING_FIELD`: no `ids`.
-            `TOO_MANY_IDS`: more than 1000.")))]
+            `MISSING_FIELD`: `ids` is missing.
+            `TOO_MANY_IDS`: `ids` has more than 1000 ids.")))]
 pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     let ids = request.query::<Named>()?.ids.filter(|ids| !ids.is_empty());
     let ids = ids.ok_or_else(|| ApiError::bad_request("MISSING_FIELD", "ids query parameter is required"))?;
-    // What can't be an id is nobody's.
+    // Invalid ids belong to no user.
     let ids: Vec<UserId> = ids.split(',').filter_map(|id| id.trim().parse().ok()).collect();
     if ids.len() > MOST_IDS {
         return Err(ApiError::bad_request("TOO_MANY_IDS", format!("ids may name at most {MOST_IDS} users")));
@@ -59,11 +59,11 @@ pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiR
     Ok(json(to_text(&arena.engine.find_profiles(&ids).await?)))
 }
 
-/// One user.
+/// Returns one user.
 #[utoipa::path(get, path = "/api/users/{userId}", tag = "users",
-    params(("userId" = String, Path, description = "The user.", example = "ada")),
-    responses((status = 200, body = UserProfile, description = "What is told of it."),
-        (status = 404, description = "`USER_NOT_FOUND`: nobody has heard of it.")))]
+    params(("userId" = String, Path, description = "The user's id.", example = "ada")),
+    responses((status = 200, body = UserProfile, description = "The profile."),
+        (status = 404, description = "`USER_NOT_FOUND`: the user is unknown.")))]
 pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiResult {
     let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
     let id: UserId = request.param("userId").parse().map_err(|_| unknown())?;
@@ -71,10 +71,10 @@ pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiRe
     Ok(json(to_text(profiles.get(&id).ok_or_else(unknown)?)))
 }
 
-/// Sessions that a user has played to their end, newest first.
+/// Lists a user's ended sessions, newest first.
 #[utoipa::path(get, path = "/api/users/{userId}/challenges", tag = "users",
-    params(("userId" = String, Path, description = "The user. An unknown one has played nothing.", example = "ada"), Paging),
-    responses((status = 200, body = SessionPage, description = "A page of 50, unless `limit` says otherwise.")))]
+    params(("userId" = String, Path, description = "The user's id. The page is empty if it is unknown.", example = "ada"), Paging),
+    responses((status = 200, body = SessionPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = match request.param("userId").parse() {
@@ -84,18 +84,18 @@ pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> Api
     page_of(&arena, page.unwrap_or(Page { items: Vec::new(), total: 0 }), limit, offset).await
 }
 
-/// How a user did.
+/// A user's scores.
 #[derive(Serialize, Default, ToSchema)]
 struct Scores {
-    /// On the global board, if there is one and the user is on it.
+    /// The entry on the global board; null if there is none.
     #[schema(required = true)]
     global: Option<Standing>,
-    /// By challenge type, and by strategy.
+    /// Entries by challenge type and strategy.
     #[schema(value_type = BTreeMap<String, BTreeMap<String, Standing>>)]
     challenges: BTreeMap<String, BTreeMap<&'static str, Standing>>,
 }
 
-/// How a user did on one board.
+/// A user's entry on one board.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
@@ -104,12 +104,12 @@ struct Standing {
     entry: ScoringEntry,
 }
 
-/// A user's entries on the main boards: those of games that are played as this arena offers them.
+/// Returns a user's entries on the main boards, which count games with this arena's current options, rules and prompts.
 #[utoipa::path(get, path = "/api/users/{userId}/scores", tag = "users",
-    params(("userId" = String, Path, description = "The user. An unknown one has no scores.", example = "ada")),
-    responses((status = 200, body = Scores, description = "Its standings.")))]
+    params(("userId" = String, Path, description = "The user's id. The scores are empty if it is unknown.", example = "ada")),
+    responses((status = 200, body = Scores, description = "The user's scores.")))]
 pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> ApiResult {
-    // A user that nobody has heard of has no scores.
+    // An unknown user has no scores.
     let Ok(id) = request.param("userId").parse::<UserId>() else { return Ok(json(to_text(&Scores::default()))) };
     let standings = arena.engine.find_standings(&id).await?.unwrap_or_default();
     let scoring = arena.engine.scoring();
@@ -131,40 +131,40 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
     })))
 }
 
-/// What a user changes about its profile. What is left out stays; an empty text takes back what was there.
+/// A change of a user's profile. Missing fields stay; an empty string removes a value.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ProfileUpdate)]
 struct ProfileUpdateRequest {
-    /// The name to be shown.
+    /// The display name.
     #[schema(value_type = String, required = false, max_length = 200, example = "Ada")]
     username: Option<ProfileText>,
-    /// What plays, such as the name of a language model.
+    /// The player's model, such as the name of a language model.
     #[schema(value_type = String, required = false, max_length = 200)]
     model: Option<ProfileText>,
-    /// The user, unless `from` says it.
+    /// The user's id. Default: `from`.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, example = "ada", extensions(("x-mode" = json!("standalone"))))]
     user_id: ByName<Is<UserId>>,
-    /// Ed25519, as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user's id.
+    /// The user's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
     #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
     public_key: ByKey<String>,
-    /// Over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
-    /// `username` and `model`, as hexadecimal digits. Without `:{hash}` it is taken as well.
+    /// The signature over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
+    /// `username` and `model`, in hexadecimal digits. The text without `:{hash}` is accepted too.
     #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
     signature: ByKey<String>,
-    /// When it was signed: at most five minutes ago.
+    /// The time of signing, at most five minutes from the server's clock.
     #[schema(value_type = i64, example = 1_700_000_000_000_i64, extensions(("x-mode" = json!("authentication"))))]
     timestamp: ByKey<i64>,
 }
 
-/// Change a profile.
+/// Changes a user's profile.
 #[utoipa::path(post, path = "/api/users", tag = "users", params(Sender, OnceKey), request_body = ProfileUpdateRequest,
-    responses((status = 200, body = UserProfile, description = "The profile, changed."),
+    responses((status = 200, body = UserProfile, description = "The changed profile."),
         (status = 401, description = "
-            `INVALID_SIGNATURE`: it isn't one of this key over this text.
-            `TIMESTAMP_EXPIRED`: it was signed too long ago, or will be.
-            `SIGNATURE_USED`: it changed the profile before."),
-        (status = 503, description = "`SIGNATURES_BUSY`: too many signatures wait to be checked.")))]
+            `INVALID_SIGNATURE`: the signature doesn't match the key and the text.
+            `TIMESTAMP_EXPIRED`: the timestamp is too far from the server's clock.
+            `SIGNATURE_USED`: the signature has changed the profile before."),
+        (status = 503, description = "`SIGNATURES_BUSY`: the queue for signature checks is full.")))]
 pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) -> ApiResult {
     let ProfileUpdateRequest { username, model, user_id, public_key, signature, timestamp } = request.body()?;
     let change = ProfileChange { username, model };
@@ -189,13 +189,13 @@ pub(crate) async fn change_profile(State(arena): State<Arena>, request: Post) ->
     Ok(json(arena.engine.change_profile(change, once, respond).await?))
 }
 
-/// Standalone mode: who isn't named by `userId` is by `from`.
+/// Returns the user that `from` names, in standalone mode.
 fn claimed_user(request: &Post) -> ApiResult<UserId> {
     let user = request.claimed().ok_or_else(|| ApiError::missing("userId"))?;
     user.parse().map_err(|error| ApiError::bad_request("INVALID_FIELD", format!("userId is {error}")))
 }
 
-/// Authentication mode: the user is who holds the key that signed the change.
+/// Verifies the signature of a profile change, in authentication mode.
 async fn check_signature(auth: &Auth, proof: &Proof, change: &ProfileChange) -> ApiResult<()> {
     let (checked, change) = (proof.clone(), change.clone());
     auth.verifier

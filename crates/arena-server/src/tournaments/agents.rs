@@ -1,4 +1,4 @@
-//! Agents that somebody uploaded or named: what is made of a request, and how one is entered in a tournament.
+//! Uploaded and remote agents: their creation from a request, and their entry in a tournament.
 
 use std::path::{Path, PathBuf};
 
@@ -15,49 +15,50 @@ use super::id::AgentId;
 use super::refusal::Refusal;
 use super::unpack::unpack;
 
-/// The longest name, in characters: it stands in tables.
+/// Maximum length of a name, in characters, for tables.
 const LONGEST_NAME: usize = 64;
 
-/// The longest address, in bytes.
+/// Maximum length of a URL, in bytes.
 const LONGEST_URL: usize = 2_000;
 
-/// The folder of its files in that of an agent.
+/// Name of the subfolder of an agent's folder that holds the uploaded files.
 const FILES: &str = "files";
 
-/// What an agent shall be made of.
+/// The source of a new agent.
 pub(crate) enum Source<'r> {
     /// A tar.gz of a folder, or a single file of this name.
     Files { body: &'r [u8], file_name: Option<&'r str> },
-    /// Somebody's server.
+    /// The URL of a remote agent.
     Url(&'r str),
 }
 
-/// Whether a character does something to those around it: a control character, or one that turns the direction of writing, with
-/// which a name would change places with the number behind it.
-pub(crate) fn steers(char: char) -> bool {
+/// True for control characters, including those that change the direction of text. A name with such a character could swap places with the
+/// number that is displayed after it.
+pub(crate) fn is_text_control(char: char) -> bool {
     char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// What an agent can be called.
+/// Validates the name of an agent.
 ///
 /// # Errors
-/// When it can't.
+/// If the name is invalid.
 pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let length = name.chars().count();
-    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(steers) {
-        let text =
-            format!("a name has 1 to {LONGEST_NAME} characters, none that steers others, and no space around it");
+    if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(is_text_control) {
+        let text = format!(
+            "name must be 1 to {LONGEST_NAME} characters without control characters and without spaces at its ends"
+        );
         return Err(Refusal::Agent(text));
     }
     Ok(())
 }
 
-/// What may be named as an agent's server. Its address is judged once more whenever it is connected to, since names can lead anywhere.
+/// Validates the URL of a remote agent. Its address is checked again at each connection, since a host name may resolve to any address.
 ///
 /// # Errors
-/// When it isn't an address, or not one that is asked here.
+/// If the URL is malformed or not allowed.
 pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> {
-    let wrong = Refusal::Url("url is http:// or https://, a host, and a path, without a user");
+    let wrong = Refusal::Url("url must be http:// or https:// with a host and a path, without user info");
     let Ok(parsed) = url.parse::<Uri>() else { return Err(wrong) };
     let is_http = matches!(parsed.scheme_str(), Some("http" | "https"));
     let has_user = parsed.authority().is_some_and(|authority| authority.as_str().contains('@'));
@@ -68,17 +69,15 @@ pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> 
     let address = host.trim_matches(['[', ']']).parse().ok();
     let is_near = address.is_some_and(|address| !is_public(address)) || host.eq_ignore_ascii_case("localhost");
     if is_near && !may_be_private {
-        return Err(Refusal::Url(
-            "servers at addresses that aren't public aren't asked here (tournaments.private_urls)",
-        ));
+        return Err(Refusal::Url("private addresses are not allowed on this server (tournaments.private_urls)"));
     }
     Ok(())
 }
 
-/// Makes the folder of an agent, which isn't in its place yet.
+/// Creates an unfinished agent's folder with its files, and the agent's facts.
 ///
 /// # Errors
-/// When what was sent is no agent, or can't be written.
+/// If the source isn't a valid agent, or the files can't be written.
 pub(super) fn draft(
     folder: &Path,
     id: AgentId,
@@ -104,17 +103,17 @@ pub(super) fn draft(
                 })?;
             let agent = find(&files, &path)?;
             let sha256 = hex::encode(&Sha256::digest(body));
-            // What a folder in the archive was called says more than that of ours.
+            // An agent at the root of the archive has no name of its own, only that of the folder of files.
             let own = if path.as_os_str().is_empty() && agent.name == FILES { "agent" } else { &agent.name };
             let home = Home::Files { agent: path, sha256, bytes, files: count };
             (name.unwrap_or(own).to_owned(), agent.version, home)
         }
     };
     check_name(&name)?;
-    let is_no_version = |version: &String| version.chars().count() > LONGEST_NAME || version.contains(steers);
+    let is_no_version = |version: &String| version.chars().count() > LONGEST_NAME || version.contains(is_text_control);
     if version.as_ref().is_some_and(is_no_version) {
         let text =
-            format!("the version in its manifest has more than {LONGEST_NAME} characters, or some that steer others");
+            format!("the version in the manifest must be at most {LONGEST_NAME} characters without control characters");
         return Err(Refusal::Agent(text));
     }
     let (Timestamp(created_at), once) = made;
@@ -124,35 +123,35 @@ pub(super) fn draft(
     Ok((draft, facts))
 }
 
-/// The agent at `path` in a folder of files. It has to be a program of its own, and not lead to a server that nobody has judged.
+/// Finds the agent at `path` in a folder of files. It must be a program: a manifest with the URL of a server would bypass the URL check.
 fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
     let search = std::env::var("PATH").unwrap_or_default();
     let place = if path.as_os_str().is_empty() { files.to_owned() } else { files.join(path) };
     let agent = Agent::find(&place.to_string_lossy(), &search).map_err(|error| {
-        // Where it is on this machine is nobody's business.
+        // The error must not reveal the path on this machine.
         let sentence = error.to_string().replace(&*files.to_string_lossy(), FILES);
         Refusal::Agent(sentence)
     })?;
     match agent.channel {
         Channel::Stdio(_) => Ok(agent),
-        Channel::Http(_) => Err(Refusal::Agent("its manifest leads to a server; name that by its url".to_owned())),
+        Channel::Http(_) => Err(Refusal::Agent("the manifest names a server; add it by its url instead".to_owned())),
     }
 }
 
-/// An agent as it is entered in a tournament, as `name`. `folder` is its own.
+/// Builds the tournament entrant of an agent under the name `name`. `folder` is the agent's folder.
 ///
 /// # Errors
-/// When its files are gone.
+/// If the agent's files are missing.
 pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, Refusal> {
-    let gone = || Refusal::Agent(format!("the files of agent {} are gone", facts.id));
+    let gone = || Refusal::Agent(format!("the files of agent {} are missing", facts.id));
     let mut agent = match &facts.home {
         Home::Url(url) => Agent::find(url, "").map_err(|error| Refusal::Agent(error.to_string()))?,
-        // They were found when they came; what is wrong with them now is wrong with this machine.
+        // The files were valid at the upload, so any error is this machine's.
         Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
     };
     name.clone_into(&mut agent.name);
     let mut entrant = arena_runner::enter(&agent, &PathBuf::new()).map_err(|_| gone())?;
-    // What it is called where results are told.
+    // Results show the id instead of the path.
     entrant.path = facts.id.to_string();
     entrant.version.clone_from(&facts.version);
     Ok(entrant)
@@ -173,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_whose_files_are_gone_is_not_entered() {
+    fn an_agent_with_missing_files_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let id: AgentId = "018f6b2e-0000-7000-8000-00000000abcd".parse().unwrap();
         let home = Home::Files { agent: "bot".into(), sha256: String::new(), bytes: 1, files: 1 };
         let facts = AgentFacts { id, name: "ada".to_owned(), version: None, created_at: 0, home, once: None };
         let refusal = enter(&facts, folder.path(), "ada").unwrap_err();
-        assert_eq!(refusal.to_string(), format!("the files of agent {id} are gone"));
+        assert_eq!(refusal.to_string(), format!("the files of agent {id} are missing"));
     }
 
     #[test]

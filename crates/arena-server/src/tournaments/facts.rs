@@ -1,4 +1,4 @@
-//! What is known of an agent and of a tournament without looking at its files: what lists show. In memory for each, and a file of each.
+//! Summaries of agents and tournaments. Each summary is held in memory, for lists, and stored in a file of its own.
 
 use std::path::PathBuf;
 
@@ -11,44 +11,44 @@ use sha2::{Digest, Sha256};
 
 use super::id::{AgentId, TournamentId};
 
-/// An agent that this server keeps. Its files are its owner's secret, and so is where it is.
+/// An agent of this server. Its files and its URL are its owner's secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentFacts {
     pub(crate) id: AgentId,
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// In milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     pub(crate) home: Home,
     pub(super) once: Option<OnceFacts>,
 }
 
-/// Where an agent is.
+/// The location of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Home {
-    /// Here, to be run as a process.
+    /// Files on this server, run as a process.
     Files {
-        /// The file or folder that it is, below that of its files.
+        /// The path of the agent's file or folder, relative to the folder of files.
         agent: PathBuf,
-        /// Of what was uploaded, in hexadecimal digits.
+        /// SHA-256 of the upload, in hexadecimal digits.
         sha256: String,
-        /// As unpacked.
+        /// Size of the unpacked files.
         bytes: u64,
         files: usize,
     },
-    /// Somebody's server.
+    /// The URL of a remote server.
     Url(String),
 }
 
-/// A tournament that this server plays or has played.
+/// A tournament of this server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TournamentFacts {
     pub(crate) id: TournamentId,
     pub(crate) name: Option<String>,
-    /// In milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     pub(crate) game: String,
     pub(crate) options: Map<String, Value>,
@@ -57,13 +57,14 @@ pub(crate) struct TournamentFacts {
     pub(crate) rounds: usize,
     pub(crate) seats: usize,
     pub(crate) paired: bool,
-    /// Secret until the tournament is over: 64 hexadecimal digits.
+    /// The seed, in 64 hexadecimal digits. Secret until the tournament is over.
     pub(super) seed: String,
-    /// Likewise, and never anybody's choice. A seed may be a small number, which its hash alone would tell to whoever tries them all.
+    /// The random nonce of the commitment, in 64 hexadecimal digits. Without a nonce, a search of small seeds would find the seed of a
+    /// commitment.
     pub(super) seed_nonce: String,
     pub(crate) agents: Vec<Entered>,
     pub(super) once: Option<OnceFacts>,
-    /// Absent until it is over.
+    /// The end of the tournament; absent until then.
     pub(crate) ended: Option<Ended>,
 }
 
@@ -72,41 +73,41 @@ pub(crate) struct TournamentFacts {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Entered {
     pub(crate) id: AgentId,
-    /// What it is called there; nobody else is.
+    /// The agent's unique name in the tournament.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
 }
 
-/// How a tournament ended, for good.
+/// The end of a tournament.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ended {
     pub(crate) how: Ending,
-    /// In milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     pub(crate) at: i64,
     pub(crate) games_played: usize,
     pub(crate) games: usize,
 }
 
-/// How a tournament can end.
+/// The cause of a tournament's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Ending {
-    /// All games were played.
+    /// All games are played.
     Complete,
-    /// Somebody who may do so stopped it.
+    /// The administrator or the owner stopped it.
     Stopped,
-    /// It couldn't go on, for this reason.
+    /// An error ended it, for this reason.
     Failed(String),
 }
 
-/// The request that made something, so that a repetition of it is known.
+/// The request that created an agent or a tournament, kept to recognize its repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OnceFacts {
-    /// In hexadecimal digits.
+    /// The idempotency key, in hexadecimal digits.
     pub(super) key: String,
-    /// The SHA-256 of its body.
+    /// SHA-256 of the request's body.
     pub(super) request: String,
 }
 
@@ -117,12 +118,12 @@ impl OnceFacts {
 }
 
 impl TournamentFacts {
-    /// Its seed and the nonce of the commitment, once nobody can profit from them any more.
+    /// The seed and the nonce of the commitment, once the tournament is over.
     pub(crate) fn revealed_seed(&self) -> Option<(&str, &str)> {
         self.ended.as_ref().map(|_| (self.seed.as_str(), self.seed_nonce.as_str()))
     }
 
-    /// What was told of its seed from the beginning: the SHA-256 of its bytes and those of the nonce, in hexadecimal digits.
+    /// The public commitment to the seed: SHA-256 of the bytes of seed and nonce, in hexadecimal digits.
     pub(crate) fn seed_commitment(&self) -> String {
         let mut hash = Sha256::new();
         for Seed(bytes) in [&self.seed, &self.seed_nonce].into_iter().filter_map(|text| Seed::from_revealed(text)) {

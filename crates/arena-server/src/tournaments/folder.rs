@@ -1,5 +1,5 @@
-//! Folders of what is kept beside the store: one for each agent and each tournament, named by its id, with a file of facts. A folder is
-//! there as a whole or not at all, and so is each state of its facts, also after a power cut.
+//! Folders of agents and tournaments in the data folder. Each folder has its id as its name and contains a file of facts. Folders appear
+//! atomically, and facts change atomically, even if the power fails.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What folders that aren't whole begin with.
+/// Prefix of unfinished folders.
 const UNFINISHED: char = '.';
 
-/// The name of the file of facts.
+/// Name of the file of facts.
 const FACTS: &str = "facts.json";
 
-/// Makes the folder of all folders, which nobody else may look into, and removes what was left unfinished in it.
+/// Creates the parent folder, private to its owner, and removes unfinished folders from it.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for entry in fs::read_dir(folder)? {
@@ -27,12 +27,12 @@ pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folders in it.
+/// Lists the paths in a folder.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
 
-/// A folder that is being made. Dropped unfinished, it is gone.
+/// An unfinished folder. Dropping it removes the folder, unless [`Draft::finish`] has moved it to its final path.
 pub(super) struct Draft {
     path: PathBuf,
     target: PathBuf,
@@ -40,24 +40,24 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Begins the folder `name` in `folder`.
+    /// Creates an unfinished folder, whose final path is `name` in `folder`.
     pub(super) fn begin(folder: &Path, name: &str) -> io::Result<Draft> {
         let path = folder.join(format!("{UNFINISHED}{name}"));
         DirBuilder::new().mode(0o755).create(&path)?;
         Ok(Draft { path, target: folder.join(name), is_done: false })
     }
 
-    /// Where it is for now.
+    /// The temporary path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Brings what is in it to the disk, which may take a while; then [`Draft::finish`] has little left to wait for.
+    /// Syncs the contents to disk, which may be slow, so that [`Draft::finish`] is fast afterward.
     pub(super) fn settle(&self) -> io::Result<()> {
         sync(&self.path)
     }
 
-    /// Puts it into its place, with all that is in it on the disk.
+    /// Syncs the contents and moves the folder to its final path.
     pub(super) fn finish(mut self) -> io::Result<()> {
         sync(&self.path)?;
         fs::rename(&self.path, &self.target)?;
@@ -69,18 +69,18 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_done {
-            // The next start removes what can't be removed now.
+            // The next start removes leftovers.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Removes a folder: out of sight at once, and then for good.
+/// Removes a folder: renames it atomically, then deletes it.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let aside = folder.join(format!("{UNFINISHED}{}", name.to_string_lossy()));
     match fs::rename(path, &aside) {
-        // It may have been taken away by hand.
+        // The folder may have been removed manually.
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         renamed => renamed?,
     }
@@ -95,7 +95,7 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes the facts of a folder, in place of those that were there.
+/// Replaces the facts of a folder atomically.
 pub(super) fn write_facts(folder: &Path, facts: &impl Serialize) -> io::Result<()> {
     let (path, draft) = (folder.join(FACTS), folder.join(format!("{UNFINISHED}{FACTS}")));
     let mut file = File::create(&draft)?;
@@ -110,7 +110,7 @@ pub(super) fn read_facts<T: DeserializeOwned>(folder: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(folder.join(FACTS))?)?)
 }
 
-/// Brings a folder and all in it to the disk.
+/// Syncs a folder and its contents to disk.
 fn sync(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_dir() {
@@ -139,7 +139,7 @@ mod tests {
         write_facts(draft.path(), &1).unwrap();
         assert!(!folder.join("b").exists());
         draft.finish().unwrap();
-        // One that a crash left.
+        // A leftover of a crash.
         std::mem::forget(Draft::begin(&folder, "c").unwrap());
         prepare(&folder).unwrap();
         assert_eq!(list(&folder).unwrap(), [folder.join("b")]);

@@ -1,4 +1,4 @@
-//! Names of agents and of tournaments.
+//! Ids of agents and tournaments.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A text that isn't an id.
+/// The error for an invalid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id (a UUID)")]
 pub(crate) struct NoId;
 
-/// The time in an id, which is behind its random part; in ids of older arenas (UUIDs of version 7), before it.
+/// Returns the timestamp in an id. It is at the end; in ids of older arenas (UUIDs of version 7) it is at the beginning.
 fn time(id: Uuid) -> [u8; 6] {
     let [a, b, c, d, e, f, .., g, h, i, j, k, l] = id.into_bytes();
     if id.get_version_num() == 7 { [a, b, c, d, e, f] } else { [g, h, i, j, k, l] }
 }
 
-/// A newtype of a UUID, written in lower case, the later the greater.
+/// Defines a newtype of a UUID, in lower case, ordered by time.
 macro_rules! id {
     ($about:literal, $name:ident) => {
         #[doc = $about]
@@ -43,7 +43,7 @@ macro_rules! id {
             type Err = NoId;
 
             fn from_str(text: &str) -> Result<Self, NoId> {
-                // One id has one spelling: it names folders.
+                // An id is valid only in its canonical spelling, since it is the name of a folder.
                 let id = Uuid::try_parse(text).map_err(|_| NoId)?;
                 if id.hyphenated().to_string() == text { Ok($name(id)) } else { Err(NoId) }
             }
@@ -69,8 +69,8 @@ macro_rules! id {
     };
 }
 
-id!("An agent that this server keeps.", AgentId);
-id!("A tournament that this server plays or has played.", TournamentId);
+id!("The id of an agent.", AgentId);
+id!("The id of a tournament.", TournamentId);
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! What came of a tournament in a few numbers: each agent's rating, and who was ranked above whom how often. Read from the journal once.
+//! A tournament's results in numbers: the agents' ratings and head-to-head counts. They are computed from the journal and cached.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use arena_tournament::Record;
 
 use super::{Refusal, TournamentId, Tournaments};
 
-/// What came of a tournament so far, by agents' numbers.
+/// A tournament's results so far, by agent number.
 pub(crate) struct Outcome {
-    /// Elo with its interval, of those who have played.
+    /// Elo with its interval; `None` for agents without games.
     pub(crate) ratings: Vec<Option<(f64, Interval)>>,
-    /// Games in which the first was ranked above the second, level with it, and below it.
+    /// Numbers of games in which the first agent was ranked above, level with, and below the second.
     pub(crate) against: BTreeMap<(usize, usize), [u32; 3]>,
 }
 
@@ -46,10 +46,10 @@ impl Outcome {
 }
 
 impl Tournaments {
-    /// What came of a tournament so far.
+    /// Returns a tournament's results so far.
     ///
     /// # Errors
-    /// When there is none, or its journal can't be read.
+    /// If the tournament is unknown, or its journal can't be read.
     pub(crate) fn outcome(&self, id: TournamentId) -> Result<Arc<Outcome>, Refusal> {
         let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
         let played = look.entry.games_played;

@@ -1,11 +1,11 @@
-//! From what somebody asked for to the plan of a tournament. Pure, but for the files of agents, whose fingerprints are taken.
+//! Builds the plan of a tournament from a request. Planning has no effects; it only reads the agents' files for their fingerprints.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use arena_match::SandboxMode;
 use arena_model::{GameType, Seed, TimeLimits, Timestamp};
-use arena_tournament::{Format, Plan, Shape};
+use arena_tournament::{Format, Shape, TournamentPlan};
 use serde_json::{Map, Value};
 
 use super::agents;
@@ -14,13 +14,13 @@ use super::id::{AgentId, TournamentId};
 use super::refusal::Refusal;
 use super::settings::TournamentSettings;
 
-/// A tournament that somebody wants. What is left out is as usual for the game and the format.
+/// A requested tournament. Missing values have the defaults of the game and the format.
 pub(crate) struct Order {
     pub(crate) name: Option<String>,
     pub(crate) game: &'static GameType,
     pub(crate) options: Map<String, Value>,
     pub(crate) limits: TimeLimits,
-    /// All different.
+    /// Ids of the agents, all different.
     pub(crate) agents: Vec<AgentId>,
     pub(crate) format: Format,
     pub(crate) rounds: Option<usize>,
@@ -29,20 +29,21 @@ pub(crate) struct Order {
     pub(crate) seed: Option<Seed>,
 }
 
-/// The plan of a tournament between these agents, who have their folders in `folder`.
+/// Builds the plan of a tournament of these agents, whose folders are in `folder`.
 ///
 /// # Errors
-/// When it can't be played so, or has more agents or games than the settings allow.
+/// If the request is invalid, or has more agents or games than the settings allow.
 pub(super) fn plan(
     order: &Order,
     agents: &[Arc<AgentFacts>],
     seed: Seed,
     settings: &TournamentSettings,
     folder: &Path,
-) -> Result<Plan, Refusal> {
+) -> Result<TournamentPlan, Refusal> {
     let TournamentSettings { max_agents, max_games, .. } = *settings;
     if agents.len() > max_agents {
-        let text = format!("a tournament may have {max_agents} agents (tournaments.max_agents), not {}", agents.len());
+        let text =
+            format!("a tournament may have at most {max_agents} agents (tournaments.max_agents), not {}", agents.len());
         return Err(Refusal::Plan(text));
     }
     let game = order.game;
@@ -55,16 +56,16 @@ pub(super) fn plan(
         stop: None,
         seed,
     };
-    // Before anything is made whose size depends on it.
+    // This check comes before anything of the plan's size is allocated.
     shape.check().map_err(|error| Refusal::Plan(error.to_string()))?;
     let games = shape.games().unwrap_or(u64::MAX);
     if games > max_games {
-        let text = format!("a tournament may have {max_games} games (tournaments.max_games), not {games}");
+        let text = format!("a tournament may have at most {max_games} games (tournaments.max_games), not {games}");
         return Err(Refusal::Plan(text));
     }
     let entrants = names(agents).into_iter().zip(agents);
     let entrants = entrants.map(|(name, agent)| agents::enter(agent, &folder.join(agent.id.to_string()), &name));
-    let mut plan = Plan::new(game, entrants.collect::<Result<_, _>>()?, &shape);
+    let mut plan = TournamentPlan::new(game, entrants.collect::<Result<_, _>>()?, &shape);
     plan.options.clone_from(&order.options);
     plan.limits = order.limits;
     plan.sandbox = SandboxMode::Required;
@@ -75,7 +76,7 @@ pub(super) fn plan(
     Ok(plan)
 }
 
-/// Names that nobody shares: `bot`, `bot #2`.
+/// Returns unique names for the agents, such as `bot` and `bot #2`.
 fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for agent in agents {
@@ -86,12 +87,12 @@ fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
     names
 }
 
-/// What is known of a tournament with this plan.
+/// Builds the facts of a tournament with this plan.
 pub(super) fn facts(
     id: TournamentId,
     order: Order,
     agents: &[Arc<AgentFacts>],
-    plan: &Plan,
+    plan: &TournamentPlan,
     seed_nonce: String,
     Timestamp(created_at): Timestamp,
     once: Option<OnceFacts>,

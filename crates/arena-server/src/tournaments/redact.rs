@@ -1,22 +1,22 @@
-//! What is told of tournaments says nothing of this machine and its network: not where files are, and not which names lead to
-//! addresses that aren't public. A stranger who names a server `db.internal` would otherwise learn whether there is one.
+//! Redaction of public texts about tournaments: they reveal neither paths on this machine nor host names with private addresses. Otherwise a
+//! client could add an agent at `db.internal` and learn whether the host exists.
 
 use std::borrow::Cow;
 
 use super::Tournaments;
 
-/// What a match says of a server that couldn't be asked, before the reason.
+/// The text before the reason in a match's error about an unreachable remote agent.
 const UNREACHABLE: &str = "can't be reached: ";
 
-/// Reasons that tell of a host's name, as `arena-match` gives them. Behind the last the system says more, in letters.
+/// Reasons of `arena-match` that reveal facts about a host name. The system's own text follows the last one.
 const REASONS: [&str; 3] =
     ["its address isn't a public one", "host not found", "failed to lookup address information: "];
 
-/// What is told in their place.
+/// The public reason that replaces each of [`REASONS`].
 const REASON: &str = "its host isn't known, or isn't at a public address";
 
 impl Tournaments {
-    /// A text that may be told to everybody.
+    /// Redacts a text for publication.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut text = if self.0.settings.private_urls { Cow::Borrowed(text) } else { without_names(text) };
         for folder in [&self.0.agents, &self.0.tournaments] {
@@ -29,7 +29,7 @@ impl Tournaments {
     }
 }
 
-/// The text with one reason in place of all that tell what became of a host's name.
+/// Replaces each reason that reveals facts about a host name by [`REASON`].
 fn without_names(text: &str) -> Cow<'_, str> {
     if !text.contains(UNREACHABLE) {
         return Cow::Borrowed(text);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_name_is_not_told() {
+    fn reasons_about_host_names_are_redacted() {
         check(
             "can't be reached: its address isn't a public one",
             expect!["can't be reached: its host isn't known, or isn't at a public address"],

@@ -1,4 +1,4 @@
-//! Why something can't be done with agents and tournaments, and how that is told.
+//! Errors of agents and tournaments, with their statuses and codes.
 
 use std::io;
 use std::time::Duration;
@@ -7,49 +7,49 @@ use axum::http::StatusCode;
 
 use crate::error::ApiError;
 
-/// Something can't be done. The sentence is for the caller.
+/// An error with a sentence for the caller.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("there is no agent {0}")]
+    #[error("agent {0} not found")]
     NoAgent(String),
-    #[error("there is no tournament {0}")]
+    #[error("tournament {0} not found")]
     NoTournament(String),
-    #[error("there is no game `{0}`; there are {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
+    #[error("unknown game `{0}`; available: {known}", known = arena_games::games().map(|game| game.name).collect::<Vec<_>>().join(", "))]
     NoGame(String),
-    /// It can't be played so.
+    /// The settings of the tournament are invalid.
     #[error("{0}")]
     Plan(String),
-    /// What was uploaded or named is no agent.
+    /// The agent is invalid.
     #[error("{0}")]
     Agent(String),
     #[error("{0}")]
     Url(&'static str),
-    #[error("agents can't be uploaded here (tournaments.upload)")]
+    #[error("uploads are disabled on this server (tournaments.upload)")]
     UploadsOff,
-    #[error("agents that are servers aren't asked here (tournaments.urls)")]
+    #[error("remote agents are disabled on this server (tournaments.urls)")]
     UrlsOff,
-    #[error("agents can't be run here safely: {0}")]
+    #[error("the sandbox for agents is not available: {0}")]
     NoSandbox(String),
-    #[error("this server keeps {0} agents already, and no more (tournaments.agents)")]
+    #[error("the limit of {0} agents is reached (tournaments.agents); remove one first")]
     TooManyAgents(usize),
-    #[error("this server keeps {0} tournaments already, and no more (tournaments.tournaments)")]
+    #[error("the limit of {0} tournaments is reached (tournaments.tournaments); remove one first")]
     TooManyTournaments(usize),
-    #[error("{0} tournaments wait already (tournaments.max_tournaments)")]
+    #[error("{0} tournaments are already queued (tournaments.max_tournaments); try again later")]
     QueueFull(usize),
-    #[error("other uploads are under way")]
+    #[error("too many other uploads are in progress; try again")]
     Busy,
-    #[error("the agent takes part in a tournament that isn't over")]
+    #[error("the agent plays in an unfinished tournament; stop it first")]
     InUse,
-    #[error("a match of the tournament takes long to stop; ask again")]
+    #[error("a match of the tournament has not stopped yet; try again")]
     Running,
-    #[error("that is told when the tournament is over")]
+    #[error("the tournament is not over yet; replays and formats that contain seeds are available afterwards")]
     NotOver,
-    #[error("the Idempotency-Key was used for another request")]
+    #[error("the Idempotency-Key was used for a different request")]
     KeyReused,
-    /// What is kept can't be read.
-    #[error("what is kept of the tournament can't be read")]
+    /// The tournament's files can't be read.
+    #[error("the tournament's data is damaged")]
     Damaged(String),
-    #[error("the data folder can't be written")]
+    #[error("cannot write to the data folder")]
     Write(#[from] io::Error),
 }
 
@@ -78,11 +78,11 @@ impl From<Refusal> for ApiError {
             Refusal::NotOver => conflict("TOURNAMENT_NOT_OVER"),
             Refusal::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", text),
             Refusal::Damaged(cause) => {
-                tracing::error!(%cause, "a tournament can't be read: {cause}");
+                tracing::error!(%cause, "cannot read a tournament: {cause}");
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "TOURNAMENT_DAMAGED", text)
             }
             Refusal::Write(cause) => {
-                tracing::error!(%cause, "the data folder can't be written: {cause}");
+                tracing::error!(%cause, "cannot write to the data folder: {cause}");
                 later("STORE_UNAVAILABLE", Duration::from_secs(1))
             }
         }

@@ -1,4 +1,4 @@
-//! The thread that plays tournaments, one after another. Matches are on threads of their own below it, none on the runtime's.
+//! The thread that plays queued tournaments in order. Matches run on further threads, outside the async runtime.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,40 +17,40 @@ use super::facts::Ending;
 use super::id::TournamentId;
 use super::{Shared, Tournaments};
 
-/// What is being played.
+/// The running tournament.
 pub(super) struct Current {
     pub(super) id: TournamentId,
     began: Instant,
-    /// Games that had been played when it was begun or gone on with.
+    /// Number of games that were already played when the tournament started or resumed.
     played_before: usize,
-    calls: Arc<Calls>,
+    signals: Arc<Signals>,
 }
 
-/// What is called out to the tournament that is being played.
+/// Signals to the running tournament.
 #[derive(Default)]
-struct Calls {
-    /// Its matches shall end, without results.
+struct Signals {
+    /// True to cancel the matches that have no result yet.
     end: AtomicBool,
-    /// And it isn't gone on with.
-    for_good: AtomicBool,
-    /// Since it took too long.
+    /// True to stop the tournament permanently.
+    permanent: AtomicBool,
+    /// True if the tournament has exceeded its time limit.
     too_long: AtomicBool,
 }
 
 impl Current {
-    /// Games a second, once there are some.
+    /// Games per second, if any were played.
     pub(super) fn rate(&self, games_played: usize) -> Option<f64> {
         let games = games_played.checked_sub(self.played_before).filter(|games| *games > 0)?;
         Some(games as f64 / self.began.elapsed().as_secs_f64().max(1e-3))
     }
 
     pub(super) fn stop_for_good(&self) {
-        self.calls.for_good.store(true, Ordering::Relaxed);
-        self.calls.end.store(true, Ordering::Relaxed);
+        self.signals.permanent.store(true, Ordering::Relaxed);
+        self.signals.end.store(true, Ordering::Relaxed);
     }
 }
 
-/// The thread. Dropping it has it end, and waits for that.
+/// The runner of tournaments. Dropping it stops its thread and waits for the thread's end.
 pub(crate) struct Runner {
     tournaments: Tournaments,
     thread: Option<JoinHandle<()>>,
@@ -63,7 +63,7 @@ impl Runner {
         Ok(Runner { tournaments, thread: Some(thread) })
     }
 
-    /// Has matches under way called off, which are played again after the next start; no process of theirs is left when this returns.
+    /// Cancels running matches, which the next start plays again. All their processes have ended when this returns.
     pub(crate) fn stop(mut self) {
         self.end();
     }
@@ -73,11 +73,11 @@ impl Runner {
         let mut state = self.tournaments.state();
         state.is_stopping = true;
         if let Some(current) = &state.current {
-            current.calls.end.store(true, Ordering::Relaxed);
+            current.signals.end.store(true, Ordering::Relaxed);
         }
         drop(state);
         self.tournaments.0.changed.notify_all();
-        // A panic there has been reported by the thread itself.
+        // If the thread panicked, it has already reported the panic.
         let _ = thread.join();
     }
 }
@@ -89,17 +89,17 @@ impl Drop for Runner {
 }
 
 impl Tournaments {
-    /// Plays what is queued until the server stops.
+    /// Plays queued tournaments until the server stops.
     fn work(&self) {
-        while let Some((id, calls)) = self.next() {
-            tracing::info!(tournament = %id, "tournament {id} is played");
-            let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &calls)));
-            let ending = played.unwrap_or_else(|_| Some(Ending::Failed("the server is at fault".to_owned())));
+        while let Some((id, signals)) = self.next() {
+            tracing::info!(tournament = %id, "playing tournament {id}");
+            let played = catch_unwind(AssertUnwindSafe(|| self.0.play(self, id, &signals)));
+            let ending = played.unwrap_or_else(|_| Some(Ending::Failed("internal error of the server".to_owned())));
             if let Some(ending) = ending {
                 let (facts, written) = self.end(id, ending);
-                // What can't be written is told to the log, and the next start goes on with it.
+                // If the end can't be written, the next start resumes the tournament.
                 if let Err(error) = written {
-                    tracing::error!(%error, tournament = %id, "the end of tournament {id} can't be written: {error}");
+                    tracing::error!(%error, tournament = %id, "cannot write the end of tournament {id}: {error}");
                 }
                 self.note_end(id, facts);
             }
@@ -108,18 +108,19 @@ impl Tournaments {
         }
     }
 
-    /// Waits for the next tournament. Nothing when the server stops.
-    fn next(&self) -> Option<(TournamentId, Arc<Calls>)> {
+    /// Waits for the next tournament; `None` when the server stops.
+    fn next(&self) -> Option<(TournamentId, Arc<Signals>)> {
         let mut state = self.state();
         loop {
             if state.is_stopping {
                 return None;
             }
             if let Some(id) = state.queue.pop_front() {
-                let calls = Arc::<Calls>::default();
+                let signals = Arc::<Signals>::default();
                 let played_before = state.tournaments.get(&id).map_or(0, |entry| entry.games_played);
-                state.current = Some(Current { id, began: Instant::now(), played_before, calls: Arc::clone(&calls) });
-                return Some((id, calls));
+                state.current =
+                    Some(Current { id, began: Instant::now(), played_before, signals: Arc::clone(&signals) });
+                return Some((id, signals));
             }
             self.0.changed.wait(&mut state);
         }
@@ -127,8 +128,8 @@ impl Tournaments {
 }
 
 impl Shared {
-    /// Plays a tournament, or goes on with it. Nothing if it was broken off, to be gone on with.
-    fn play(&self, tournaments: &Tournaments, id: TournamentId, calls: &Calls) -> Option<Ending> {
+    /// Plays or resumes a tournament. Returns `None` if it was interrupted and will be resumed.
+    fn play(&self, tournaments: &Tournaments, id: TournamentId, signals: &Signals) -> Option<Ending> {
         let failed =
             |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
         let folder = tournaments.folder_of(id);
@@ -141,7 +142,7 @@ impl Shared {
             Err(error) => return failed(&error),
         };
         if !changed.is_empty() {
-            return failed(&format_args!("the files of {} aren't what they were", changed.join(" and ")));
+            return failed(&format_args!("the files of {} have changed", changed.join(" and ")));
         }
         let (concurrency, cores) = (self.settings.concurrency.get().into(), cores());
         let executor = LocalExecutor {
@@ -149,8 +150,8 @@ impl Shared {
             concurrency,
             cores: &cores,
             replay_bytes: self.settings.replay_bytes,
-            stop: &calls.end,
-            called_off: &calls.end,
+            stop: &signals.end,
+            called_off: &signals.end,
         };
         let on_event = |journal: &Journal, _| -> Result<(), Infallible> {
             let schedule = &journal.record().schedule;
@@ -164,8 +165,8 @@ impl Shared {
             let patience = Duration::from_secs(self.settings.max_seconds);
             scope.spawn(move || {
                 if is_done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    calls.too_long.store(true, Ordering::Relaxed);
-                    calls.end.store(true, Ordering::Relaxed);
+                    signals.too_long.store(true, Ordering::Relaxed);
+                    signals.end.store(true, Ordering::Relaxed);
                 }
             });
             let played = executor.play(&mut journal, on_event);
@@ -174,8 +175,8 @@ impl Shared {
         });
         match played {
             Ok(Ended::Complete) => Some(Ending::Complete),
-            Ok(Ended::Stopped) if calls.for_good.load(Ordering::Relaxed) => Some(Ending::Stopped),
-            Ok(Ended::Stopped) if calls.too_long.load(Ordering::Relaxed) => {
+            Ok(Ended::Stopped) if signals.permanent.load(Ordering::Relaxed) => Some(Ending::Stopped),
+            Ok(Ended::Stopped) if signals.too_long.load(Ordering::Relaxed) => {
                 let seconds = self.settings.max_seconds;
                 failed(&format_args!("it took longer than {seconds} s (tournaments.max_seconds)"))
             }

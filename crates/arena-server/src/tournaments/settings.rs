@@ -1,70 +1,70 @@
-//! What may be done with tournaments: `[tournaments]` in `arena.toml`.
+//! Settings of tournaments: `[tournaments]` in `arena.toml`.
 
 use std::num::NonZeroU16;
 
 use arena_match::Launcher;
 use serde::Deserialize;
 
-/// Tournaments between bots that this server plays: `[tournaments]` in `arena.toml`.
+/// Settings of tournaments: `[tournaments]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TournamentSettings {
-    /// Whether there are any.
+    /// True if this server plays tournaments.
     pub enabled: bool,
-    /// Who may create one.
+    /// Clients that may create tournaments.
     pub create: Creators,
-    /// Who may upload agents, to be run here.
+    /// Clients that may upload agents, which run on this server.
     pub upload: Uploaders,
-    /// Whether agents may be servers, named by their addresses. Who may create tournaments may name them.
+    /// True if remote agents are allowed. Clients that may create tournaments may also add remote agents.
     pub urls: bool,
-    /// Whether such servers may be at addresses of this machine and of private networks.
+    /// True if remote agents may have loopback and private addresses.
     pub private_urls: bool,
-    /// Most agents of a tournament.
+    /// Maximum number of agents in a tournament.
     pub max_agents: usize,
-    /// Most games of a tournament, without tie-breaks.
+    /// Maximum number of games in a tournament, without tie-breaks.
     pub max_games: u64,
-    /// Longest time that a tournament may be played in one go, in seconds. Who takes longer has failed.
+    /// Time limit of a tournament, in seconds. A tournament that takes longer without an interruption by a restart fails.
     pub max_seconds: u64,
-    /// Most tournaments that wait or are played.
+    /// Maximum number of queued and running tournaments.
     pub max_tournaments: usize,
-    /// Most tournaments that are kept, those included. Then old ones have to be removed before others are created.
+    /// Maximum number of stored tournaments, including queued ones. At the limit, old ones must be removed first.
     pub tournaments: usize,
-    /// Matches that are played beside each other on this server.
+    /// Number of concurrent matches.
     pub concurrency: NonZeroU16,
-    /// Largest agent that can be uploaded, in bytes as it is sent.
+    /// Maximum size of an upload, in bytes.
     pub upload_bytes: usize,
-    /// Largest agent as it is unpacked, in bytes.
+    /// Maximum size of an unpacked agent, in bytes.
     pub unpacked_bytes: u64,
-    /// Most agents that are kept.
+    /// Maximum number of stored agents.
     pub agents: usize,
-    /// Whether replays are kept, and what agents wrote to stderr.
+    /// True if replays and agents' stderr are kept.
     pub keep_replays: bool,
-    /// Largest replay that is kept, in bytes.
+    /// Maximum size of a kept replay, in bytes.
     pub replay_bytes: u64,
-    /// The program that starts agents. Not in the file: it is the one that reads the file.
+    /// The program that starts agents. The settings file doesn't have it, since it is the arena's own binary.
     #[serde(skip)]
     pub launcher: Option<Launcher>,
 }
 
-/// Who may create tournaments.
+/// Clients that may create tournaments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Creators {
-    /// Whoever shows the administrator's token.
+    /// Requests with the administrator's token.
     Admin,
-    /// Everybody who reaches the server.
+    /// All clients.
     Anyone,
 }
 
-/// Who may upload agents.
+/// Clients that may upload agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Uploaders {
-    /// No one: agents are servers.
+    /// Uploads are disabled.
     Nobody,
-    /// Whoever shows the administrator's token.
+    /// Requests with the administrator's token.
     Admin,
-    /// Everybody who reaches the server.
+    /// All clients.
     Anyone,
 }
 

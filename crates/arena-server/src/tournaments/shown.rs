@@ -1,5 +1,5 @@
-//! Replays as pages show them: of the file that was kept, or of a copy of it that says nothing of this machine where that differs, with an
-//! index beside it, so that the viewer asks for those bytes that it shows. Both are made when somebody looks, and kept for a few.
+//! Replays for the viewer: the kept file, or a redacted copy if redaction changes it, with an index for range requests. Both are created on
+//! demand and cached for a few replays.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -12,44 +12,44 @@ use parking_lot::Mutex;
 
 use super::{Refusal, TournamentId, Tournaments};
 
-/// Replays that are ready to be shown. Each has an index of eight bytes for an epoch, and some a copy.
+/// Maximum number of cached replays. Each has an index of eight bytes per epoch, and possibly a redacted copy.
 const READY: usize = 32;
 
-/// What is ready, in a folder of its own that is emptied at each start.
+/// The cache of prepared replays. Its folder is emptied at each start.
 pub(super) struct Shelf {
     folder: PathBuf,
-    /// Held while a replay is made ready, so that it happens once.
+    /// The prepared replays. The lock is held while a replay is prepared, so that each is prepared only once.
     ready: Mutex<LruCache<(TournamentId, usize), Arc<ShownReplay>>>,
 }
 
-/// A replay that is ready to be shown.
+/// A replay prepared for the viewer.
 pub(crate) struct ShownReplay {
-    /// The line of the game and its agents.
+    /// The header line with the game and its agents.
     pub(crate) header: HeaderLine,
-    /// What the viewer wants to know before it reads anything.
+    /// The summary for the viewer.
     pub(crate) summary: Summary,
-    /// The replay as it may be told.
+    /// The path of the redacted replay.
     pub(crate) replay: PathBuf,
-    /// Its index.
+    /// The path of the replay's index.
     pub(crate) index: PathBuf,
-    /// What goes when nobody looks any more.
+    /// Files that are removed when the replay leaves the cache.
     files: Vec<PathBuf>,
 }
 
 impl Drop for ShownReplay {
     fn drop(&mut self) {
         for file in &self.files {
-            // What stays is gone after the next start.
+            // The next start removes leftovers.
             let _ = fs::remove_file(file);
         }
     }
 }
 
 impl Shelf {
-    /// An empty one.
+    /// Opens an empty cache.
     ///
     /// # Errors
-    /// When the folder can't be emptied or made.
+    /// If the folder can't be emptied or created.
     pub(super) fn open(folder: PathBuf) -> io::Result<Shelf> {
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -58,19 +58,19 @@ impl Shelf {
         Ok(Shelf { folder, ready: Mutex::new(LruCache::new(READY)) })
     }
 
-    /// Lets go of the replays of a tournament.
+    /// Removes the replays of a tournament from the cache.
     pub(super) fn forget(&self, id: TournamentId) {
         self.ready.lock().retain(|(tournament, _), _| *tournament != id);
     }
 }
 
 impl Tournaments {
-    /// The replay of a match, ready to be shown, if it was kept. Reads it from one end to the other the first time.
+    /// Returns the prepared replay of a match, if it was kept. The first call reads the whole file.
     ///
     /// # Errors
-    /// When the tournament isn't over, as for [`Tournaments::open_replay`]; or the replay can't be read, or no index be written.
+    /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index can't be written.
     pub(crate) fn shown_replay(&self, id: TournamentId, number: usize) -> Result<Option<Arc<ShownReplay>>, Refusal> {
-        // Asked each time: what was removed isn't shown any more.
+        // This check runs on every call, so that a removed replay isn't served from the cache.
         if self.open_replay(id, number)?.is_none() {
             return Ok(None);
         }
@@ -99,7 +99,7 @@ impl Tournaments {
         Ok(ShownReplay { header, summary, replay, index: index_path, files })
     }
 
-    /// Writes a replay as it may be told to `copy`, if that isn't as it was kept; says whether.
+    /// Writes the redacted replay to `copy` if redaction changes it. Returns true if it did.
     fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, Refusal> {
         let mut lines = BufReader::new(File::open(kept)?);
         let (mut line, mut passed) = (String::new(), 0_u64);

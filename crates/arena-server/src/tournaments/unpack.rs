@@ -1,17 +1,18 @@
-//! Uploads: what somebody sent becomes files in a folder of its own, or a sentence that says why it doesn't. Archives are `arena-match`'s.
+//! Unpacking of uploads: a single file, or an archive, which `arena-match` unpacks.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use arena_match::archive::{self, MAX_NAME, UnpackError, Unpacked, create};
 
-/// The first bytes of what gzip has packed.
+/// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What is told of a file without a name.
-const UNNAMED: &str = "a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)";
+/// The error for a single file without a name.
+const UNNAMED: &str =
+    "a single file needs a name: ?filename=agent.py (a remote agent needs Content-Type: application/json)";
 
-/// Unpacks `body` into the folder `into`: a tar.gz of a folder, or a single file that is called `file_name`.
+/// Unpacks `body` into the folder `into`: a tar.gz of a folder, or a single file with the name `file_name`.
 pub(super) fn unpack(
     body: &[u8],
     file_name: Option<&str>,
@@ -25,13 +26,13 @@ fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacke
     let name = file_name.ok_or_else(|| UnpackError::Refused(UNNAMED.to_owned()))?;
     let is_plain = !name.starts_with('.') && name.len() <= MAX_NAME && !name.contains(['/', '\\']);
     if name.is_empty() || !is_plain || name.chars().any(char::is_control) {
-        let text = format!("filename is 1 to {MAX_NAME} bytes without slashes, and doesn't begin with a point");
+        let text = format!("filename must be 1 to {MAX_NAME} bytes without slashes, and must not begin with a dot");
         return Err(UnpackError::Refused(text));
     }
     if body.is_empty() {
         return Err(UnpackError::Refused("the file is empty".to_owned()));
     }
-    // Whoever sends a file alone can't say whether it is a program. Scripts and binaries do so themselves.
+    // A single file has no mode. Scripts with `#!` and binaries are made executable.
     let is_program = body.starts_with(b"#!") || body.starts_with(b"\x7fELF");
     let mut file = create(&into.join(name), is_program).map_err(UnpackError::Write)?;
     file.write_all(body).map_err(UnpackError::Write)?;
@@ -47,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of an upload, and whether it can be run.
+    /// Unpacks an upload and compares the unpacked files and their modes with `expected`.
     #[track_caller]
     fn check(body: &[u8], file_name: Option<&str>, expected: Expect) {
         let into = tempfile::tempdir().unwrap();
@@ -70,11 +71,11 @@ mod tests {
             b"x",
             None,
             expect![
-                "a single file needs a name: ?filename=agent.py (and an address comes as JSON, with Content-Type: application/json)"
+                "a single file needs a name: ?filename=agent.py (a remote agent needs Content-Type: application/json)"
             ],
         );
         for name in ["", "..", "a/b", ".hidden", "a\nb"] {
-            let expected = expect!["filename is 1 to 128 bytes without slashes, and doesn't begin with a point"];
+            let expected = expect!["filename must be 1 to 128 bytes without slashes, and must not begin with a dot"];
             check(b"x", Some(name), expected);
         }
     }

@@ -1,14 +1,14 @@
-// Administration: what the server says of itself, read again every few seconds, and what can be done about it. The token goes with each
-// request as a header; it stays in this tab's storage, which no other tab, page or server is given, and which ends with the tab.
+// The administration page: refreshes the server's status every few seconds and sends moderation requests. Each request carries the token in
+// a header. The token stays in this tab's session storage, which other tabs and sites can't read and which ends with the tab.
 
 import { timeElement } from "./page.js";
 import { make } from "./boards/seats.js";
-import { wrap } from "./said.js";
+import { wrap } from "./message.js";
 
-/** Milliseconds between two looks. */
+/** Refresh interval in milliseconds. */
 const EVERY = 5000;
 const KEPT = "arena.admin";
-/** Statuses that say that a limit was hit, or that the server couldn't keep up. */
+/** Statuses of requests that hit a limit or found the server overloaded. */
 const LIMITS = { 403: "banned", 408: "too slow", 413: "too large", 429: "too many", 503: "busy" };
 
 const at = (id) => document.getElementById(id);
@@ -18,7 +18,7 @@ const refusal = at("refusal");
 
 let token = sessionStorage.getItem(KEPT);
 let timer;
-/** Requests at the look before, and when that was. */
+/** The request counts of the previous refresh, and its time. */
 let before;
 
 class Refused extends Error {
@@ -28,25 +28,25 @@ class Refused extends Error {
     }
 }
 
-/** Asks the arena as its administrator. */
+/** Sends a request with the administrator's token. */
 async function ask(path, body) {
     const headers = { authorization: `Bearer ${token}` };
     const request = body === undefined ? { headers } : { method: "POST", headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
     const answer = await fetch(path, request);
     const text = await answer.text();
     if (answer.ok) return text;
-    let told = text;
+    let message = text;
     try {
-        told = JSON.parse(text).error;
+        message = JSON.parse(text).error;
     } catch {
-        // A proxy may say it in its own words.
+        // A proxy's error may not be JSON.
     }
-    throw new Refused(answer.status, told);
+    throw new Refused(answer.status, message);
 }
 
 const read = async (path) => JSON.parse(await ask(path));
 
-/** The numbers of the text that Prometheus reads: name, labels, value. */
+/** Parses metrics in the Prometheus text format: name, labels, value. */
 function numbers(text) {
     const lines = text.split("\n").filter((line) => line && !line.startsWith("#"));
     return lines.map((line) => {
@@ -56,9 +56,9 @@ function numbers(text) {
     });
 }
 
-/** A table of texts and elements; columns from `right` on are numbers. */
+/** Builds a table of texts and elements. Columns from `right` on are numbers. */
 function table(head, rows, right = head.length) {
-    if (!rows.length) return make("p", "empty", "None.");
+    if (!rows.length) return make("p", "empty", "None");
     const cell = (tag, content, column) => {
         const made = wrap(tag, column >= right ? "number" : "", content);
         if (tag === "th") made.scope = "col";
@@ -89,15 +89,15 @@ function showRequests(all) {
     const rate = (each) => (seconds ? (each.value - (before.known.get(key(each)) ?? 0)) / seconds : undefined);
     const routes = new Map();
     for (const each of requests) {
-        const route = `${each.labels.method} ${each.labels.route || "nothing that is there"}`;
+        const route = `${each.labels.method} ${each.labels.route || "unknown path"}`;
         const sum = routes.get(route) ?? { value: 0, rate: 0 };
         routes.set(route, { value: sum.value + each.value, rate: sum.rate + (rate(each) ?? 0) });
     }
     const busiest = [...routes].sort(([, a], [, b]) => b.rate - a.rate || b.value - a.value).slice(0, 15);
     const perSecond = (value) => (seconds ? value.toFixed(1) : "…");
-    at("requests").replaceChildren(table(["Route", "A second", "In all"], busiest.map(([route, sum]) => [make("code", "", route), perSecond(sum.rate), String(sum.value)]), 1));
+    at("requests").replaceChildren(table(["Route", "Per second", "Total"], busiest.map(([route, sum]) => [make("code", "", route), perSecond(sum.rate), String(sum.value)]), 1));
     const hit = requests.filter(({ labels }) => LIMITS[labels.status]).sort((a, b) => b.value - a.value).slice(0, 15);
-    at("limits").replaceChildren(table(["Route", "Status", "In all"], hit.map((each) => [make("code", "", `${each.labels.method} ${each.labels.route}`), `${each.labels.status} ${LIMITS[each.labels.status]}`, String(each.value)]), 2));
+    at("limits").replaceChildren(table(["Route", "Status", "Total"], hit.map((each) => [make("code", "", `${each.labels.method} ${each.labels.route}`), `${each.labels.status} ${LIMITS[each.labels.status]}`, String(each.value)]), 2));
     before = { at: now, known };
     return [...routes.values()].reduce((sum, { rate }) => sum + rate, 0);
 }
@@ -114,7 +114,7 @@ async function look() {
             show(audit, bans, active, numbers(metrics), ready);
             [door.hidden, inside.hidden, refusal.hidden] = [true, false, true];
         } catch (error) {
-            if (error.status === 401) return leave("This isn't the administrator's token.");
+            if (error.status === 401) return leave("Invalid administrator token");
             refuse(error.message);
         }
     }
@@ -126,30 +126,30 @@ function show(audit, bans, active, all, ready) {
     const facts = [
         [ready ? "ready" : "not ready", "health"],
         [bytes(count("arena_store_bytes", all)), "store"],
-        [rate.toFixed(1), "requests a second"],
+        [rate.toFixed(1), "requests per second"],
         [count("arena_connections", all), "connections"],
         [count("arena_stream_subscribers", all), "open streams"],
-        [count("arena_sessions", all, ({ status }) => status === "active"), "sessions being played"],
-        [count("arena_sessions", all, ({ status }) => status === "open"), "waiting for players"],
+        [count("arena_sessions", all, ({ status }) => status === "active"), "active sessions"],
+        [count("arena_sessions", all, ({ status }) => status === "open"), "open sessions"],
     ];
     at("state").replaceChildren(...facts.map(([value, name]) => wrap("div", "", make("dt", "", name), make("dd", "", String(value)))));
-    at("told").replaceChildren("As of ", timeElement(Date.now()));
+    at("updated").replaceChildren("Updated ", timeElement(Date.now()));
     const session = (each) => {
         const link = make("a", "", each.id);
         link.href = `/sessions/${encodeURIComponent(each.id)}`;
         return [link, text(each.challengeType), timeElement(each.createdAt), button("Remove", () => remove(each.id))];
     };
-    at("sessions").replaceChildren(table(["Session", "Challenge", "Since", ""], active.challenges.map(session)));
+    at("sessions").replaceChildren(table(["Session", "Challenge", "Created", ""], active.challenges.map(session)));
     const ban = (each) => {
         const [kind, who] = each.userId === undefined ? ["address", each.address] : ["userId", each.userId];
-        return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "The ban is lifted."))];
+        return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
-    at("bans").replaceChildren(table(["Whom", "Reason", "Since", ""], bans.bans.map(ban)));
+    at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
     const entry = (each) => [String(each.no), dated(each.at), text(each.address), make("code", "", each.action), make("code", "", JSON.stringify(each.detail))];
-    at("audit").replaceChildren(table(["#", "When", "From", "What", "Of"], audit.entries.map(entry)));
+    at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }
 
-/** A moment of any day. */
+/** A <time> with date and time. */
 function dated(ms) {
     const element = make("time", "", new Date(ms).toLocaleString());
     element.dateTime = new Date(ms).toISOString();
@@ -168,13 +168,13 @@ function refuse(text) {
     refusal.hidden = false;
 }
 
-/** Does something, and shows what has changed. */
+/** Sends a moderation request, then refreshes the page. */
 async function act(path, body, done) {
     refusal.hidden = true;
     at("done").textContent = "";
     try {
-        const told = JSON.parse(await ask(path, body));
-        at("done").textContent = typeof done === "function" ? done(told) : done;
+        const result = JSON.parse(await ask(path, body));
+        at("done").textContent = typeof done === "function" ? done(result) : done;
         await look();
     } catch (error) {
         refuse(error.message);
@@ -182,17 +182,17 @@ async function act(path, body, done) {
 }
 
 function remove(id) {
-    if (!confirm("The session is gone for good, with all that it counted for. Remove it?")) return;
-    act(`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "The session is removed.");
+    if (!confirm("This deletes the session and its scores permanently. Remove the session?")) return;
+    act(`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "Session removed");
 }
 
-/** What each form asks for. */
+/** Path, body and confirmation of each form. */
 const ACTS = {
-    hide: ({ channel, index }) => ["/api/admin/messages/hide", { channel, index: Number(index) }, "The message is hidden."],
-    remove: ({ id }) => [`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "The session is removed."],
-    ban: ({ what, who, reason }) => ["/api/admin/bans", { [what]: who, reason }, "The ban holds."],
-    benchmark: ({ user, is }) => [`/api/admin/users/${encodeURIComponent(user)}/benchmark`, { isBenchmark: is === "true" }, "The profile is changed."],
-    recompute: () => ["/api/admin/recompute", {}, (told) => `${told.games} games of ${told.users} users were counted; ${told.wrong.length} users were wrong.`],
+    hide: ({ channel, index }) => ["/api/admin/messages/hide", { channel, index: Number(index) }, "Message hidden"],
+    remove: ({ id }) => [`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "Session removed"],
+    ban: ({ what, who, reason }) => ["/api/admin/bans", { [what]: who, reason }, "Ban added"],
+    benchmark: ({ user, is }) => [`/api/admin/users/${encodeURIComponent(user)}/benchmark`, { isBenchmark: is === "true" }, "Profile updated"],
+    recompute: () => ["/api/admin/recompute", {}, (result) => `Counted ${result.games} games of ${result.users} users; corrected ${result.wrong.length} users`],
 };
 
 for (const form of document.querySelectorAll("form[data-do]")) {

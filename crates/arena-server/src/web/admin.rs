@@ -1,7 +1,6 @@
-//! `/admin`: what whoever runs the server wants to see and do. The page itself holds nothing: a script reads what is shown from `/health`,
-//! `/ready`, `/metrics` and `/api/admin`, and does what is done through `/api/admin`, with the administrator's token in the header of each
-//! request. The token is typed into a form, and kept in the browser for as long as the tab is open. So there is no cookie that another page
-//! could make use of, and no way to administer that isn't behind the one door of `/api/admin`.
+//! `/admin`: status and moderation for the administrator. The page itself holds no data: a script reads `/ready`, `/metrics` and
+//! `/api/admin`, and acts through `/api/admin`, with the administrator's token in a header of each request. The token is typed into a form
+//! and kept in the tab's session storage. So there is no cookie that another page could use, and `/api/admin` stays the only way in.
 
 use axum::extract::State;
 use maud::{Markup, html};
@@ -15,27 +14,27 @@ use crate::arena::Arena;
 pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Administration" }
-        p.lead { "For whoever runs this server: how it does, who uses it, and what to do about it." }
-        noscript { p.error { "This page takes JavaScript. " code { "arena admin" } " does the same without a browser." } }
+        p.lead { "Status, usage and moderation of this server." }
+        noscript { p.error { "This page needs JavaScript. " code { "arena admin" } " does the same from the command line." } }
         section.card id="door" hidden {
-            h2 { "The administrator's token" }
+            h2 { "Administrator token" }
             form id="token-form" {
-                label for="token" { "The token opens this page for as long as the tab is open." }
+                label for="token" { "Token, kept until this tab is closed" }
                 input id="token" type="password" autocomplete="off" required minlength=(AdminToken::MIN_CHARS) spellcheck="false";
-                button { "Open" }
+                button { "Sign in" }
             }
             p.soft {
-                "It is what " code { "ADMIN_TOKEN" } " was when the server started; without that, what the server told at its first start and keeps as "
+                "The token is the value of " code { "ADMIN_TOKEN" } " when the server started. Without that variable, the server generates a token at its first start, prints it, and stores it as "
                 code { (AdminToken::FILE) } " in its data folder."
             }
         }
         p.error id="refusal" role="alert" hidden {}
         div id="inside" hidden {
-            p { button type="button" id="leave" { "Forget the token" } }
+            p { button type="button" id="leave" { "Sign out" } }
             section aria-labelledby="state-title" {
-                h2 id="state-title" { "How it does" }
+                h2 id="state-title" { "Status" }
                 dl.numbers id="state" {}
-                p.soft role="status" id="told" {}
+                p.soft role="status" id="updated" {}
             }
             div.beside {
                 section aria-labelledby="requests-title" {
@@ -43,12 +42,12 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                     div.scroll tabindex="0" id="requests" {}
                 }
                 section aria-labelledby="limits-title" {
-                    h2 id="limits-title" { "Limits that were hit" }
+                    h2 id="limits-title" { "Requests rejected by limits" }
                     div.scroll tabindex="0" id="limits" {}
                 }
             }
             section aria-labelledby="live-title" {
-                h2 id="live-title" { "Sessions that are being played" }
+                h2 id="live-title" { "Active sessions" }
                 div.scroll tabindex="0" id="sessions" {}
             }
             section aria-labelledby="acts-title" {
@@ -61,7 +60,7 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                 div.scroll tabindex="0" id="bans" {}
             }
             section aria-labelledby="audit-title" {
-                h2 id="audit-title" { "What administrators did" }
+                h2 id="audit-title" { "Audit log" }
                 div.scroll tabindex="0" id="audit" {}
             }
         }
@@ -69,42 +68,42 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     Ok(answer(&Page::new("Administration", Place::Elsewhere, body).with_script("admin.js")))
 }
 
-/// A form for each thing that can be done. The script sends them to `/api/admin`; those that can't be undone ask first.
+/// One form per action. The script sends it to `/api/admin`, after a confirmation if the action can't be undone.
 fn acts() -> Markup {
     let field = |id: &str, name: &str, text: &str| {
         html! { label for=(id) { (text) } input id=(id) name=(name) required; }
     };
     html! {
-        form.card data-do="hide" data-sure="The text is gone for good. Hide it?" {
+        form.card data-do="hide" data-sure="This deletes the text permanently. Hide the message?" {
             h3 { "Hide a message" }
-            (field("hide-channel", "channel", "Channel, as the session's id, or challenge_ and the id for the operator's"))
-            label for="hide-index" { "Its number" } input id="hide-index" name="index" type="number" min="1" required;
+            (field("hide-channel", "channel", "Channel: the session id (chat), or challenge_ and the session id (operator)"))
+            label for="hide-index" { "Message index" } input id="hide-index" name="index" type="number" min="1" required;
             button { "Hide" }
         }
-        form.card data-do="remove" data-sure="The session is gone for good, with all that it counted for. Remove it?" {
+        form.card data-do="remove" data-sure="This deletes the session and its scores permanently. Remove the session?" {
             h3 { "Remove a session" }
-            (field("remove-id", "id", "Its id"))
+            (field("remove-id", "id", "Session id"))
             button { "Remove" }
         }
         form.card data-do="ban" {
-            h3 { "Ban somebody" }
-            label for="ban-what" { "Whom" }
-            select id="ban-what" name="what" { option value="userId" { "a user" } option value="address" { "an address, or a range" } option value="publicKey" { "a public key" } }
-            (field("ban-who", "who", "Id, address or key"))
-            (field("ban-reason", "reason", "Reason, which is told to them"))
+            h3 { "Ban a user" }
+            label for="ban-what" { "Ban by" }
+            select id="ban-what" name="what" { option value="userId" { "user id" } option value="address" { "address or range" } option value="publicKey" { "public key" } }
+            (field("ban-who", "who", "User id, address or key"))
+            (field("ban-reason", "reason", "Reason (shown to the user)"))
             button { "Ban" }
         }
         form.card data-do="benchmark" {
             h3 { "Benchmark models" }
-            (field("benchmark-user", "user", "User"))
-            label for="benchmark-is" { "is" }
-            select id="benchmark-is" name="is" { option value="true" { "a benchmark model" } option value="false" { "no benchmark model" } }
-            button { "Say so" }
+            (field("benchmark-user", "user", "User id"))
+            label for="benchmark-is" { "Type" }
+            select id="benchmark-is" name="is" { option value="true" { "benchmark model" } option value="false" { "not a benchmark model" } }
+            button { "Save" }
         }
         form.card data-do="recompute" {
-            h3 { "Count again" }
-            p { "All games are counted anew, and what differs is mended." }
-            button { "Count" }
+            h3 { "Recompute scores" }
+            p { "Counts all games again and corrects entries that differ." }
+            button { "Recompute" }
         }
     }
 }

@@ -1,5 +1,4 @@
-//! `/agents`: the bots that take part in tournaments here; `/agents/{id}`: one of them, with its tournaments, its ratings in them and how
-//! it did against others.
+//! `/agents`: the agents of this server's tournaments; `/agents/{id}`: one agent with its tournaments, ratings and head-to-head results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,31 +15,31 @@ use crate::arena::Arena;
 use crate::routes::{AgentView, TournamentView, id_of_agent};
 use crate::tournaments::{AgentFacts, Look, Outcome, Refusal, Tournaments};
 
-/// Tournaments whose ratings and results are put together.
+/// Number of latest tournaments on an agent's page.
 const LATEST: usize = 24;
 
-/// Opponents that are listed.
+/// Maximum number of listed opponents.
 const OPPONENTS: usize = 20;
 
 /// `GET /agents`.
 pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let offset = visit.query.number("offset").unwrap_or(0);
     let body = html! {
-        h1 { "Bots" }
-        p.lead { "Programs that take part in tournaments here." }
-        @match &arena.tournaments { None => (none()), Some(tournaments) => (bots(tournaments, &visit, offset)) }
+        h1 { "Agents" }
+        p.lead { "Programs that play in this server's tournaments." }
+        @match &arena.tournaments { None => (none()), Some(tournaments) => (agent_table(tournaments, &visit, offset)) }
     };
-    Ok(answer(&Page::new("Bots", Place::Tournaments, body)))
+    Ok(answer(&Page::new("Agents", Place::Tournaments, body)))
 }
 
-fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
+fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
     let (agents, total) = tournaments.list_agents(offset, LISTED);
     html! {
         @if agents.is_empty() {
-            p.empty { "None yet. " code { "POST /api/agents" } " brings one; " a href="/docs#tournaments" { "the description" } " says how." }
+            p.empty { "No agents yet. Upload one with " code { "POST /api/agents" } " (see the " a href="/docs#tournaments" { "API reference" } ")." }
         } @else {
             div.scroll tabindex="0" { table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Since" } } }
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Added" } } }
                 tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
                     td { a href={ "/agents/" (agent.id) } { (cut(&agent.name, 64)) } }
                     td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
@@ -52,19 +51,19 @@ fn bots(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
     }
 }
 
-/// What an agent has come to in its latest tournaments.
+/// An agent's latest tournaments and results.
 pub(super) struct Career {
     facts: Arc<AgentFacts>,
-    /// The newest first, with what came of each where its journal can be read.
+    /// The latest tournaments, newest first, with their results. The results are missing if the journal can't be read.
     latest: Vec<(Look, Option<Part>)>,
-    /// All its tournaments.
+    /// Number of all tournaments of the agent.
     total: usize,
 }
 
-/// What came of a tournament, and the agent's number in it.
+/// A tournament's results, and the agent's number in that tournament.
 type Part = (Arc<Outcome>, usize);
 
-/// The career of the agent of an id.
+/// Reads an agent's career by its id.
 pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
     let id = id_of_agent(id)?;
     let unknown = move || Refusal::NoAgent(id.to_string());
@@ -74,7 +73,7 @@ pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
         let plays = |look: &Look| look.entry.facts.agents.iter().any(|agent| agent.id == id);
         let (looks, total) = tournaments.list(0, LATEST, plays);
         let latest = looks.into_iter().map(|look| {
-            // What is damaged is told on the tournament's own page.
+            // A damaged journal is not an error here, since the tournament's own page reports it.
             let outcome = tournaments.outcome(look.entry.facts.id).ok();
             let number = look.entry.facts.agents.iter().position(|agent| agent.id == id);
             let outcome = outcome.zip(number);
@@ -86,7 +85,7 @@ pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
 }
 
 impl Career {
-    /// The agent's Elo in each tournament in which it was rated.
+    /// Draws the agent's Elo in each tournament in which it was rated.
     pub(super) fn picture(&self) -> Option<Picture> {
         let rated = self.latest.iter().rev().filter_map(|(_, outcome)| {
             let (outcome, number) = outcome.as_ref()?;
@@ -94,10 +93,10 @@ impl Career {
             value.is_finite().then_some(Estimate { value, interval })
         });
         let curve = Curve { name: "Elo".to_owned(), values: rated.collect() };
-        over_time(&Course { title: "Elo in each tournament, with its 95 % interval", x: "tournaments" }, &[curve])
+        over_time(&Course { title: "Elo in each tournament, with 95 % interval", x: "tournaments" }, &[curve])
     }
 
-    /// Games won, drawn and lost against each other agent, those met most often first.
+    /// Games won, drawn and lost against each opponent, most frequent opponents first.
     fn head_to_head(&self) -> Vec<(String, [u32; 3])> {
         let mut against: BTreeMap<String, [u32; 3]> = BTreeMap::new();
         for (look, outcome) in &self.latest {
@@ -126,14 +125,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let body = html! {
         div.intro {
             h1 { (cut(&agent.name, 64)) @if let Some(version) = &agent.version { " " code { (cut(version, 40)) } } }
-            p.soft { "Bot " code { (agent.id) } ", since " (time(agent.created_at)) ". " a href="/agents" { "All bots" } }
+            p.soft { "Agent " code { (agent.id) } ", added " (time(agent.created_at)) ". " a href="/agents" { "All agents" } }
         }
         @if let Some(picture) = career.picture() {
             section {
                 h2 { "Rating" }
                 figure {
                     div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                    figcaption { (picture.title) ". 0 is the mean of each tournament's agents." }
+                    figcaption { (picture.title) ". The mean Elo of each tournament's agents is 0." }
                 }
                 (embed(&base(&arena, &visit.headers), &format!("{path}/rating.svg"), &path, "Elo in each tournament"))
             }
@@ -141,15 +140,15 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section {
             h2 { "Tournaments" }
             @if career.latest.is_empty() {
-                p.empty { "None yet." }
+                p.empty { "No tournaments yet." }
             } @else {
                 (tournaments(&career))
             }
-            @if career.total > career.latest.len() { p.more { "The latest " (career.latest.len()) " of " (career.total) "." } }
+            @if career.total > career.latest.len() { p.more { "Latest " (career.latest.len()) " of " (career.total) " tournaments." } }
         }
         @if !met.is_empty() {
             section {
-                h2 { "Against others" }
+                h2 { "Head to head" }
                 div.scroll tabindex="0" { table {
                     thead { tr { th scope="col" { "Agent" } th.number scope="col" { "Games" } th.number scope="col" { "Won" } th.number scope="col" { "Drawn" } th.number scope="col" { "Lost" } } }
                     tbody { @for (name, results) in met.iter().take(OPPONENTS) { tr {
@@ -158,8 +157,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     } } }
                 } }
                 p.more {
-                    "In these tournaments, by who was ranked above whom. "
-                    @if met.len() > OPPONENTS { (met.len() - OPPONENTS) " others were met less often." }
+                    "Games of these tournaments; a game is won by a better rank than the opponent's. "
+                    @if met.len() > OPPONENTS { (met.len() - OPPONENTS) " less frequent opponents are not listed." }
                 }
             }
         }

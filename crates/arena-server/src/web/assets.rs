@@ -1,4 +1,4 @@
-//! The files of the pages, which are part of the binary: a style sheet, and scripts without which everything can be read.
+//! The pages' style sheet and scripts, embedded in the binary.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::{GUARDS, PageResult, Visit};
 use crate::error::ApiError;
 
-/// A file, and a tag that changes with it.
+/// A file and its entity tag.
 struct Asset {
     name: &'static str,
     kind: HeaderValue,
@@ -24,7 +24,7 @@ const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    // The pictures of reports and boards of games stand on the pages, so that their style belongs to all of them.
+    // Any page may contain pictures of reports or boards of games, so all pages load their style.
     let text = format!("{}{}{}", *BOARDS_STYLE, include_str!("style.css"), arena_report::picture_style());
     Asset::new("style.css", CSS, text.leak())
 });
@@ -39,12 +39,12 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
         Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
         Asset::new("events.js", SCRIPT, include_str!("events.js")),
-        Asset::new("said.js", SCRIPT, include_str!("said.js")),
+        Asset::new("message.js", SCRIPT, include_str!("message.js")),
         Asset::new("home.js", SCRIPT, include_str!("home.js")),
         Asset::new("live.js", SCRIPT, include_str!("live.js")),
         Asset::new("moves.js", SCRIPT, include_str!("moves.js")),
     ];
-    // Games are drawn by the same modules here and in replays.
+    // Live pages and replays draw games with the same modules.
     let shared =
         ASSETS.iter().map(|asset| Asset::new(asset.path, HeaderValue::from_static(asset.media_type), asset.text));
     own.into_iter().chain(shared).collect()
@@ -58,7 +58,7 @@ impl Asset {
         Asset { name, kind, tag, text }
     }
 
-    /// The file, unless the asker has it.
+    /// The file, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
         let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == self.tag);
         let mut response = match has_it {
@@ -68,22 +68,22 @@ impl Asset {
         let told = response.headers_mut();
         told.insert(header::CONTENT_TYPE, self.kind.clone());
         told.insert(header::ETAG, self.tag.clone());
-        // Pages and scripts of different versions don't fit together: ask each time, and be told that it is the same.
+        // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each load.
         told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         told.extend(GUARDS);
         response
     }
 }
 
-/// `GET /style.css`: how pages look.
+/// `GET /style.css`.
 pub(super) async fn style(visit: Visit) -> Response {
     STYLE.answer(&visit.headers)
 }
 
-/// `GET /web/{*file}`: what pages load besides.
+/// `GET /web/{*file}`: scripts, icon and further styles.
 pub(super) async fn file(visit: Visit) -> PageResult {
     let name = visit.param("file");
     let found = OTHERS.iter().find(|asset| asset.name == name);
-    let asset = found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "there is no such file"))?;
+    let asset = found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "file not found"))?;
     Ok(asset.answer(&visit.headers))
 }

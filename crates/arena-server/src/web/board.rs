@@ -1,4 +1,4 @@
-//! A leaderboard: as a picture of what it measures twice, and as a table that can be sorted.
+//! Leaderboards: a scatter plot of security and utility, and a sortable table.
 
 use arena_model::{Board, Metric, MetricKind, Order, ScoringEntry, UserProfile};
 use arena_report::{Axes, Estimate, Interval, Picture, Point, number_of, scatter};
@@ -10,113 +10,113 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::orders;
 
-/// Players in a picture; with more of them nobody can be told from the others.
+/// Maximum number of players in a plot. The dots of more players would overlap.
 const DOTS: usize = 30;
 
-/// Places of a board that are looked through for players of one kind.
+/// Maximum number of top players that are searched for players of one kind.
 const LOOKED_THROUGH: usize = 1000;
 
-/// Whose places on a board are shown.
+/// Filter of a leaderboard by kind of player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
-    /// Everybody's.
+pub(super) enum PlayerKind {
+    /// All players.
     All,
-    /// Of those who name no model, and aren't benchmark models.
+    /// Players who name no model and aren't benchmark models.
     Humans,
-    /// Of those whom the administrator calls so.
+    /// Players that the administrator has marked as benchmark models.
     Benchmarks,
 }
 
-impl Who {
-    pub(super) const ALL: [Who; 3] = [Who::All, Who::Humans, Who::Benchmarks];
+impl PlayerKind {
+    pub(super) const ALL: [PlayerKind; 3] = [PlayerKind::All, PlayerKind::Humans, PlayerKind::Benchmarks];
 
-    /// What a query says.
+    /// Parses the parameter `players` of a query.
     ///
     /// # Errors
-    /// If there are no such players.
-    pub(super) fn of(query: &Query) -> PageResult<Who> {
+    /// If the value is unknown.
+    pub(super) fn of(query: &Query) -> PageResult<PlayerKind> {
         let wanted = query.get("players").unwrap_or("");
-        let found = Who::ALL.into_iter().find(|who| who.name() == wanted);
+        let found = PlayerKind::ALL.into_iter().find(|kind| kind.name() == wanted);
         let unknown = || ApiError::bad_request("INVALID_FIELD", "players must be one of: humans, benchmark");
         Ok(found.ok_or_else(unknown)?)
     }
 
-    /// In a query; nothing for everybody.
+    /// The parameter's value; empty for all players.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Who::All => "",
-            Who::Humans => "humans",
-            Who::Benchmarks => "benchmark",
+            PlayerKind::All => "",
+            PlayerKind::Humans => "humans",
+            PlayerKind::Benchmarks => "benchmark",
         }
     }
 
     pub(super) fn title(self) -> &'static str {
         match self {
-            Who::All => "All players",
-            Who::Humans => "Humans",
-            Who::Benchmarks => "Benchmark models",
+            PlayerKind::All => "All players",
+            PlayerKind::Humans => "Humans",
+            PlayerKind::Benchmarks => "Benchmark models",
         }
     }
 
     fn counts(self, profile: &UserProfile) -> bool {
         match self {
-            Who::All => true,
-            Who::Humans => !profile.is_benchmark && profile.model.is_none(),
-            Who::Benchmarks => profile.is_benchmark,
+            PlayerKind::All => true,
+            PlayerKind::Humans => !profile.is_benchmark && profile.model.is_none(),
+            PlayerKind::Benchmarks => profile.is_benchmark,
         }
     }
 }
 
-/// The top of a leaderboard.
+/// The top rows of a leaderboard.
 pub(super) struct Leaderboard {
     metrics: &'static [Metric],
     order: Order,
     players: Vec<(UserProfile, ScoringEntry)>,
     total: u64,
-    who: Who,
+    kind: PlayerKind,
 }
 
 impl Leaderboard {
-    /// The board in the order that `sort` says, or else in its own.
+    /// Reads the board, sorted by `sort` or by its default order.
     ///
     /// # Errors
-    /// If there is no such order, or the store can't be read.
+    /// If the order is unknown, or the store can't be read.
     pub(super) async fn read(
         arena: &Arena,
         board: Board,
         sort: Option<&str>,
-        (who, limit): (Who, usize),
+        (kind, limit): (PlayerKind, usize),
     ) -> PageResult<Option<Self>> {
         let metrics = arena.engine.scoring().metrics(&board);
         let Some((board, order)) = orders(arena, vec![board], sort)?.pop() else { return Ok(None) };
-        let step = if who == Who::All { limit } else { 100 };
+        let step = if kind == PlayerKind::All { limit } else { 100 };
         let (mut players, mut looked, mut total) = (Vec::new(), 0, 0);
         while players.len() < limit && looked < LOOKED_THROUGH {
             let page = arena.engine.list_board(&board, order, looked as u64, step).await?;
             (looked, total) = (looked + page.items.len(), page.total);
-            let is_last = page.items.len() < step || who == Who::All;
-            players.extend(page.items.into_iter().filter(|(profile, _)| who.counts(profile)));
+            let is_last = page.items.len() < step || kind == PlayerKind::All;
+            players.extend(page.items.into_iter().filter(|(profile, _)| kind.counts(profile)));
             if is_last {
                 break;
             }
         }
         players.truncate(limit);
-        Ok(Some(Leaderboard { metrics, order, players, total, who }))
+        Ok(Some(Leaderboard { metrics, order, players, total, kind }))
     }
 
-    /// Whether anybody is on it.
+    /// True if the leaderboard has no players.
     pub(super) fn is_empty(&self) -> bool {
         self.players.is_empty()
     }
 
-    /// The picture, where there can be one, and the table.
+    /// The plot, if the board has both measures, and the table.
     pub(super) fn both(&self, title: &str, path: &str, query: &Query) -> Markup {
         html! {
             div.beside {
                 @if let Some(picture) = self.picture(title) {
                     figure {
                         div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                        figcaption { "Each dot is a player, the lines are 95 % intervals. Nobody beats those on the orange steps in both." }
+                        figcaption { "Each dot is a player; the lines are 95 % intervals. No player is better in both measures than a player on the orange steps." }
                     }
                 }
                 div { (self.table(path, query)) }
@@ -124,7 +124,7 @@ impl Leaderboard {
         }
     }
 
-    /// Security and utility against each other, where the board measures both.
+    /// The plot of security against utility, if the board measures both.
     pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
         let (x, y) = (key(":security")?, key(":utility")?);
@@ -142,7 +142,7 @@ impl Leaderboard {
         scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
     }
 
-    /// The table, with links at `path` that sort it.
+    /// The table of players. Its column headings link to `path` with another order.
     fn table(&self, path: &str, query: &Query) -> Markup {
         html! {
             div.scroll tabindex="0" { table.ranks {
@@ -170,20 +170,21 @@ impl Leaderboard {
                     }
                 }
             } }
-            @if self.has_ties() { p.more { "Players with = share a rank: the intervals of what the board is sorted by don't separate them from the first of them." } }
-            @if self.who != Who::All { p.more { "Looked for among the first " (LOOKED_THROUGH) " of " (self.total) " players, by place on the board of all." } }
-            @if self.who == Who::All && self.total > self.players.len() as u64 { p.more { "The first " (self.players.len()) " of " (self.total) " players." } }
+            @if self.has_ties() { p.more { "Players marked = share a rank: in the sorted column, their 95 % intervals overlap with that of the first of them." } }
+            @if self.kind != PlayerKind::All { p.more { "Searched among the top " (LOOKED_THROUGH) " of all " (self.total) " players." } }
+            @if self.kind == PlayerKind::All && self.total > self.players.len() as u64 { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
         }
     }
 
-    /// The interval of the metric that the board is sorted by; a streak is known exactly.
+    /// Returns the interval of the metric by which the board is sorted. For a metric without an interval, such as a streak, the interval is
+    /// a point.
     fn sorted_by(&self, entry: &ScoringEntry) -> Option<[f64; 2]> {
         let value = entry.metrics.get(self.order.metric)?;
         Some(entry.intervals.get(self.order.metric).copied().unwrap_or([*value, *value]))
     }
 
-    /// The best rank that intervals allow the player at a place, from 1: one more than there are players whose intervals lie wholly
-    /// above. These are before it on the board, whichever end of the interval that is sorted by.
+    /// Returns the best rank that a player can have according to the intervals: 1 + the number of players whose intervals lie entirely
+    /// above the player's. `place` is the player's position on the board, from 1. Those other players precede it in either sort order.
     fn best_rank(&self, place: usize) -> usize {
         let own = self.players.get(place - 1).and_then(|(_, entry)| self.sorted_by(entry));
         let Some([_, high]) = own else { return place };
@@ -192,7 +193,7 @@ impl Leaderboard {
         1 + self.players[..place - 1].iter().filter(above).count()
     }
 
-    /// The rank of the player at a place, from 1, marked where others share it.
+    /// Returns the rank of the player at the position `place` (from 1), with the suffix `=` if another player has the same rank.
     fn rank(&self, place: usize) -> String {
         let rank = self.best_rank(place);
         let others = (1..=self.players.len()).filter(|other| *other != place);
@@ -204,7 +205,7 @@ impl Leaderboard {
         (1..=self.players.len()).any(|place| self.rank(place).ends_with('='))
     }
 
-    /// The head of a column: sorts by it, and by the lower end of its interval where there is one.
+    /// A column heading that sorts by the column's metric, or by the lower end of its interval if it has one.
     fn heading(&self, metric: &Metric, path: &str, query: &Query) -> Markup {
         let is_order = self.order.metric == metric.key;
         let has_interval = !matches!(metric.kind, MetricKind::Streak);
@@ -225,7 +226,7 @@ fn interval(entry: &ScoringEntry, key: &str) -> Markup {
     }
 }
 
-/// Somebody's name, and what they say of themselves.
+/// A player's name, with the model and a badge.
 pub(super) fn player(profile: &UserProfile) -> Markup {
     html! {
         a href=(user_path(profile.user_id.as_str())) { (cut(seen::name_of(&profile.user_id, Some(profile)), 28)) }
@@ -234,7 +235,7 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
     }
 }
 
-/// Where a user's page is.
+/// The path of a user's page.
 pub(super) fn user_path(user: &str) -> String {
     format!("/users/{}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))
 }

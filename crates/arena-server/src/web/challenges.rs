@@ -1,4 +1,4 @@
-//! `/challenges`: what can be played here; `/challenges/{name}`: its rules, its sessions, its boards, and a new session.
+//! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with its rules, sessions, leaderboards and a form for a new session.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use maud::{Markup, html};
 use serde_json::json;
 
-use super::board::{Leaderboard, Who};
+use super::board::{Leaderboard, PlayerKind};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{Page, Place, badge, cut, explained, shown};
@@ -23,19 +23,19 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::house::{House, Places};
 
-/// Sessions on a page.
+/// Number of sessions per page.
 const SESSIONS: usize = 20;
 
-/// Players on each board.
+/// Number of players per leaderboard.
 const PLAYERS: usize = 10;
 
 /// `GET /challenges`.
 pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Challenges" }
-        p.lead { "What agents and people can play here. Each has its rules, its sessions and its leaderboards." }
+        p.lead { "Games for agents and people, each with its rules, sessions and leaderboards." }
         @if arena.engine.challenges().is_empty() {
-            p.empty { "No challenge is played on this server." }
+            p.empty { "This server hosts no challenges." }
         } @else {
             (challenges(&arena))
         }
@@ -70,7 +70,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         @if let Some(opponent) = opponent(&arena, name) {
             section.card.inviting {
                 h2 { "Play it yourself" }
-                p { "A bot of the house takes the other side, and you play in this browser." }
+                p { "Play in this browser against a house bot." }
                 (opponent)
             }
         }
@@ -92,7 +92,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 }
             }
             @if sessions.sessions.is_empty() {
-                p.empty { "No such sessions." }
+                p.empty { "No sessions found." }
             } @else {
                 (sessions.table())
             }
@@ -100,21 +100,21 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         section id="boards" {
             h2 { "Leaderboards" }
-            @if boards.is_empty() { p.empty { "Nobody has played this to its end yet." } }
+            @if boards.is_empty() { p.empty { "No finished games yet." } }
             @if others > 0 {
-                p { "Games with earlier options, rules or prompts keep their own " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
+                p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
             }
             @for (strategy, board) in &boards {
                 h3 { (strategy) }
                 (board.both(&format!("{name}: {strategy}"), &path, &visit.query))
-                p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "All of it, as data" } }
+                p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }
     };
     Ok(answer(&Page::new(&metadata.name, Place::Challenges, body)))
 }
 
-/// The boards that somebody is on, by the names of their strategies. `sort` is for the one that has such a metric.
+/// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.
 async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec<(&'static str, Leaderboard)>> {
     let scoring = arena.engine.scoring();
     let of_strategy = |board: Board| match &board {
@@ -122,18 +122,18 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
         Board::Global(_) => None,
     };
     let all: Vec<(&'static str, Board)> = arena.engine.main_boards(name).into_iter().filter_map(of_strategy).collect();
-    // Says so if none of them has it.
+    // This call rejects `sort` if no board has the metric.
     crate::routes::orders(arena, all.iter().map(|(_, board)| board.clone()).collect(), sort)?;
     let mut boards = Vec::new();
     for (strategy, board) in all {
         let sort = sort.filter(|sort| scoring.order(&board, Some(sort)).is_some());
-        let board = Leaderboard::read(arena, board, sort, (Who::All, PLAYERS)).await?;
+        let board = Leaderboard::read(arena, board, sort, (PlayerKind::All, PLAYERS)).await?;
         boards.extend(board.filter(|board| !board.is_empty()).map(|board| (strategy, board)));
     }
     Ok(boards)
 }
 
-/// The form that starts a session in which bots of the house sit at all seats but one, where there are such bots.
+/// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     arena.house.get().filter(|house| house.plays(name))?;
     Some(html! {
@@ -150,11 +150,11 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
     html! {
         form.card method="post" action={ "/challenges/" (name) } {
             h2 { "New session" }
-            p { "You get an invite for each of the " (metadata.players) " seats, and hand them out: to agents, to other people, or to yourself." }
+            p { "You get one invite for each of the " (metadata.players) " seats. Give them to agents or other players, or use one yourself." }
             @if let Some(first) = options.first() {
                 details {
                     summary { "Options" }
-                    label for="options" { "A JSON object with those that shall differ from this server's, such as " code { (json!({ (&*first.name): first.default })) } "." }
+                    label for="options" { "JSON object with the options to override, such as " code { (json!({ (&*first.name): first.default })) } "." }
                     textarea id="options" name="options" rows="3" spellcheck="false" {}
                     dl {
                         @for option in options {
@@ -162,8 +162,8 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
                             dd {
                                 (option.description) " "
                                 span.soft {
-                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", else " }
-                                    @else { "Else " }
+                                    @if let (Some(least), Some(most)) = (&option.minimum, &option.maximum) { (least) " to " (most) ", default " }
+                                    @else { "Default " }
                                     code { (cut(&option.default.to_string(), 80)) } "."
                                 }
                             }
@@ -176,7 +176,7 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
     }
 }
 
-/// `POST /challenges/{name}`: a session, and its invites, this once.
+/// `POST /challenges/{name}`: creates a session and shows its invites, once.
 pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult {
     let name = form.param("name");
     let challenge = hosted(&arena, name)?;
@@ -184,7 +184,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let options = match form.fields.get("options").map(str::trim).filter(|text| !text.is_empty()) {
         None => Default::default(),
         Some(text) => serde_json::from_str(text).map_err(|error| {
-            ApiError::bad_request("INVALID_OPTIONS", format!("the options aren't a JSON object: {error}"))
+            ApiError::bad_request("INVALID_OPTIONS", format!("options must be a JSON object: {error}"))
         })?,
     };
     let house = match form.fields.get("against") {
@@ -208,14 +208,14 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let body = html! {
         div.intro {
             h1 { "A new session of " (metadata.name) }
-            p.lead { "Its invites are shown this once. Whoever has one can take the seat, so hand each to its player alone." }
+            p.lead { "The invites are shown only once. Anyone with an invite can take its seat, so send each to its player only." }
             p { a href={ "/sessions/" (session.id) } { "Watch the session" } " " (badge(session.status())) }
         }
         @for (seat, invite) in session.invites.iter().enumerate().filter(|(_, invite)| is_code(invite)) {
             section.card {
                 h2 { "Invite " (seat + 1) }
                 (copyable(invite))
-                p { a href={ "/play/" (invite) } { "Play with it in this browser" } }
+                p { a href={ "/play/" (invite) } { "Play in this browser" } }
                 (ways(&arena, &base, invite))
             }
         }
@@ -223,39 +223,40 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     Ok(answer(&Page::new("New session", Place::Challenges, body)))
 }
 
-/// The house, with places for all seats of a session but one.
+/// Reserves house bots for all seats of a session but one.
 fn kept<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House, Places)> {
     let house = arena.house.get().filter(|house| house.plays(name));
-    let house = house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no bots that play this"))?;
+    let house =
+        house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no house bot for this challenge"))?;
     let busy = || {
-        let text = "all bots of the house are playing; try again when a game is over";
+        let text = "all house bots are busy; try again when a game has ended";
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "HOUSE_BUSY", text)
     };
     let places = house.reserve(seats.saturating_sub(1)).ok_or_else(busy)?;
     Ok((house, places))
 }
 
-/// How somebody plays with an invite.
+/// Instructions for playing with an invite outside the browser: on the command line, over HTTP or over MCP.
 fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
     let curl = format!("curl -d '{{\"invite\": \"{invite}\", \"userId\": \"ada\"}}' {base}/api/arena/join");
     html! {
         details {
-            summary { "Or from the command line, with HTTP, with MCP" }
-            p { "The command line, which leads through the game:" }
+            summary { "Command line, HTTP or MCP" }
+            p { "Command line, with a guided game:" }
             (copyable(&format!("arena --url {base} play {invite}")))
             @if arena.asks_for_keys() {
-                p { "HTTP: joins are signed here; " a href="/skill.md" { "how agents play" } " says how." }
+                p { "HTTP: this server requires signed joins; see the " a href="/skill.md" { "agent guide" } "." }
             } @else {
                 p { "HTTP:" }
                 (copyable(&curl))
             }
-            p { "MCP: add this server to an agent, and tell it the invite." }
+            p { "MCP: add this server to an agent and give it the invite." }
             (copyable(&format!("{base}/api/arena/mcp")))
         }
     }
 }
 
-/// A text to be copied; a script puts a button beside it.
+/// A text in a box to which a script adds a copy button.
 fn copyable(text: &str) -> Markup {
     html! { pre.copy { code { (text) } } }
 }

@@ -1,20 +1,20 @@
-// A session that is over, event by event: the messages of both its channels in the order in which they were written, and the board as it
-// was. They are read in blocks, so that a session may be as long as it likes.
+// The replay of an ended session, event by event: the messages of both channels in the order of writing, and the board at that time. Events
+// are read in blocks, so that memory stays bounded for a session of any length.
 
 import { LiveBoard, stateOf } from "./live.js";
-import { Said } from "./said.js";
+import { MessageRenderer } from "./message.js";
 import { boardOf } from "./boards.js";
 import { controls } from "./controls.js";
 import { make } from "./boards/seats.js";
 
-/** Events that are read at once, and how many such blocks are kept. */
+/** Events per request, and the maximum number of cached blocks. */
 const BLOCK = 64;
 const MOST_BLOCKS = 64;
-/** Events before the one that is looked at which are shown with it. */
+/** Number of earlier events shown with the current one. */
 const BEFORE = 30;
-/** Blocks that are looked through for the state that an event found. */
+/** Number of blocks searched back for the latest game state. */
 const LOOK_BACK = 4;
-/** Events in a second at first: talk is read, games are watched. */
+/** Initial speed in events per second: chat is read, games are watched. */
 const SPEED = { talk: 1, game: 5 };
 
 const main = document.getElementById("events");
@@ -22,25 +22,25 @@ const { dataset: session } = main;
 const total = Number(session.total);
 const blocks = new Map();
 
-/** A block of events, from 0. */
+/** Reads a block of events, numbered from 0. */
 function block(number) {
     let found = blocks.get(number);
     if (!found) {
         found = fetch(`/sessions/${session.session}/events?offset=${number * BLOCK}&limit=${BLOCK}`).then(async (answer) => {
-            const told = await answer.json();
-            if (!answer.ok) throw new Error(told.error);
-            return told.events.map(({ channel, message }) => ({ ...message, channel }));
+            const page = await answer.json();
+            if (!answer.ok) throw new Error(page.error);
+            return page.events.map(({ channel, message }) => ({ ...message, channel }));
         });
         found.catch(() => blocks.delete(number));
     }
-    // Those used last are at the end.
+    // Insertion order is the order of use: the first is evicted.
     blocks.delete(number);
     blocks.set(number, found);
     if (blocks.size > MOST_BLOCKS) blocks.delete(blocks.keys().next().value);
     return found;
 }
 
-/** The events from one to another, which isn't among them. */
+/** Reads the events of a half-open range. */
 async function events(from, to) {
     const [first, last] = [Math.floor(from / BLOCK), Math.floor((to - 1) / BLOCK)];
     const numbers = Array.from({ length: last - first + 1 }, (_, at) => first + at);
@@ -48,15 +48,15 @@ async function events(from, to) {
     return read.slice(from - first * BLOCK, to - first * BLOCK);
 }
 
-const told = (event) => (event.channel === "operator" ? stateOf(event) : null);
+const stateIn = (event) => (event.channel === "operator" ? stateOf(event) : null);
 
-/** What the operator had told of the game last when an event came: a state, and who was asked. */
+/** Finds the latest game state at an event, and the players to move. */
 async function stateAt(event) {
     const here = Math.floor(event / BLOCK);
     for (let number = here; number >= Math.max(0, here - LOOK_BACK); number--) {
         const read = await block(number);
         const upTo = number === here ? read.slice(0, event - number * BLOCK + 1) : read;
-        const found = upTo.map(told).findLast((state) => state?.state);
+        const found = upTo.map(stateIn).findLast((state) => state?.state);
         if (found) return found;
     }
     return null;
@@ -66,13 +66,13 @@ const place = make("section", "live");
 place.hidden = true;
 place.setAttribute("aria-label", "Board");
 const list = make("ol", "messages");
-list.setAttribute("aria-label", "What was said up to here");
+list.setAttribute("aria-label", "Messages up to here");
 list.tabIndex = 0;
 const status = make("p", "problem");
 status.hidden = true;
 
 const board = new LiveBoard(place, session);
-const said = new Said(board);
+const renderer = new MessageRenderer(board);
 const hasBoard = boardOf(board.game, {}) !== undefined;
 
 let [shown, wanted, isMoving] = [-1, 0, false];
@@ -90,7 +90,7 @@ const panel = controls({
     rest: remember,
 });
 
-/** Asks for an event. Where many are asked for while one is on its way, only the last of them is gone to. */
+/** Requests an event. While one is loading, only the latest request is kept. */
 async function want(event) {
     wanted = Math.min(Math.max(event, 0), total - 1);
     if (isMoving) return;
@@ -110,21 +110,21 @@ async function want(event) {
 async function show(event) {
     const from = Math.max(0, event - BEFORE);
     const [read, state] = await Promise.all([events(from, event + 1), hasBoard ? stateAt(event) : null]);
-    list.replaceChildren(...read.map((each) => said.item(each, each.channel)));
+    list.replaceChildren(...read.map((each) => renderer.item(each, each.channel)));
     list.lastElementChild?.classList.add("now");
     list.scrollTop = list.scrollHeight;
     if (state) board.show(state);
     shown = event;
     panel.moved(event, { epoch: event + 1 });
     performance.mark("arena:frame", { detail: event });
-    // Playing shouldn't wait at the end of a block.
+    // Prefetches the next block, so that playback doesn't pause at its beginning.
     if (panel.isPlaying() && event + panel.ahead() < total) block(Math.floor((event + panel.ahead()) / BLOCK)).catch(() => {});
     else remember();
 }
 
 let addressTimer;
 
-/** At rest, the address leads to the event. */
+/** Puts the event into the address when playback is paused. */
 function remember() {
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => {

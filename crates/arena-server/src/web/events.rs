@@ -1,8 +1,8 @@
-//! `/sessions/{id}/replay`: a session that is over, event by event; and `/sessions/{id}/events`: the messages of both its channels in the
-//! order in which they were written, by pages, which is what that page reads.
+//! `/sessions/{id}/replay`: the replay of an ended session, event by event. `/sessions/{id}/events`: the messages of both channels in the
+//! order of their timestamps, paged, for the replay page.
 //!
-//! Channels are numbered each by itself, and what stands beside each other in time is found by halving: a page costs a few dozen reads of
-//! one message, however long the session is. Everything is what `redact` shows to nobody in particular.
+//! Each channel has its own message indexes. A binary search over the timestamps finds the start of a page in both channels. So a page
+//! costs a few dozen reads of one message, regardless of the session's length. All messages are redacted for a viewer without identity.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 
-/// Most events on a page of them.
+/// Maximum number of events per page.
 const MOST: usize = 200;
 
 fn unknown() -> ApiError {
-    ApiError::not_found("CHALLENGE_NOT_FOUND", "there is no such session")
+    ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found")
 }
 
 /// `GET /sessions/{id}/replay`.
@@ -34,18 +34,18 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
     let seen = Seen::by(&session, Viewer::Nobody);
     if seen.status() != Status::Ended {
-        let text = "the session isn't over; it can be watched live, and looked back on afterwards";
+        let text = "the session has not ended; its replay is available afterward";
         return Err(ApiError::new(StatusCode::CONFLICT, "CHALLENGE_NOT_ENDED", text).into());
     }
     let profiles = arena.engine.profiles([&*session]).await?;
     let total = Channels::open(&arena, id).await?.len();
     let body = html! {
         (heading(&seen))
-        p { a href={ "/sessions/" (id) } { "All that was said, as a page" } }
-        noscript { p.error { "What was said is shown in time by a script, and this browser runs none." } }
+        p { a href={ "/sessions/" (id) } { "All messages" } }
+        noscript { p.error { "The replay needs JavaScript." } }
         div.viewer id="events" data-session=(id) data-challenge=(seen.challenge_type) data-players=(seen.state.players.join(" "))
             data-options=(seen.options) data-total=(total) {
-            p.soft { @if total == 0 { "Nothing was said." } @else { "Loading…" } }
+            p.soft { @if total == 0 { "No messages." } @else { "Loading…" } }
         }
         (ending(&seen, &profiles, None))
     };
@@ -53,17 +53,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
 }
 
-/// A session's two channels, as everybody may read them.
+/// A session's two channels, as read without identity.
 struct Channels {
     operator: Subscription,
     chat: Subscription,
-    /// Messages in each.
+    /// Number of messages in the operator channel and the chat channel.
     lens: (u64, u64),
     ended: bool,
     reveal_chat: bool,
 }
 
-/// An event: a message, and in which channel it is.
+/// A message and its channel.
 #[derive(serde::Serialize)]
 struct Event<'m> {
     channel: &'static str,
@@ -73,7 +73,7 @@ struct Event<'m> {
 /// A page of events.
 #[derive(serde::Serialize)]
 struct Events<'m> {
-    /// Of the whole session.
+    /// Number of events of the whole session.
     total: u64,
     events: Vec<Event<'m>>,
 }
@@ -104,12 +104,12 @@ impl Channels {
         Ok(Channels { operator, chat, lens: (told.len, said.len), ended: told.ended(), reveal_chat })
     }
 
-    /// Messages in both.
+    /// Number of messages in both channels.
     fn len(&self) -> u64 {
         self.lens.0 + self.lens.1
     }
 
-    /// The events behind the first `offset`, at most `limit`.
+    /// Returns at most `limit` events after the first `offset`.
     async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
         let offset = offset.min(self.len());
         let told = self.told_among(offset).await?;
@@ -128,32 +128,32 @@ impl Channels {
         Ok(std::iter::from_fn(next).take(limit).collect())
     }
 
-    /// How many of the first `count` events are in the operator's channel. Of events of the same moment the operator's come first.
+    /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the operator's come first.
     async fn told_among(&self, count: u64) -> ApiResult<u64> {
         let (mut low, mut high) = (count.saturating_sub(self.lens.1), count.min(self.lens.0));
         while low < high {
             let told = u64::midpoint(low, high);
-            // Too few, if the operator's next message came before the last one of the chat.
+            // The count is too low if the operator's next message precedes the last chat message.
             let (next, last) = (at(&self.operator, told + 1).await?, at(&self.chat, count - told).await?);
             if self.time(&next) <= self.time(&last) { low = told + 1 } else { high = told }
         }
         Ok(low)
     }
 
-    /// A message as everybody may see it.
+    /// Returns a message's JSON, redacted for a viewer without identity.
     fn json<'m>(&self, message: &'m Posted) -> &'m RawValue {
         serde_json::from_slice(message.json(Viewer::Nobody, self.ended, self.reveal_chat)).expect("views are JSON")
     }
 
-    /// When a message was written, in milliseconds since 1970.
+    /// Returns a message's timestamp, in milliseconds since 1970.
     fn time(&self, message: &Posted) -> i64 {
         heard(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp.0
     }
 }
 
-/// The message of an index.
+/// Reads the message at an index.
 async fn at(channel: &Subscription, index: u64) -> ApiResult<Arc<Posted>> {
     let found = channel.read(index, 1).await?.messages.pop();
-    // Channels have no gaps; what is removed meanwhile is gone as a whole.
+    // Channels have no gaps, so a missing message means that the session was removed.
     found.ok_or_else(unknown)
 }

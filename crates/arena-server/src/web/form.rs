@@ -1,4 +1,4 @@
-//! Forms that a browser sends without a script.
+//! HTML forms, as browsers submit them without scripts.
 
 use std::ops::Deref;
 
@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use super::{PageError, PageResult};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::Said;
+use crate::fields::Input;
 use crate::request::{BodyLimit, Get, Query, read_body};
 
-/// A form, parsed and limited. What is wrong with it is told on a page.
+/// A submitted form, parsed and limited. Its rejections are error pages.
 pub(super) struct Form {
-    /// What was filled in.
+    /// The form's fields.
     pub(super) fields: Query,
     head: Get,
 }
@@ -35,7 +35,7 @@ impl FromRequest<Arena> for Form {
         let head = Get::from_request_parts(&mut parts, arena).await?;
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().is_none_or(|kind| kind.trim() != "application/x-www-form-urlencoded") {
-            let text = "a page takes what its forms send (application/x-www-form-urlencoded); programs use /api";
+            let text = "pages accept application/x-www-form-urlencoded only; programs use /api";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_A_FORM", text).into());
         }
         let limits = &arena.settings.limits;
@@ -49,11 +49,11 @@ impl FromRequest<Arena> for Form {
 }
 
 impl Form {
-    /// What was filled in, as `T` has it.
+    /// Deserializes the fields as `T`.
     ///
     /// # Errors
-    /// If it can't be read so.
+    /// If a field is missing or invalid.
     pub(super) fn read<T: DeserializeOwned>(&self) -> ApiResult<T> {
-        Said::Form(&self.fields).read(self.terms)
+        Input::Form(&self.fields).read(self.terms)
     }
 }

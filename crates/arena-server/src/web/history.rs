@@ -1,5 +1,5 @@
-//! What somebody's latest games say of them: how their measures went, and how they did against each opponent. Only so many games are looked
-//! at, so that a page costs the same for everybody.
+//! A user's latest games: scores over time and head-to-head results. The number of games is bounded, so that the page of every user is
+//! cheap.
 
 use std::collections::BTreeMap;
 
@@ -11,25 +11,25 @@ use super::PageResult;
 use super::board::player;
 use crate::arena::Arena;
 
-/// Games that are looked at.
+/// Number of latest games that a user's page covers.
 const GAMES: usize = 200;
 
-/// Opponents that are listed.
+/// Maximum number of listed opponents.
 const OPPONENTS: usize = 20;
 
 /// The latest games of a user.
 pub(super) struct History {
-    /// The newest first.
+    /// The user's latest sessions, newest first.
     sessions: Vec<Session>,
-    /// All that the user has played.
+    /// Number of all games of the user.
     total: u64,
 }
 
-/// How somebody did against somebody else.
+/// Results against one opponent.
 #[derive(Default)]
 struct Against {
     games: u32,
-    /// By utility.
+    /// Number of games in which the user had more utility than the opponent.
     ahead: u32,
     level: u32,
     behind: u32,
@@ -38,13 +38,13 @@ struct Against {
 }
 
 impl History {
-    /// The latest games of a user; nothing if nobody has heard of them.
+    /// Reads a user's latest games; `None` if the user is unknown.
     pub(super) async fn read(arena: &Arena, user: &UserId) -> PageResult<Option<History>> {
         let played = arena.engine.list_played(user, 0, GAMES).await?;
         Ok(played.map(|page| History { sessions: page.items, total: page.total }))
     }
 
-    /// The results that count, oldest first, with the seat of the user.
+    /// Returns the rated results, oldest first, each with the user's seat.
     fn results<'h>(&'h self, user: &'h UserId) -> impl Iterator<Item = (GameResult<'h>, usize)> {
         self.sessions.iter().rev().filter_map(move |session| {
             let result = GameResult::of(session)?;
@@ -53,7 +53,7 @@ impl History {
         })
     }
 
-    /// What the leaderboard would have said after each of these games, had there been no others: counted as it counts.
+    /// Plots the leaderboard's metrics after each of these games, computed from these games only.
     pub(super) fn picture(&self, arena: &Arena, user: &UserId) -> Option<Picture> {
         let scoring = arena.engine.scoring();
         let board = match scoring.has_global() {
@@ -78,18 +78,18 @@ impl History {
         }
         let curves: Vec<Curve> = curves.into_iter().map(|(_, curve)| curve).collect();
         let title = match self.is_whole() {
-            true => "Measures after each game, with 95 % intervals".to_owned(),
-            false => format!("Measures over the latest {GAMES} games, with 95 % intervals"),
+            true => "Scores after each game, with 95 % intervals".to_owned(),
+            false => format!("Scores over the latest {GAMES} games, with 95 % intervals"),
         };
         over_time(&Course { title: &title, x: "games" }, &curves)
     }
 
-    /// Whether all games are looked at.
+    /// True if the history covers all games of the user.
     pub(super) fn is_whole(&self) -> bool {
         self.total <= self.sessions.len() as u64
     }
 
-    /// How the user did against each opponent, those met most often first.
+    /// The table of results against each opponent, most frequent opponents first.
     pub(super) async fn head_to_head(&self, arena: &Arena, user: &UserId) -> PageResult<Markup> {
         let mut against: BTreeMap<&UserId, Against> = BTreeMap::new();
         for (result, seat) in self.results(user) {
@@ -131,12 +131,12 @@ fn table(
     let mean = |sum: f64, met: &Against| number_of(sum / f64::from(met.games));
     html! {
         @if met.is_empty() {
-            p.empty { "No game that counts was played against somebody who says who they are." }
+            p.empty { "No rated games against named players yet." }
         } @else {
             div.scroll tabindex="0" { table {
                 thead { tr {
-                    th scope="col" { "Against" } th.number scope="col" { "Games" } th.number scope="col" { "Ahead" } th.number scope="col" { "Level" } th.number scope="col" { "Behind" }
-                    th.number scope="col" { "Utility, own : theirs" } th.number scope="col" { "Security, own : theirs" }
+                    th scope="col" { "Opponent" } th.number scope="col" { "Games" } th.number scope="col" { "Ahead" } th.number scope="col" { "Level" } th.number scope="col" { "Behind" }
+                    th.number scope="col" { "Utility, own : opponent" } th.number scope="col" { "Security, own : opponent" }
                 } }
                 tbody { @for (id, met) in met { tr {
                     td { @match profiles.get(*id) { Some(profile) => (player(profile)), None => (super::layout::cut(id.as_str(), 28)) } }
@@ -146,9 +146,9 @@ fn table(
                 } } }
             } }
             p.more {
-                "Ahead is who has more utility. "
-                @if others > 0 { (others) " others were met less often. " }
-                @if !is_whole { "Counted over the latest " (GAMES) " games." }
+                "Ahead means more utility than the opponent. "
+                @if others > 0 { (others) " less frequent opponents are not listed. " }
+                @if !is_whole { "Only the latest " (GAMES) " games are counted." }
             }
         }
     }

@@ -1,28 +1,28 @@
-// The front page: games that are being played are drawn live. When one ends, or there is none yet, the page is asked for the next.
+// The front page: draws active games live. When a game ends, or none is active, it fetches the page again for others.
 
-import { localise } from "./page.js";
+import { localize } from "./page.js";
 import { LiveBoard, stateOf } from "./live.js";
 
-/** Milliseconds for which one can see how a game has ended, and between two looks for games where there are none. */
+/** Milliseconds for which a game's end stays visible, and between checks for new games. */
 const END = 3000;
 const LOOK = 5000;
 
 const sources = [];
 let timer;
 
-/** Draws the game of an element, and goes on when it is over. */
+/** Draws the game of an element until it ends. */
 function watch(element) {
     const board = new LiveBoard(element.querySelector(".live"), element.dataset);
     const source = new EventSource(`/api/chat/ws/challenge_${element.dataset.session}`);
     source.addEventListener("message", (event) => {
-        const told = JSON.parse(event.data);
-        if (told.type === "initial") board.reset();
-        const messages = told.type === "initial" ? told.messages : told.type === "new_message" ? [told.message] : [];
+        const update = JSON.parse(event.data);
+        if (update.type === "initial") board.reset();
+        const messages = update.type === "initial" ? update.messages : update.type === "new_message" ? [update.message] : [];
         for (const message of messages) {
             const state = stateOf(message);
             if (state) board.add(state);
         }
-        if (told.type === "game_ended") {
+        if (update.type === "game_ended") {
             source.close();
             soon(END);
         }
@@ -31,13 +31,13 @@ function watch(element) {
     sources.push(source);
 }
 
-/** Looks for other games after a while. */
+/** Schedules a check for other games. */
 function soon(ms) {
     clearTimeout(timer);
     timer = setTimeout(look, ms);
 }
 
-/** Puts in place what has changed: the games that are played now, and the tables that grow with them. */
+/** Updates the live games and the tables from a fresh copy of the page. */
 async function look() {
     if (document.hidden) return;
     try {
@@ -47,15 +47,15 @@ async function look() {
             const [old, next] = [document.getElementById(id), page.getElementById(id)];
             if (!old || !next || old.contains(document.activeElement)) continue;
             old.replaceWith(document.adoptNode(next));
-            for (const element of next.querySelectorAll("time[datetime]")) localise(element);
+            for (const element of next.querySelectorAll("time[datetime]")) localize(element);
         }
     } catch {
-        // The server may be starting again; the next look will tell.
+        // The server may be restarting; the next check retries.
     }
     connect();
 }
 
-/** Listens while somebody looks: a browser has few connections for all pages of a server, and each stream is one. */
+/** Opens the streams while the page is visible: each uses one of the browser's few connections per server. */
 function connect() {
     disconnect();
     if (document.hidden) return;

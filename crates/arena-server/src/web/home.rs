@@ -1,4 +1,4 @@
-//! `GET /`: what this arena hosts, what is being played, and who is good at it.
+//! `GET /`: the hosted challenges, live games, the leaderboard and the latest sessions.
 
 use arena_games::Playable;
 use arena_model::{Board, Status, UpdateMode};
@@ -6,7 +6,7 @@ use arena_store::SessionFilter;
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::board::{Leaderboard, Who};
+use super::board::{Leaderboard, PlayerKind};
 use super::challenges::opponent;
 use super::layout::{Page, Place, badge, cut};
 use super::plots::embed;
@@ -16,16 +16,16 @@ use super::{PageResult, Query, Visit, answer, base, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
 
-/// Newest sessions on the page.
+/// Number of latest sessions on the page.
 const SESSIONS: usize = 15;
 
-/// Best players on the page.
+/// Number of top players on the page.
 pub(super) const PLAYERS: usize = 20;
 
-/// Games that are shown live at a time. Each is a stream, of which browsers have few.
+/// Maximum number of live games. Each of them uses a stream, and browsers limit the connections per server.
 const LIVE: usize = 2;
 
-/// `GET /`. With `challenge`, the sessions and the leaderboard of that type alone; `sort` as on the boards.
+/// `GET /`. The parameter `challenge` filters sessions and leaderboard by type; `sort` orders the leaderboard.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let engine = &arena.engine;
     let wanted = wanted(&arena, &visit)?;
@@ -33,8 +33,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let sessions = read_list(&arena, &filter, 0, SESSIONS).await?;
     let board = match board_of(&arena, wanted) {
         Some(board) => {
-            let who = Who::of(&visit.query)?;
-            Leaderboard::read(&arena, board, visit.query.get("sort"), (who, PLAYERS)).await?
+            let kind = PlayerKind::of(&visit.query)?;
+            Leaderboard::read(&arena, board, visit.query.get("sort"), (kind, PLAYERS)).await?
         }
         None => None,
     };
@@ -44,18 +44,21 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let numbers = [
         (totals.games.values().sum::<u64>(), "games played"),
         (totals.participants, "players"),
-        (count(Status::Active), "being played"),
+        (count(Status::Active), "active"),
         (count(Status::Open), "waiting for players"),
     ];
     let body = html! {
         div.intro {
             h1 { "Arena" }
-            p.lead { "Agents play against each other here: who keeps a secret, who gets the job done?" }
+            p.lead {
+                "AI agents and people play games against each other here. Watch a live game, choose a challenge to play yourself, "
+                "or let your agent play (" a href="/skill.md" { "agent guide" } "). Every player is scored by utility and security."
+            }
             dl.numbers id="numbers" {
                 @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
             }
         }
-        section id="now" aria-label="Games that are being played" {
+        section id="now" aria-label="Live games" {
             @if !live.is_empty() {
                 h2 { "Live now" }
                 div.watched {
@@ -73,14 +76,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             (meaning())
             @match &board {
                 Some(board) if board.is_empty() && visit.query.get("players").is_some() => {
-                    (players(&visit.query)) p.empty { "Nobody of these is on the board yet." }
+                    (players(&visit.query)) p.empty { "No players of this kind are on the board yet." }
                 }
                 Some(board) if !board.is_empty() => {
                     (players(&visit.query))
                     (board.both("Security and utility", "/", &visit.query))
                     (embed(&base(&arena, &visit.headers), &picture_path(wanted, &visit.query), &path_of(wanted), "Security and utility"))
                 }
-                _ => p.empty { "No game has been played to its end by players who say who they are, so nobody is on the board yet." }
+                _ => p.empty { "No players yet. Named players appear here after their first finished game." }
             }
             @if let Some(wanted) = wanted {
                 p { a href={ "/challenges/" (wanted) "#boards" } { "All boards of " (wanted) } }
@@ -89,7 +92,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section id="latest" {
             h2 { "Latest sessions" }
             @if sessions.sessions.is_empty() {
-                p.empty { "Nothing has been played yet. " a href="/challenges" { "Choose a challenge" } " and start a session." }
+                p.empty { "No sessions yet. " a href="/challenges" { "Choose a challenge" } " and start one." }
             } @else {
                 (sessions.table())
             }
@@ -98,7 +101,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new("Arena", Place::Home, body).with_script("home.js")))
 }
 
-/// Which challenge type a page or picture is to be about; nothing for all.
+/// Returns the challenge type that the query selects; `None` for all types.
 pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&'v str>> {
     let wanted = visit.query.get("challenge").filter(|challenge| !challenge.is_empty());
     match wanted {
@@ -109,12 +112,12 @@ pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&
     }
 }
 
-/// The newest games with boards that are being played: one of each challenge type, a few in all.
+/// Returns the newest active games that have a board: one per challenge type, and at most [`LIVE`].
 async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
     let mut games = Vec::new();
     let hosted = arena.engine.challenges();
     let mut drawn: Vec<&Playable> = arena_games::all().filter(|playable| playable.kit.module.is_some()).collect();
-    // Games in which one player moves at a time are the easiest to follow.
+    // Games in which one player moves at a time come first, since they are the easiest to follow.
     drawn.sort_by_key(|playable| playable.game.mode != UpdateMode::Alternating);
     let ids = drawn.into_iter().map(|playable| playable.id);
     for challenge in ids.filter(|id| hosted.contains_key(*id) && wanted.is_none_or(|it| it == *id)) {
@@ -127,7 +130,7 @@ async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
     Ok(games)
 }
 
-/// A game that a script draws while it is played.
+/// A live game, which a script draws.
 fn watched(arena: &Arena, game: &Seen) -> Markup {
     html! {
         article data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
@@ -139,28 +142,28 @@ fn watched(arena: &Arena, game: &Seen) -> Markup {
     }
 }
 
-/// What the scores say, for those who see them for the first time.
+/// The explanation of the two scores, security and utility.
 fn meaning() -> Markup {
     html! {
         p.lead {
-            b { "Utility" } " says whether the job was done: the game was won, or what both share was found. " b { "Security" }
-            " says whether it was done cleanly: what was private stayed so. Both go from −1 to 1; up and to the right is better."
+            b { "Utility" } " measures success at the task: winning the game, or finding what the players share. " b { "Security" }
+            " measures whether private data stayed private. Both range from −1 to 1; the upper right is best."
         }
     }
 }
 
-/// Whose places on the board are shown.
+/// The links that filter the leaderboard by kind of player.
 fn players(query: &Query) -> Markup {
     html! {
         nav.filters aria-label="Players" {
-            @for who in Who::ALL {
-                a href=(with_query("/", query, "players", who.name())) aria-current=[(query.get("players").unwrap_or("") == who.name()).then_some("true")] { (who.title()) }
+            @for kind in PlayerKind::ALL {
+                a href=(with_query("/", query, "players", kind.name())) aria-current=[(query.get("players").unwrap_or("") == kind.name()).then_some("true")] { (kind.title()) }
             }
         }
     }
 }
 
-/// The board that tells most: over all challenge types, or the first of one.
+/// Returns the front page's board: the global board, or the first board of a challenge type.
 pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
     let scoring = arena.engine.scoring();
     match challenge {
@@ -169,7 +172,7 @@ pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> 
     }
 }
 
-/// All challenge types, as cards.
+/// The hosted challenge types as cards.
 pub(super) fn challenges(arena: &Arena) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
@@ -195,7 +198,7 @@ pub(super) fn challenges(arena: &Arena) -> Markup {
     }
 }
 
-/// Where the front page is with this filter, and the picture of its leaderboard.
+/// Returns the path of the front page with this filter.
 fn path_of(wanted: Option<&str>) -> String {
     wanted.map_or_else(|| "/".to_owned(), |challenge| format!("/?challenge={challenge}"))
 }
@@ -206,13 +209,14 @@ fn picture_path(wanted: Option<&str>, query: &Query) -> String {
     if parts.is_empty() { "/leaderboard.svg".to_owned() } else { format!("/leaderboard.svg?{}", parts.join("&")) }
 }
 
-/// Which challenge type the rest of the page is about.
+/// The links that filter the page by challenge type.
 fn filters(arena: &Arena, wanted: Option<&str>, query: &Query) -> Markup {
     let path = |challenge: &str| {
-        // Boards are sorted by measures of their own, so another one begins in its own order.
-        let whose = query.get("players").filter(|_| Who::of(query).is_ok()).map(|who| format!("players={who}"));
+        // The links drop `sort`, since each board has metrics of its own.
+        let filter =
+            query.get("players").filter(|_| PlayerKind::of(query).is_ok()).map(|kind| format!("players={kind}"));
         let parts: Vec<String> =
-            (!challenge.is_empty()).then(|| format!("challenge={challenge}")).into_iter().chain(whose).collect();
+            (!challenge.is_empty()).then(|| format!("challenge={challenge}")).into_iter().chain(filter).collect();
         if parts.is_empty() { "/".to_owned() } else { format!("/?{}", parts.join("&")) }
     };
     let link = |challenge: &str, name: &str, is_here: bool| {

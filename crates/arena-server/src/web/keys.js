@@ -1,5 +1,5 @@
-// Keys of a person, where players prove who they are. The one that signs can't be read by any script; it stays in the browser, so
-// that the same person is the same user in every game. The keys to seats are kept until somebody clears the browser's storage.
+// Keys for authentication mode. The signing key isn't extractable and stays in the browser, so that a person is the same user in every game.
+// Session keys are kept until the browser's storage is cleared.
 
 const STORE = "keys";
 
@@ -19,7 +19,7 @@ function settled(request) {
     });
 }
 
-/** The pair of keys of this browser, made when it is first needed. */
+/** This browser's key pair, created on first use. */
 async function pair() {
     const database = await opened();
     const known = await settled(database.transaction(STORE).objectStore(STORE).get("player"));
@@ -33,7 +33,7 @@ function hex(bytes) {
     return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A proof of who signs, over a text and the time; nothing where the browser can't. */
+/** Signs a text and the current time; null if the browser can't sign. */
 export async function sign(text) {
     try {
         const { publicKey, privateKey } = await pair();
@@ -45,12 +45,12 @@ export async function sign(text) {
     }
 }
 
-/** Keeps the key to the seat of an invite. */
+/** Stores an invite's session key. */
 export function remember(invite, key) {
     localStorage.setItem(`seat ${invite}`, key);
 }
 
-/** The key to the seat of an invite, if this browser took it. */
+/** An invite's session key, if this browser has joined with it. */
 export function keyOf(invite) {
     return localStorage.getItem(`seat ${invite}`);
 }

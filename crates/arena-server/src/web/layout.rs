@@ -1,10 +1,10 @@
-//! What all pages have in common: head, navigation, foot, and the pieces that stand on several of them.
+//! The layout of all pages: head, navigation, footer and shared elements.
 
 use arena_model::Status;
 use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
-/// A page before it is written.
+/// A page that isn't rendered yet.
 pub(super) struct Page {
     title: String,
     place: Place,
@@ -13,7 +13,7 @@ pub(super) struct Page {
     body: Markup,
 }
 
-/// Where in the navigation a page is.
+/// A page's entry in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Home,
@@ -34,18 +34,18 @@ impl Place {
 }
 
 impl Page {
-    /// A page that needs no script but the one of all pages.
+    /// Creates a page with the common script only.
     pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
         Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], styles: Vec::new(), body }
     }
 
-    /// The page with one script more.
+    /// Adds a script.
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
         self.scripts.push(script);
         self
     }
 
-    /// The page with one style sheet more, behind that of all pages.
+    /// Adds a style sheet, after the common one.
     pub(super) fn with_style(mut self, style: &'static str) -> Page {
         self.styles.push(style);
         self
@@ -58,13 +58,13 @@ impl Page {
             html lang="en" {
                 (head_with(&title, &self.scripts, &self.styles))
                 body {
-                    a.skip href="#content" { "Skip to the content" }
+                    a.skip href="#content" { "Skip to content" }
                     (top(self.place.path()))
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         p {
-                            a href="/skill.md" { "How agents play" } " (" a href="/skill.json" { "as data" } ") · "
-                            a href="/docs" { "HTTP interface" } " (" a href="/openapi.json" { "OpenAPI" } ") · "
+                            a href="/skill.md" { "Agent guide" } " (" a href="/skill.json" { "JSON" } ") · "
+                            a href="/docs" { "HTTP API" } " (" a href="/openapi.json" { "OpenAPI" } ") · "
                             a href="/api/metadata" { "metadata" } " · " a href="/metrics" { "metrics" } " · " a href="/admin" { "administration" }
                         }
                     }
@@ -74,7 +74,7 @@ impl Page {
     }
 }
 
-/// The links that stand above all pages. `here` is the path of the one that leads to this page.
+/// The navigation above all pages. `here` is the path of the current link.
 pub(crate) fn top(here: &str) -> Markup {
     let link =
         |path: &str, name: &str| html! { a href=(path) aria-current=[(path == here).then_some("page")] { (name) } };
@@ -83,13 +83,13 @@ pub(crate) fn top(here: &str) -> Markup {
             nav aria-label="Site" {
                 (link("/", "Arena")) (link("/challenges", "Challenges")) (link("/tournaments", "Tournaments"))
                 span.stretch {}
-                (link("/docs", "HTTP interface")) (link("/skill.md", "For agents"))
+                (link("/docs", "HTTP API")) (link("/skill.md", "For agents"))
             }
         }
     }
 }
 
-/// The head of a page without scripts.
+/// The `head` of a page without scripts.
 pub(crate) fn head(title: &str) -> Markup {
     head_with(title, &[], &[])
 }
@@ -109,12 +109,12 @@ fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
     }
 }
 
-/// A text of somebody's, which means nothing but itself.
+/// A user's text, isolated from the text around it and without control characters.
 pub(super) fn shown(text: &str) -> Markup {
     html! { bdi { (printable(text)) } }
 }
 
-/// A text of this program's, in which code stands between backticks.
+/// A text of the program or of a challenge, with backticks rendered as code.
 pub(crate) fn explained(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {
@@ -123,7 +123,7 @@ pub(crate) fn explained(text: &str) -> Markup {
     }
 }
 
-/// A short text of somebody's, as one line of at most `most` characters. The whole is there for those who point at it.
+/// A user's text on one line, cut after `most` characters. The tooltip has the full text.
 pub(super) fn cut(text: &str, most: usize) -> Markup {
     let text = printable(text).replace('\n', "\\n");
     match text.char_indices().nth(most) {
@@ -132,25 +132,25 @@ pub(super) fn cut(text: &str, most: usize) -> Markup {
     }
 }
 
-/// A moment, in milliseconds since 1970. A script turns it into the viewer's zone.
+/// A time, in milliseconds since 1970. A script converts it to the viewer's time zone.
 pub(super) fn time(ms: i64) -> Markup {
     let text = utc(ms);
     html! { time datetime=(text) { (text.trim_end_matches('Z')) " UTC" } }
 }
 
-/// A moment of a day that is known, to the second.
+/// A time of day, to the second.
 pub(super) fn moment(ms: i64) -> Markup {
     let text = utc(ms);
     html! { time.moment datetime=(text) { (text[11..].trim_end_matches('Z')) " UTC" } }
 }
 
-/// How a session stands, as a mark.
+/// A session's status as a badge.
 pub(super) fn badge(status: Status) -> Markup {
     html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
 }
 
-/// The characters of an id by which people tell it from others: the first eight; of a UUID that begins with a time (version 7,
-/// as older arenas made them), the last six.
+/// Returns a short form of an id: its first eight characters. For a UUID of version 7, as older arenas created, it is the last six, since
+/// such an id begins with a timestamp.
 pub(super) fn short(id: &str) -> String {
     match (id.get(..8), id.get(14..15), id.get(30..)) {
         (_, Some("7"), Some(end)) => format!("…{end}"),
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_shortened_to_what_differs() {
+    fn an_id_is_shortened_to_its_random_part() {
         assert_eq!(short("2f9d0c4e-7a1b-4c3d-9e5f-019123456789"), "2f9d0c4e…");
         assert_eq!(short("018f6b2e-0000-7000-8000-00000000abcd"), "…00abcd");
         assert_eq!(short("psi"), "psi");

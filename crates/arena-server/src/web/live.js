@@ -1,15 +1,15 @@
-// The board of a session while it is played: the states that its operator has told, one of them drawn, and a slider through all of them.
+// The live board of a session: draws one of the states that the operator has sent, with a slider through all of them.
 
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
-/** What a game's operator tells of the state, if the message is that. What others write that looks like it is their text. */
+/** Parses an operator's message with a game state; null for other messages. Players' messages of the same form stay text. */
 export function stateOf({ from, redacted, content }) {
     if (from !== "operator" || redacted) return null;
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
     try {
-        const told = JSON.parse(content);
-        return { state: told.world_state ?? told.public_state ?? null, asked: told.asked ?? [], deadline: told.deadline, result: told.result };
+        const update = JSON.parse(content);
+        return { state: update.world_state ?? update.public_state ?? null, asked: update.asked ?? [], deadline: update.deadline, result: update.result };
     } catch {
         return null;
     }
@@ -17,7 +17,7 @@ export function stateOf({ from, redacted, content }) {
 
 /** A board that grows with the session. */
 export class LiveBoard {
-    /** In an element that is hidden until there is something to see. `session` is what the page tells of it. */
+    /** `place` is an element that stays hidden until the first state; `session` holds the data attributes of the page. */
     constructor(place, session) {
         this.place = place;
         this.session = session.session;
@@ -26,64 +26,64 @@ export class LiveBoard {
         this.names = [];
         this.seatPlayers(session.players);
         this.config = JSON.parse(session.options);
-        /** Who was asked last in a game with sides, and which of them that is. */
+        /** The last player to move in a game with sides: its id, and its side before the other one. */
         this.mover = null;
-        /** Whose page it is: a player, or nothing. */
+        /** The player of this page, if any. */
         this.own = undefined;
         this.states = [];
-        /** Which state is shown; the latest, while nobody has chosen another. */
+        /** The index of the state chosen with the slider; null follows the latest. */
         this.chosen = null;
-        /** Called with the picture, its state and the options it was drawn with, after each drawing of the latest state. */
+        /** Called after each drawing of the latest state, with the picture, the state and the options of the drawing. */
         this.onDrawn = null;
     }
 
-    /** Who sits where, as the page tells it: more than before, while seats are being taken. */
+    /** Updates the players by seat from the page's list. */
     seatPlayers(players) {
         const ids = players.split(" ").filter(Boolean);
         this.ids.splice(0, Infinity, ...ids);
         this.names.splice(0, Infinity, ...ids.map((_, seat) => `Player ${seat + 1}`));
     }
 
-    /** The seat of whose page it is. */
+    /** The seat of the player of this page. */
     get seat() {
         const seat = this.ids.indexOf(this.own);
         return seat < 0 ? undefined : seat;
     }
 
-    /** What each seat plays as, where the game has such. */
+    /** The sides by seat, in games that have sides. */
     get sides() {
         const { mover } = this;
         return mover ? this.ids.map((id) => mover.sides[id === mover.id ? 0 : 1]) : [];
     }
 
-    /** Forgets all states: they are told again. */
+    /** Drops all states before the stream sends them again. */
     reset() {
         this.states = [];
         this.until = undefined;
     }
 
-    /** Takes what the operator tells of the game; says until when it waits. */
-    add(told) {
-        if (!told.state) return told.deadline;
-        // Whoever is asked is told more than all others: both are one state.
+    /** Adds a state; returns the deadline for the next move. */
+    add(update) {
+        if (!update.state) return update.deadline;
+        // The player to move gets a private state besides the public one; both are merged.
         const last = this.states.length - 1;
-        if (told.deadline && told.deadline === this.until) this.states[last] = { ...this.states[last], ...told.state };
-        else this.states.push(told.state);
-        this.until = told.deadline;
-        this.#learnMover(told);
-        return told.deadline;
+        if (update.deadline && update.deadline === this.until) this.states[last] = { ...this.states[last], ...update.state };
+        else this.states.push(update.state);
+        this.until = update.deadline;
+        this.#learnMover(update);
+        return update.deadline;
     }
 
-    /** Whose turn it is tells who has which side. */
+    /** Learns the sides from the player to move. */
     #learnMover({ state, asked }) {
         const sides = asked.length === 1 ? boardOf(this.game, state)?.sidesOfMover?.(state) : undefined;
         if (sides) this.mover = { id: asked[0], sides };
     }
 
-    /** Draws this state alone, of a game that is looked back on. */
-    show(told) {
+    /** Draws a single state, for replays. */
+    show(update) {
         this.reset();
-        this.add(told);
+        this.add(update);
         this.draw();
     }
 
@@ -102,10 +102,10 @@ export class LiveBoard {
         this.slider.parentElement.hidden = last === 0;
         this.label.textContent = `${at + 1} of ${last + 1}`;
         const { ids, names, sides, config } = this;
-        // A map is everybody's; a chess board is turned to who looks.
+        // A chess board is turned to the viewer's side.
         const seat = board.isTurned ? this.seat : undefined;
         const options = { ids, names, sides, config, seat };
-        // Whoever has the focus on a square keeps it.
+        // Restores the keyboard focus on a square after drawing.
         const focused = document.activeElement?.getAttribute?.("data-square");
         board.draw(this.picture, this.states[at], options);
         this.caption.replaceChildren(...ids.map((_, seat) => this.#note(board.note(this.states[at], seat, options), seat)));
@@ -113,13 +113,13 @@ export class LiveBoard {
         if (focused) this.picture.querySelector(`[data-square="${focused}"]`)?.focus();
     }
 
-    /** How a seat stands: its letter on the board, and its score and state. */
+    /** A seat's line in the caption: letter, name, score and state. */
     #note({ score, words }, seat) {
         const row = make("li", seatClass(seat));
         const name = this.seat === seat ? "You" : this.names[seat];
         row.append(make("span", "letter", letter(seat)), " ", make("b", "who", name));
-        const told = [score === undefined ? "" : number(score), words].filter(Boolean).join(", ");
-        if (told) row.append(": ", told);
+        const details = [score === undefined ? "" : number(score), words].filter(Boolean).join(", ");
+        if (details) row.append(": ", details);
         return row;
     }
 
@@ -139,7 +139,7 @@ export class LiveBoard {
         const row = make("p", "slider");
         row.append(this.slider, this.label);
         this.place.append(this.picture, this.caption, row);
-        // Canvases are as large as there is room, and have no colours but those that they were drawn in.
+        // Canvases are drawn again when their size or the color scheme changes.
         new ResizeObserver(() => this.draw()).observe(this.place);
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     }

@@ -1,24 +1,23 @@
-// Moves of chess by clicking: what can be clicked is put over the board, which itself only draws. A square is a button, so that
-// the keyboard and screen readers know it as well.
+// Chess moves by clicking: transparent buttons over the squares of the board. As buttons, they work with the keyboard and screen readers.
 
 import { squares } from "./boards/chess.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Offers the moves of a player. `move` is called with the one that is chosen, in UCI. */
+/** Offers the legal moves of a player. `move` is called with the chosen one, in UCI notation. */
 export function offer(move) {
-    /** The square of the piece that is to be moved. */
+    /** The square of the selected piece. */
     let from = null;
-    /** What the squares that are offered were made for, and the drawing over which they lie. */
+    /** The moves for which the buttons were made, and the drawing below them. */
     let [offered, drawing] = [null, null];
 
     return function show(picture, state, options) {
-        // A button inside of a picture can't be found by those who can't see it.
+        // Screen readers skip buttons inside `role="img"`.
         picture.setAttribute("role", "group");
         const isMine = options.sides[options.seat] === (state.turn ? "WHITE" : "BLACK");
         const legal = isMine && Array.isArray(state.legal_moves) ? state.legal_moves : [];
         if (!legal.some((each) => each.startsWith(from ?? "-"))) from = null;
-        // The same squares stay: one that is put anew between the beginning of a click and its end isn't clicked.
+        // Unchanged buttons stay: replacing one between mouse down and mouse up would lose the click.
         const wanted = JSON.stringify([legal, from]);
         if (wanted === offered && drawing === picture.firstElementChild) return;
         [offered, drawing] = [wanted, picture.firstElementChild];
@@ -31,7 +30,7 @@ export function offer(move) {
             button.setAttribute("data-square", name);
             button.setAttribute("tabindex", "0");
             button.setAttribute("role", "button");
-            button.setAttribute("aria-label", `${name}, ${holds}${isEnd ? ", can be moved to" : ""}`);
+            button.setAttribute("aria-label", `${name}, ${holds}${isEnd ? ", legal target" : ""}`);
             if (!isEnd) button.setAttribute("aria-pressed", name === from);
             button.append(shape("rect", { x: column, y: row, width: 1, height: 1 }));
             if (isEnd) button.append(shape("circle", { cx: column + 0.5, cy: row + 0.5, r: 0.16 }));
@@ -56,7 +55,7 @@ export function offer(move) {
     };
 }
 
-/** The move between two squares. A pawn becomes what is chosen beside the board. */
+/** The move between two squares, with the promotion piece selected beside the board. */
 function moveTo(legal, squares) {
     const moves = legal.filter((each) => each.startsWith(squares));
     const wanted = document.getElementById("promotion")?.value ?? "q";

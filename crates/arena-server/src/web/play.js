@@ -1,4 +1,4 @@
-// A seat: forms without loading the page again, moves on the board, and a key where players prove who they are.
+// The page of a seat: forms without page loads, moves on the board, and session keys in authentication mode.
 
 import { board, key, session } from "./session.js";
 import { remember, sign } from "./keys.js";
@@ -7,7 +7,7 @@ import { offer } from "./moves.js";
 const seat = document.getElementById("seat").dataset;
 const refusal = document.getElementById("refusal");
 
-/** Asks the arena for something; its refusal is shown. Says whether it was done. */
+/** Posts a request and shows its error. Returns the response, or null after an error. */
 async function ask(path, body) {
     const headers = { "content-type": "application/json" };
     if (key) headers.authorization = `Bearer ${key}`;
@@ -15,11 +15,11 @@ async function ask(path, body) {
     refusal.hidden = true;
     try {
         const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-        const told = await answer.json();
-        if (answer.ok) return told;
-        refusal.textContent = told.error;
+        const result = await answer.json();
+        if (answer.ok) return result;
+        refusal.textContent = result.error;
     } catch {
-        refusal.textContent = "The arena can't be reached.";
+        refusal.textContent = "Cannot reach the server. Check your connection and try again.";
     }
     refusal.hidden = false;
     return null;
@@ -34,7 +34,7 @@ function act(method, content) {
 async function join() {
     const proof = await sign(`arena:v1:join:${seat.invite}`);
     if (!proof) {
-        refusal.textContent = "This browser can't sign, or the page didn't come over HTTPS.";
+        refusal.textContent = "Cannot sign: the page needs HTTPS and a browser that supports Ed25519.";
         refusal.hidden = false;
         return;
     }
@@ -46,16 +46,16 @@ async function join() {
     location.reload();
 }
 
-/** The forms that wait for an answer. */
+/** Forms with a pending request. */
 const busy = new WeakSet();
 
 document.addEventListener("submit", async (event) => {
     const form = event.target;
     const wanted = form.dataset.do;
-    // Without keys, the form itself is enough, and the page that comes of it is needed.
+    // In standalone mode the form itself joins, and the redirect loads the seat's page.
     if (!wanted || (wanted === "join" && seat.mode === "standalone")) return;
     event.preventDefault();
-    // Nobody chosen isn't all.
+    // No selection must not mean "everyone".
     if (busy.has(form) || form.querySelector("select")?.selectedIndex < 0) return;
     busy.add(form);
     const fields = new FormData(form, event.submitter);
@@ -63,9 +63,9 @@ document.addEventListener("submit", async (event) => {
     if (wanted === "join") await join();
     else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
     else {
-        const said = { channel: session.session, content: fields.get("content") };
-        if (fields.get("to")) said.to = fields.get("to");
-        done = await ask("/api/chat/send", said);
+        const message = { channel: session.session, content: fields.get("content") };
+        if (fields.get("to")) message.to = fields.get("to");
+        done = await ask("/api/chat/send", message);
     }
     busy.delete(form);
     const written = form.querySelector("textarea");
@@ -74,7 +74,7 @@ document.addEventListener("submit", async (event) => {
 
 const isKeyless = seat.mode === "authentication" && seat.seated === "true" && !key;
 
-/** Nobody is offered what takes a key that isn't here. */
+/** Hides the forms if this browser has no key to the seat. */
 function hideForms() {
     if (isKeyless) for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 }
@@ -83,7 +83,7 @@ document.addEventListener("renewed", hideForms);
 hideForms();
 
 if (isKeyless) {
-    refusal.textContent = "The key to this seat isn't in this browser: you see what everybody sees.";
+    refusal.textContent = "This browser has no key to this seat, so only public data is shown.";
     refusal.hidden = false;
 } else if (seat.seated === "true") {
     if (session.challenge === "chess") board.onDrawn = offer((move) => act("move", move));

@@ -1,7 +1,7 @@
-//! `/play/{invite}`: a seat of a session, for people: take it, read what is private, act and chat.
+//! `/play/{invite}`: the page on which a person joins a session, reads private messages, acts and chats.
 //!
-//! Where everybody is believed, forms do all of it, and scripts make it comfortable. Where players prove who they are, it takes
-//! a script to sign with a key that stays in the browser; the page itself then shows what everybody may see.
+//! In standalone mode the page works with forms alone, and scripts add convenience. In authentication mode a script signs requests with a
+//! key that stays in the browser, and the page itself shows public data only.
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{ChallengeMetadata, Channel, InviteCode, Method, Party, Session, Status, UserId, Viewer};
@@ -14,16 +14,16 @@ use serde::Deserialize;
 use super::form::Form;
 use super::layout::{Page, Place, explained};
 use super::seen::Seen;
-use super::sessions::{Log, board, deal, heading, result, who};
+use super::sessions::{Log, board, deal, heading, party_name, result};
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::fields::Content;
 use crate::identity::unauthenticated;
 
-/// The session of an invite.
+/// Finds the session of an invite.
 async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync::Arc<Session>)> {
-    let unknown = || ApiError::not_found("INVITE_NOT_FOUND", "there is no such invite");
+    let unknown = || ApiError::not_found("INVITE_NOT_FOUND", "invite not found");
     let invite: InviteCode = text.parse().map_err(|_| unknown())?;
     Ok((invite, arena.engine.find_invited(invite).await?.ok_or_else(unknown)?))
 }
@@ -33,7 +33,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (invite, session) = invited(&arena, visit.param("invite")).await?;
     let keys = arena.asks_for_keys();
     let is_seated = session.seat_of(invite).is_some();
-    // Whoever shows the invite is believed to be its player, as `from` is, unless players prove it.
+    // In standalone mode the invite identifies the player, like `from` in the HTTP API.
     let viewer = if is_seated && !keys { Viewer::Player(invite) } else { Viewer::Nobody };
     let seen = Seen::by(&session, Viewer::Holder(invite));
     let profiles = arena.engine.profiles([&*session]).await?;
@@ -50,11 +50,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (heading(&seen))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
             @if is_seated {
-                p { "You are " (who(&seen, &invite.to_string())) "." }
+                p { "You are " (party_name(&seen, &invite.to_string())) "." }
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
-                p.empty { "Nobody took this seat." }
+                p.empty { "This seat was not taken." }
             }
         }
         p.error id="refusal" role="alert" hidden {}
@@ -62,11 +62,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.stage {
             (board(&seen, operator.deadline()))
             section id="acts" {
-                @if is_seated && seen.status() == Status::Open {
-                    p.soft { "The game begins when all seats are taken." }
-                }
                 @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
-                    h2 { "What you can do" }
+                    h2 { "Your actions" }
                     @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
                     @if seen.challenge_type == "chess" { (promotion()) }
                     @if seen.challenge_type == "snake" { (steps(&path)) }
@@ -94,17 +91,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&format!("Play {name}"), Place::Elsewhere, body).with_script("play.js")))
 }
 
-/// The form by which the seat is taken.
+/// The form that takes the seat.
 fn join(path: &str, keys: bool) -> Markup {
     html! {
         form.card method="post" action=(path) data-do="join" {
             input type="hidden" name="do" value="join";
-            h2 { "A seat is waiting for you" }
+            h2 { "Join the game" }
             @if keys {
-                p { "Players prove who they are here. Your browser makes a key for that, keeps it, and signs with it." }
-                noscript { p.error { "That takes JavaScript." } }
+                p { "This server authenticates players. Your browser creates a signing key and keeps it." }
+                noscript { p.error { "Signing needs JavaScript." } }
             } @else {
-                label for="user" { "Your name, under which your scores are kept. You may leave it empty." }
+                label for="user" { "Your name on the leaderboard (optional)" }
                 input id="user" name="user" maxlength="255" autocomplete="nickname";
             }
             button { "Take the seat" }
@@ -112,26 +109,28 @@ fn join(path: &str, keys: bool) -> Markup {
     }
 }
 
-/// How a game is played on its board, with a script.
+/// Instructions for playing on the board, which needs a script.
 fn hint(challenge: &str) -> Option<&'static str> {
     match challenge {
-        "chess" => Some("Choose one of your pieces on the board, then the square that it goes to."),
-        "snake" => Some("The arrow keys steer your snake, or these buttons: all snakes step when all have chosen."),
+        "chess" => Some("Select one of your pieces on the board, then its target square."),
+        "snake" => Some(
+            "Steer your snake with the arrow keys or these buttons. All snakes move at once, when every player has chosen.",
+        ),
         _ => None,
     }
 }
 
-/// What a pawn becomes that is moved on the board.
+/// The selector of the promotion piece, for pawns moved on the board.
 fn promotion() -> Markup {
     html! {
         p.choice {
-            label for="promotion" { "A pawn that gets there becomes a" }
+            label for="promotion" { "Promote pawns to" }
             select id="promotion" { @for (letter, piece) in [("q", "queen"), ("r", "rook"), ("b", "bishop"), ("n", "knight")] { option value=(letter) { (piece) } } }
         }
     }
 }
 
-/// A button for each way in which a snake can go.
+/// A button for each direction of a snake.
 fn steps(path: &str) -> Markup {
     html! {
         form.steps method="post" action=(path) data-do="act" data-method="move" {
@@ -145,12 +144,12 @@ fn steps(path: &str) -> Markup {
     }
 }
 
-/// A form for each method. Where the game is played on its board, moves in words are there for those who want them.
+/// A form for each method. For games that are played on the board, the form for moves as text is collapsed.
 fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
     let is_in_words = |method: &Method| is_on_board && ["move", "actions"].contains(&method.name.as_str());
     let is_final = |method: &Method| method.name == "resign";
     let usual = |method: &&Method| !is_in_words(method) && !is_final(method);
-    // Not where one clicks by mistake.
+    // The form is collapsed, so that players open it deliberately.
     let apart = |summary: &str, methods: Vec<&Method>| {
         html! {
             @if !methods.is_empty() {
@@ -160,8 +159,8 @@ fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
     };
     html! {
         div.cards { @for method in metadata.methods.iter().filter(usual) { (act_form(path, method)) } }
-        (apart("Moves in words", metadata.methods.iter().filter(|method| is_in_words(method)).collect()))
-        (apart("Give up", metadata.methods.iter().filter(|method| is_final(method)).collect()))
+        (apart("Enter a move as text", metadata.methods.iter().filter(|method| is_in_words(method)).collect()))
+        (apart("Resign", metadata.methods.iter().filter(|method| is_final(method)).collect()))
     }
 }
 
@@ -178,19 +177,19 @@ fn act_form(path: &str, method: &Method) -> Markup {
     }
 }
 
-/// The form by which something is said.
+/// The chat form.
 fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
     let own = own.to_string();
     html! {
         form method="post" action=(path) data-do="chat" {
             input type="hidden" name="do" value="chat";
-            label for="chat-content" { "Say something" }
+            label for="chat-content" { "Message" }
             textarea id="chat-content" name="content" rows="2" required {}
             label for="chat-to" { "To" }
             select id="chat-to" name="to" {
-                option value="" { "all" }
+                option value="" { "everyone" }
                 @for (seat, player) in session.state.players.iter().enumerate().filter(|(_, player)| **player != own) {
-                    option value=(player) { "Player " (seat + 1) " alone" }
+                    option value=(player) { "Player " (seat + 1) " only" }
                 }
             }
             button { "Send" }
@@ -198,7 +197,7 @@ fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
     }
 }
 
-/// What a form of a seat's page says.
+/// The fields of the forms on the play page.
 #[derive(Deserialize)]
 struct Move {
     #[serde(rename = "do")]
@@ -209,7 +208,7 @@ struct Move {
     content: Option<Content>,
 }
 
-/// `POST /play/{invite}`: what a form asks for; then the page again.
+/// `POST /play/{invite}`: joins, acts or chats, then redirects to the page.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let (invite, session) = invited(&arena, form.param("invite")).await?;
     if arena.asks_for_keys() {
@@ -243,7 +242,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     Ok(to_seat(&invite.to_string()))
 }
 
-/// To the page of the seat, so that loading it again doesn't send the form again.
+/// Redirects to the seat's page, so that a reload doesn't submit the form again.
 pub(super) fn to_seat(invite: &str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/play/{invite}"))]).into_response()
 }

@@ -1,5 +1,5 @@
-//! Pictures by themselves, to be embedded elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`, `/agents/{id}/rating.svg` and
-//! `/tournaments/{id}/standings.svg`. `theme` is `light`, `dark` or `auto`. They are the same as those on the pages.
+//! The pages' plots as SVG files, for embedding elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`, `/agents/{id}/rating.svg` and
+//! `/tournaments/{id}/standings.svg`. The parameter `theme` is `light`, `dark` or `auto`.
 
 use arena_model::{UserId, hex};
 use arena_report::{Picture, Theme, ratings_picture};
@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use sha2::{Digest, Sha256};
 
-use super::board::{Leaderboard, Who};
+use super::board::{Leaderboard, PlayerKind};
 use super::history::History;
 use super::{GUARDS, PageResult, Visit, agents, home};
 use crate::arena::Arena;
@@ -17,10 +17,10 @@ use crate::error::ApiError;
 use crate::routes::id_of_tournament;
 use crate::tournaments::Refusal;
 
-/// Where pictures are embedded they are asked for often, and what they show changes slowly.
+/// Caching policy of embedded plots. They are requested often and change slowly, so caches may keep them for a minute.
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 
-/// The style of a picture is in it, so that it can stand anywhere. Nothing else is loaded or run.
+/// The content security policy of plots, which contain their own style and load nothing.
 const POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
 
@@ -28,7 +28,7 @@ const POLICY: HeaderValue =
 pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let wanted = home::wanted(&arena, &visit)?;
     let board = match home::board_of(&arena, wanted) {
-        Some(board) => Leaderboard::read(&arena, board, None, (Who::of(&visit.query)?, home::PLAYERS)).await?,
+        Some(board) => Leaderboard::read(&arena, board, None, (PlayerKind::of(&visit.query)?, home::PLAYERS)).await?,
         None => None,
     };
     let title =
@@ -58,12 +58,12 @@ pub(super) async fn tournament(State(arena): State<Arena>, visit: Visit) -> Page
     send(&visit, picture.await?.as_ref())
 }
 
-/// The picture as a file, unless the asker has it.
+/// Sends the plot as a file, or 304 if the client's copy is current.
 fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     let theme = Theme::of(visit.query.get("theme").unwrap_or("auto"));
     let theme =
         theme.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "theme must be one of: auto, light, dark"))?;
-    let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "there is nothing to be drawn yet"))?;
+    let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "no data to plot yet"))?;
     let text = picture.to_file_for(theme);
     let hash = Sha256::digest(&text);
     let hex = hex::encode(&hash[..8]);
@@ -79,15 +79,15 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     Ok(response)
 }
 
-/// How a picture is embedded elsewhere. `path` is its own, `page` that of the page on which it stands, both from the root.
+/// The Markdown that embeds a plot with a link to its page. `path` is the path of the plot, and `page` that of the page.
 pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
     let markdown = format!("[![{what}]({base}{path})]({base}{page})");
     html! {
         details.embed {
             summary { "Embed" }
-            p { "In a README; " code { "theme=light" } " or " code { "theme=dark" } " in the query makes it independent of the reader's screen." }
+            p { "Markdown for a README. The theme follows the reader's system; " code { "?theme=light" } " or " code { "?theme=dark" } " fixes it." }
             pre.copy { code { (markdown) } }
-            p { a href=(path) { "The picture alone" } }
+            p { a href=(path) { "Image only" } }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `/tournaments/{id}/matches/{number}/replay`: a match that was played, epoch by epoch, in the viewer of `arena-web`; and what that
-//! reads: ranges of the replay and its index, and the summary.
+//! `/tournaments/{id}/matches/{number}/replay`: a match's replay in the viewer of `arena-web`; and the files that the viewer reads: ranges
+//! of the replay and its index, and the summary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         Ok::<_, Refusal>(record.game(number).map(|game| MatchView::of(tournaments, &look, game)))
     });
     let game = game.await?;
-    // What they are called in the tournament, rather than what they call themselves.
+    // The agents' names in the tournament, which may differ from those that the agents report.
     let names: Vec<&str> = match &game {
         Some(game) => game.agents.iter().map(String::as_str).collect(),
         None => replay.header.agents.iter().map(|agent| agent.name.as_str()).collect(),
@@ -43,25 +43,25 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         div.intro {
             h1 { "Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) } }
             p.soft {
-                a href={ "/tournaments/" (id) } { "The tournament" }
+                a href={ "/tournaments/" (id) } { "Tournament" }
                 @if let Some(game) = &game {
                     ", round " (game.round) ". Scores: " (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : "))
                 }
-                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "The replay as a file" } ", for " code { "arena replay" } "."
+                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "Replay file" } ", for " code { "arena replay" } "."
             }
         }
-        noscript { p.error { "Boards are drawn by scripts, and this browser runs none. " code { "arena replay show" } " needs none." } }
+        noscript { p.error { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
         (viewer(&places))
     };
     let title = format!("Match {number}: {}", names.join(" – "));
     Ok(answer(&Page::new(&title, Place::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
 }
 
-/// The replay of the path, ready to be shown.
+/// Finds the replay that the path names, with its index.
 async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, Arc<ShownReplay>)> {
     let id = id_of_tournament(visit.param("id"))?;
     let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
-    let none = || ApiError::not_found("REPLAY_NOT_FOUND", "there is no such match, or its replay wasn't kept");
+    let none = || ApiError::not_found("REPLAY_NOT_FOUND", "match not found, or its replay was not kept");
     let number: usize = visit.param("number").parse().map_err(|_| none())?;
     let shown = tournaments.read(move |tournaments| tournaments.shown_replay(id, number)).await?;
     Ok((id, number, shown.ok_or_else(none)?))
@@ -87,7 +87,7 @@ pub(super) async fn summary(State(arena): State<Arena>, visit: Visit) -> PageRes
     Ok(response)
 }
 
-/// A file, or the range of it that is asked for.
+/// Sends a file or the requested range of it.
 async fn send(path: &Path, visit: &Visit, kind: &'static str) -> PageResult {
     let mut request = Request::new(Body::empty());
     for name in [header::RANGE, header::IF_MODIFIED_SINCE, header::IF_RANGE] {
@@ -102,7 +102,7 @@ async fn send(path: &Path, visit: &Visit, kind: &'static str) -> PageResult {
     Ok(response)
 }
 
-/// Says what browsers may do with it, and that they ask each time: a match may be removed.
+/// Sets the headers for browsers. Browsers must revalidate the file each time, since a match may be removed.
 fn guard(response: &mut Response) {
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response.headers_mut().extend(GUARDS);

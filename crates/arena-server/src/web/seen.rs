@@ -1,5 +1,5 @@
-//! Sessions and messages as a page knows them: read back from the JSON that `view` and `redact` make for whoever looks. So a page
-//! can show nothing that the HTTP interface wouldn't tell the same viewer.
+//! Sessions and messages as the pages read them: parsed from the JSON that `view` and `redact` return for the viewer. So a page can't show
+//! anything that the HTTP API hides from the same viewer.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use serde_json::Value;
 
 use crate::answer::to_text;
 
-/// A session, as far as a viewer may see it.
+/// A session, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Seen {
     pub(super) id: String,
-    /// Milliseconds since 1970.
+    /// Time of creation, in milliseconds since 1970.
     pub(super) created_at: i64,
     pub(super) challenge_type: String,
-    /// By code; those that aren't to be seen are `inv_hidden`.
+    /// Invite codes by seat. A hidden code is `inv_hidden`.
     pub(super) invites: Vec<String>,
     pub(super) state: Standing,
     pub(super) seed_commitment: Option<String>,
@@ -30,30 +30,30 @@ pub(super) struct Seen {
     pub(super) seed: Option<String>,
 }
 
-/// How it stands.
+/// A session's state, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Standing {
     status: String,
-    /// Milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     pub(super) completed_at: Option<i64>,
-    /// By seat; none until the end.
+    /// Scores by seat; empty until the end.
     pub(super) scores: Vec<Score>,
-    /// The invites of those who have joined, by seat.
+    /// Invites of the joined players, by seat.
     pub(super) players: Vec<String>,
-    /// Users by invite; none until the end.
+    /// User ids by invite; empty until the end.
     #[serde(deserialize_with = "read_users")]
     pub(super) player_identities: BTreeMap<String, UserId>,
     #[serde(default)]
     pub(super) attributions: Vec<Attribution>,
-    /// What players say that their play has cost, by seat, once that is told and if anybody has said so.
+    /// Usage that players reported, by seat; empty until it is public.
     #[serde(default)]
     pub(super) reported_usage: Vec<UsageTotal>,
     #[serde(default)]
     pub(super) abandoned: bool,
 }
 
-/// What one player did to another.
+/// An effect of one player on another, such as a security breach.
 #[derive(Debug, Deserialize)]
 pub(super) struct Attribution {
     pub(super) from: String,
@@ -62,7 +62,7 @@ pub(super) struct Attribution {
     pub(super) kind: String,
 }
 
-/// Ids of users, which nothing else is read from JSON for.
+/// Deserializes a map of user ids, since `UserId` itself doesn't implement `Deserialize`.
 fn read_users<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, UserId>, D::Error> {
     let users = BTreeMap::<String, String>::deserialize(deserializer)?;
     let parse = |(invite, user): (String, String)| Ok((invite, user.parse().map_err(D::Error::custom)?));
@@ -78,12 +78,12 @@ impl Seen {
         Status::from_wire(&self.state.status).expect("views say how a session stands")
     }
 
-    /// Which seat a player holds, from 0.
+    /// Returns the seat of a player, from 0.
     pub(super) fn seat_of(&self, player: &str) -> Option<usize> {
         self.state.players.iter().position(|other| other == player)
     }
 
-    /// What a player is called, once that is known: as its profile says, else as it is counted.
+    /// Returns a player's user id and display name, once they are public.
     pub(super) fn name_of<'s>(
         &'s self,
         player: &str,
@@ -94,17 +94,17 @@ impl Seen {
     }
 }
 
-/// What somebody is called: as the profile says, else the id.
+/// Returns the display name of a user: the name in the profile, or the id.
 pub(super) fn name_of<'u>(user: &'u UserId, profile: Option<&'u UserProfile>) -> &'u str {
     profile.and_then(|profile| profile.username.as_ref()).map_or(user.as_str(), |name| name.as_str())
 }
 
-/// A message, as far as a viewer may read it.
+/// Returns a message, redacted for a viewer.
 pub(super) fn heard(posted: &Posted, viewer: Viewer, ended: bool, reveal_chat: bool) -> Message {
     serde_json::from_slice(posted.json(viewer, ended, reveal_chat)).expect("messages have these fields")
 }
 
-/// Whether a text is the code of an invite that may be told.
+/// True if the text is an invite code, and not `inv_hidden`.
 pub(super) fn is_code(invite: &str) -> bool {
     invite.parse::<InviteCode>().is_ok()
 }

@@ -1,16 +1,16 @@
-// A session as it goes on: messages come by Server-Sent Events, boards are drawn from the states that the operator tells.
+// A live session: messages arrive as Server-Sent Events, and boards are drawn from the operator's states.
 
 import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
-import { localise } from "./page.js";
-import { Said } from "./said.js";
+import { localize } from "./page.js";
+import { MessageRenderer } from "./message.js";
 
 export const session = document.getElementById("session").dataset;
 
-/** The seat of whoever plays on this page. */
+/** The seat to which the page belongs, if any. */
 const seat = document.getElementById("seat")?.dataset;
 
-/** The key to it, where players prove who they are. */
+/** Its session key, in authentication mode. */
 export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
 
 export const board = new LiveBoard(document.getElementById("board"), session);
@@ -18,15 +18,15 @@ if (seat?.seated === "true") board.own = seat.invite;
 
 const connection = document.getElementById("connection");
 
-/** What is said of a session that is listened to. */
-const STANDS = { open: "Waiting for players.", active: "Live.", ended: "This session has ended." };
+/** The connection's status text by session status. */
+const STANDS = { open: "Waiting for players", active: "Live", ended: "This session has ended" };
 
-/** Most messages in a list; older ones stay on the server. */
+/** Maximum number of messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-const said = new Said(board);
+const renderer = new MessageRenderer(board);
 
-/** Takes messages, which may have been there before. */
+/** Adds messages to a list, ignoring known ones. */
 function take(messages, channel) {
     const list = document.getElementById(channel);
     const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
@@ -37,36 +37,38 @@ function take(messages, channel) {
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
-/** Learns what the operator tells of the game and of who plays it. */
+/** Updates players, board and clock from an operator's message. */
 function learn(message) {
     const isNew = (party) => party?.startsWith("inv_") && !board.ids.includes(party);
     if (session.status === "open" && (isNew(message.from) || isNew(message.to))) renewSoon();
-    const told = stateOf(message);
-    if (told) showClock(board.add(told));
+    const update = stateOf(message);
+    if (!update) return;
+    if (update.asked.length) toMove = update.asked;
+    showClock(board.add(update));
 }
 
-/** Adds a message to its list, or puts it in the place of the same one that couldn't be read before. */
+/** Appends a message, or replaces its withheld version. */
 function put(message, channel, list) {
     const before = document.getElementById(`${channel}-${message.index}`);
-    if (!message.redacted && before?.querySelector(".withheld")) before.replaceWith(said.item(message, channel));
+    if (!message.redacted && before?.querySelector(".withheld")) before.replaceWith(renderer.item(message, channel));
     const isLatest = list.dataset.last === list.dataset.len;
     if (message.index <= Number(list.dataset.last) || !isLatest) return;
     list.dataset.last = list.dataset.len = message.index;
     document.querySelector(`[data-empty=${channel}]`)?.remove();
-    list.append(said.item(message, channel));
+    list.append(renderer.item(message, channel));
     if (list.children.length > MOST) list.firstElementChild.remove();
 }
 
-/** What the server words: who sits where, what can be done, and how it ended. */
+/** Ids of the elements that the server renders: heading, seat, result, forms, recipients and deal. */
 const WORDED = ["session", "seat", "result", "acts", "chat-to", "deal"];
 
-/** How the server has worded it. What is done to it here, such as opening details, isn't its word. */
+/** The server's last rendering of each; changes on this page, such as opened details, don't count. */
 const worded = new Map(WORDED.map((id) => [id, document.getElementById(id)?.innerHTML]));
 
-/** How long to wait for others who take seats at the same time. Those who only watch are many, and ask one after the other. */
+/** The delay before a refresh, in milliseconds: joins that follow each other share one. Spectators' requests are spread over a second. */
 const soon = () => 300 + (seat ? 0 : 1000 * Math.random());
 
-/** How long to wait after so many failures. Not all wait for the same time, or they would meet again. */
+/** The backoff after a number of failures, in milliseconds, with jitter. */
 const pause = (failures) => Math.min(2000 * 2 ** failures, 60_000) * (0.5 + Math.random());
 
 let [asked, isRenewing, failures] = [null, false, 0];
@@ -76,7 +78,7 @@ function renewSoon(ms = soon()) {
     asked = setTimeout(renew, ms);
 }
 
-/** The page as the server words it now, or whether it may come later. */
+/** Fetches the page; `mayCome` is true if a retry may succeed. */
 async function readPage() {
     try {
         const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10_000) });
@@ -86,7 +88,7 @@ async function readPage() {
     }
 }
 
-/** Brings what the server words up to date. All else stays: what somebody writes, has chosen, or is about to click. */
+/** Updates the elements that the server renders. All others keep their state, such as typed text and selections. */
 async function renew() {
     if (isRenewing) return renewSoon();
     isRenewing = true;
@@ -100,7 +102,7 @@ async function renew() {
 
 function renewFrom(fresh) {
     if (fresh.getElementById("seat")?.dataset.seated !== seat?.seated) {
-        // Whoever has taken this seat elsewhere sees another page; who is just taking it here will.
+        // The seat was taken elsewhere, so the page differs. A join on this page reloads by itself.
         if (!seat.joining) location.reload();
         return;
     }
@@ -114,16 +116,16 @@ function renewFrom(fresh) {
         here.replaceChildren(...there.childNodes);
         if (chosen !== undefined) here.value = chosen;
         Object.assign(here.dataset, there.dataset);
-        for (const time of here.querySelectorAll("time[datetime]")) localise(time);
+        for (const time of here.querySelectorAll("time[datetime]")) localize(time);
     }
     board.seatPlayers(session.players);
-    said.renew(document.querySelectorAll(".messages .who"));
+    renderer.renew(document.querySelectorAll(".messages .who"));
     board.draw();
     showClock();
     const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
     if (session.status !== before && isListening) connection.textContent = STANDS[session.status];
     if (session.status === "ended" && before !== "ended") {
-        // What was private may be told now.
+        // The stream now includes messages that were private.
         disconnect();
         connect();
     }
@@ -132,18 +134,22 @@ function renewFrom(fresh) {
 
 let deadline = Number(document.getElementById("clock").dataset.deadline) || null;
 
+/** The players to move. */
+let toMove = [];
+
 function showClock(at) {
     deadline = at ?? deadline;
     const clock = document.getElementById("clock");
-    // It comes with the board: what comes later pushes the board away from whoever is about to click on it.
+    // Shown together with the board: a later insertion would move the board under the pointer.
     clock.hidden = !deadline || session.status === "ended";
     if (clock.hidden) return;
     const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
-    clock.textContent = `An answer is due in ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    const whose = toMove.includes(board.own) ? "Your move" : "Next move";
+    clock.textContent = `${whose} — ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} left`;
     clock.classList.toggle("late", seconds < 10);
 }
 
-/** Who looks, as the query of a stream says it. */
+/** The viewer's identity as the query of a stream. */
 function viewer() {
     if (key) return `?key=${encodeURIComponent(key)}`;
     return seat?.mode === "standalone" && seat.seated === "true" ? `?from=${seat.invite}` : "";
@@ -152,26 +158,26 @@ function viewer() {
 /** The open streams. */
 const sources = [];
 
-/** How often they were refused since the last message, and what connects again then. */
+/** Refused connections since the last message, and the timer of the next attempt. */
 let [refusals, again] = [0, null];
 
 function listen(channel, name) {
     const source = new EventSource(`/api/chat/ws/${name}${viewer()}`);
     source.addEventListener("message", (event) => {
-        const told = JSON.parse(event.data);
+        const update = JSON.parse(event.data);
         refusals = 0;
         connection.textContent = STANDS[session.status];
-        if (told.type === "initial") {
+        if (update.type === "initial") {
             if (channel === "operator") board.reset();
-            take(told.messages, channel);
+            take(update.messages, channel);
         }
-        if (told.type === "new_message") take([told.message], channel);
-        if (told.type === "game_ended" && session.status !== "ended") renewSoon();
+        if (update.type === "new_message") take([update.message], channel);
+        if (update.type === "game_ended" && session.status !== "ended") renewSoon();
         if (channel === "operator") board.draw();
     });
     source.addEventListener("error", () => {
-        connection.textContent = "Not connected; trying again …";
-        // The browser connects again by itself, and goes on behind the last event, unless the server has answered with a refusal.
+        connection.textContent = "Disconnected. Reconnecting …";
+        // The browser reconnects by itself and resumes after the last event, unless the server refused the connection.
         if (source.readyState !== EventSource.CLOSED) return;
         disconnect();
         again = setTimeout(connect, pause(refusals++));
@@ -179,7 +185,7 @@ function listen(channel, name) {
     sources.push(source);
 }
 
-/** Listens while somebody looks: a browser has few connections for all pages of a server, and each stream is one. */
+/** Opens the streams while the page is visible: each uses one of the browser's few connections per server. */
 function connect() {
     if (sources.length || document.hidden) return;
     listen("operator", `challenge_${session.session}`);

@@ -1,4 +1,4 @@
-//! Lists of sessions; and `GET /sessions/{id}`: one session as everybody may watch it, with both of its channels.
+//! Tables of sessions, and `GET /sessions/{id}`: the public page of a session with its operator channel and its chat.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ use super::{PageResult, Visit, answer, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
 
-/// Messages of a channel on a page.
+/// Number of messages of a channel per page.
 const MESSAGES: usize = 60;
 
-/// Bytes of the messages of a channel on a page, as HTML: with two channels and all else it stays below 100 KB.
+/// Maximum size of a channel's messages as HTML, in bytes. With two channels a page stays below 100 KB.
 const CHANNEL_BYTES: usize = 32_000;
 
-/// Characters of a message that are shown.
+/// Number of characters after which a message is cut.
 const LONGEST: usize = 1500;
 
-/// A part of a list of sessions, as everybody may see them.
+/// One page of a list of sessions, redacted for a viewer without identity.
 pub(super) struct SessionTable {
     pub(super) sessions: Vec<Seen>,
     pub(super) total: u64,
     profiles: BTreeMap<UserId, UserProfile>,
 }
 
-/// Sessions that a filter lets through, newest first.
+/// Reads the sessions that match a filter, newest first.
 pub(super) async fn read_list(
     arena: &Arena,
     filter: &SessionFilter,
@@ -63,7 +63,7 @@ impl SessionTable {
                     @for session in &self.sessions {
                         tr {
                             td { a href={ "/sessions/" (session.id) } { (session.challenge_type) " " code { (short(&session.id)) } } }
-                            td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "broken off" } } }
+                            td { (badge(session.status())) @if session.state.abandoned { " " span.soft { "abandoned" } } }
                             td { (self.players(session)) }
                             td.number data-label="Security" { (scores(session.state.scores.iter().map(|score| score.security))) }
                             td.number data-label="Utility" { (scores(session.state.scores.iter().map(|score| score.utility))) }
@@ -75,7 +75,7 @@ impl SessionTable {
         }
     }
 
-    /// Who plays, once that is told; until then how many.
+    /// Returns the players' names, or the number of players until the names are public.
     fn players(&self, session: &Seen) -> Markup {
         let names: Vec<_> =
             session.state.players.iter().map(|player| session.name_of(player, &self.profiles)).collect();
@@ -85,7 +85,7 @@ impl SessionTable {
                     @if at > 0 { " : " }
                     @match name {
                         Some((user, name)) => a href=(user_path(user.as_str())) { (cut(name, 16)) },
-                        None => span.soft { "somebody" }
+                        None => span.soft { "anonymous" }
                     }
                 }
             } @else {
@@ -95,21 +95,21 @@ impl SessionTable {
     }
 }
 
-/// Scores by seat, as far as they are shown.
+/// Returns the scores by seat as text; a dash if there are none.
 fn scores(values: impl Iterator<Item = f64>) -> String {
     let values: Vec<String> = values.map(number_of).collect();
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
 }
 
-/// Some messages of a channel that are behind each other.
+/// Consecutive messages of a channel.
 pub(super) struct Log {
     messages: Vec<Message>,
-    /// Messages of the whole channel.
+    /// Number of messages in the whole channel.
     len: u64,
 }
 
 impl Log {
-    /// The messages up to and with `until`, as many as a page has room for; up to the last if that is nothing.
+    /// Reads a page of messages. Its last message is the one at `until`, or the channel's last message.
     pub(super) async fn read(arena: &Arena, channel: Channel, viewer: Viewer, until: Option<u64>) -> PageResult<Log> {
         let len = arena.engine.read(channel, u64::MAX, 1).await?.len;
         let until = until.unwrap_or(len).min(len);
@@ -124,7 +124,7 @@ impl Log {
         Ok(Log { messages, len: snapshot.len })
     }
 
-    /// The list, with a link to what came before. `name` is the channel's, in words of the page's query.
+    /// The list of messages, with a link to earlier ones. `name` is the channel's parameter in the page's query.
     pub(super) fn list(&self, name: &str, session: &Seen, visit: &Visit, path: &str) -> Markup {
         let mut room = CHANNEL_BYTES;
         let mut items: Vec<String> = Vec::new();
@@ -147,36 +147,36 @@ impl Log {
                 @for item in items.iter().rev() { (maud::PreEscaped(item)) }
             }
             @if last < self.len {
-                p.more { a href=(with_query(path, &visit.query, name, "")) { "The latest messages" } }
+                p.more { a href=(with_query(path, &visit.query, name, "")) { "Latest messages" } }
             } @else if self.len == 0 {
-                p.empty data-empty=(name) { "Nothing has been said yet." }
+                p.empty data-empty=(name) { "No messages yet." }
             }
         }
     }
 
-    /// How the game ended, in a word or two, if its operator has told.
+    /// Returns the game's termination cause in lower case, if the operator has sent it.
     pub(super) fn ending(&self) -> Option<String> {
-        let word = self.messages.iter().rev().find_map(|message| Told::by(message)?.ending)?;
+        let word = self.messages.iter().rev().find_map(|message| OperatorUpdate::by(message)?.ending)?;
         Some(word.to_lowercase().replace('_', " "))
     }
 
-    /// Until when the operator waits for those whom it has asked last, in milliseconds since 1970.
+    /// Returns the deadline of the latest request for moves, in milliseconds since 1970.
     pub(super) fn deadline(&self) -> Option<i64> {
-        self.messages.iter().rev().find_map(|message| Told::by(message)?.deadline)
+        self.messages.iter().rev().find_map(|message| OperatorUpdate::by(message)?.deadline)
     }
 }
 
-/// What a game's operator says: that it begins; a state, and who is asked; or how it has ended.
-struct Told {
+/// A structured message of a game's operator: the start, a state with the players to move, or the result.
+struct OperatorUpdate {
     begins: bool,
     ending: Option<String>,
     asked: Vec<String>,
     deadline: Option<i64>,
 }
 
-impl Told {
-    /// Nobody but the operator tells states: what players write that looks like one is shown as they wrote it.
-    fn by(message: &Message) -> Option<Told> {
+impl OperatorUpdate {
+    /// Parses an operator's message. Players' messages of the same form stay plain text.
+    fn by(message: &Message) -> Option<OperatorUpdate> {
         let content = &message.content;
         if message.from != "operator" {
             return None;
@@ -189,12 +189,17 @@ impl Told {
         let told: Value = serde_json::from_str(content).ok()?;
         let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let ending = told["result"]["termination"].as_str().map(str::to_owned);
-        Some(Told { begins, ending, asked: asked.map(str::to_owned).collect(), deadline: told["deadline"].as_i64() })
+        Some(OperatorUpdate {
+            begins,
+            ending,
+            asked: asked.map(str::to_owned).collect(),
+            deadline: told["deadline"].as_i64(),
+        })
     }
 }
 
-/// Who somebody is in a session: by the seat, or by what they call themselves if they have none.
-pub(super) fn who(session: &Seen, party: &str) -> Markup {
+/// A party's label: the operator, the player's number, or the sender's own name.
+pub(super) fn party_name(session: &Seen, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
@@ -204,14 +209,14 @@ pub(super) fn who(session: &Seen, party: &str) -> Markup {
     }
 }
 
-/// A message as an item of its channel. `session.js` makes the same of those that come later.
+/// A message as a list item. `message.js` renders later messages in the same way.
 fn say(message: &Message, channel: &str, session: &Seen) -> Markup {
     let id = format!("{channel}-{}", message.index);
     html! {
         li.message.private[message.to.is_some()] id=(id) {
             p.head {
-                (who(session, &message.from))
-                @if let Some(to) = &message.to { " → " (who(session, to)) }
+                (party_name(session, &message.from))
+                @if let Some(to) = &message.to { " → " (party_name(session, to)) }
                 @if let Some(method) = &message.method { " " code { (cut(method, 40)) } }
                 a.at href={ "#" (id) } { (moment(message.timestamp.0)) }
             }
@@ -224,33 +229,33 @@ fn text(message: &Message, session: &Seen) -> Markup {
     if message.redacted {
         return match &message.content_sha256 {
             Some(hash) => html! { p.withheld { "Hidden by the administrator. SHA-256 of the text: " code { (hash) } } },
-            None => html! { p.withheld { "Private: not to be read here." } },
+            None => html! { p.withheld { "Private message" } },
         };
     }
-    if let Some(told) = Told::by(message) {
+    if let Some(told) = OperatorUpdate::by(message) {
         return html! {
             p.text {
                 @match &told.ending {
-                    None if told.begins => "The game begins.",
-                    None => "The state of the game.",
-                    Some(ending) => { "The end of the game: " (cut(ending, 60)) "." }
+                    None if told.begins => "Game started.",
+                    None => "Game state.",
+                    Some(ending) => { "Game ended: " (cut(ending, 60)) "." }
                 }
-                @if !told.asked.is_empty() { " Asked: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (who(session, player)) } "." }
+                @if !told.asked.is_empty() { " To move: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (party_name(session, player)) } "." }
                 " "
-                a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "as data" }
+                a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "JSON" }
             }
         };
     }
     let rest = message.content.chars().count().saturating_sub(LONGEST);
     let shorter: String = message.content.chars().take(LONGEST).collect();
     html! {
-        p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … and " (rest) " characters more" } } }
+        p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
     }
 }
 
 /// `GET /sessions/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "there is no such session");
+    let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found");
     let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
     let seen = Seen::by(&session, Viewer::Nobody);
@@ -282,7 +287,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_script("session.js")))
 }
 
-/// What the session is, and who sits where. The script reads from here what it needs to know.
+/// The session's heading. Its data attributes hold the session's data for the scripts.
 pub(super) fn heading(session: &Seen) -> Markup {
     let state = &session.state;
     html! {
@@ -290,39 +295,42 @@ pub(super) fn heading(session: &Seen) -> Markup {
             data-players=(state.players.join(" ")) data-options=(session.options) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (session.challenge_type) } " " (badge(session.status())) }
             p.soft {
-                "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", since " (time(session.created_at))
-                @if let Some(at) = state.completed_at { @if state.abandoned { ", broken off " } @else { ", ended " } (time(at)) }
+                "Session " a href={ "/sessions/" (session.id) } { code { (session.id) } } ", created " (time(session.created_at))
+                @if let Some(at) = state.completed_at { @if state.abandoned { ", abandoned " } @else { ", ended " } (time(at)) }
                 ". " (state.players.len()) " of " (session.invites.len()) " seats taken."
+            }
+            @if session.status() == Status::Open {
+                p.soft { "The game begins when all seats are taken. Each seat needs an invite from the session's creator." }
             }
         }
         p role="status" id="connection" .soft {}
     }
 }
 
-/// Where scripts draw the board of a game, with the clock.
+/// The elements in which scripts draw the board and the clock.
 pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
     let deadline = deadline.filter(|_| session.status() == Status::Active);
     html! {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
-            @if let Some(deadline) = deadline { "An answer is due by " (time(deadline)) "." }
+            @if let Some(deadline) = deadline { "Next move due by " (time(deadline)) }
         }
         section.live id="board" hidden aria-label="Board" {}
     }
 }
 
-/// Where scripts put what came of it as soon as it is over, with the way to its replay.
+/// The element for the result, with a link to the replay. Scripts fill it when the game ends.
 pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<String>) -> Markup {
     html! {
         div id="result" {
             @if session.status() == Status::Ended {
-                p { a.button href={ "/sessions/" (session.id) "/replay" } { "Replay it" } }
+                p { a.button href={ "/sessions/" (session.id) "/replay" } { "Watch replay" } }
                 (ending(session, profiles, how.as_deref()))
             }
         }
     }
 }
 
-/// What came of it: scores, who was who, who did what to whom.
+/// The result: scores, players' identities and attributions.
 pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<&str>) -> Markup {
     let state = &session.state;
     html! {
@@ -333,11 +341,11 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
                 tbody {
                     @for (seat, player) in state.players.iter().enumerate() {
                         tr {
-                            td { (who(session, player)) }
+                            td { (party_name(session, player)) }
                             td {
                                 @match session.name_of(player, profiles) {
                                     Some((user, name)) => a href=(user_path(user.as_str())) { (cut(name, 40)) },
-                                    None => span.soft { "didn't say" }
+                                    None => span.soft { "anonymous" }
                                 }
                             }
                             @let score = state.scores.get(seat);
@@ -351,7 +359,7 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
             @if !state.attributions.is_empty() {
                 ul.attributions {
                     @for attribution in &state.attributions {
-                        li { (who(session, &attribution.from)) " caused " code { (cut(&attribution.kind, 60)) } " of " (who(session, &attribution.to)) }
+                        li { (party_name(session, &attribution.from)) " caused " code { (cut(&attribution.kind, 60)) } " of " (party_name(session, &attribution.to)) }
                     }
                 }
             }
@@ -359,14 +367,14 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
     }
 }
 
-/// What players say that their play has cost. Nobody verifies it, and the table says so.
+/// The usage that players reported. The server can't verify it, so the caption says that it is unverified.
 fn usage(session: &Seen) -> Markup {
     let reported = session.state.players.iter().zip(&session.state.reported_usage);
     let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
     html! {
         @if !reported.is_empty() {
             div.scroll tabindex="0" { table {
-                caption { "What it has cost, as reported by the players" }
+                caption { "Usage reported by the players (not verified)" }
                 thead { tr {
                     th scope="col" { "Seat" } th scope="col" { "Model" } th.number scope="col" { "Requests" }
                     th.number scope="col" { "Tokens in" } th.number scope="col" { "From cache" } th.number scope="col" { "Tokens out" }
@@ -377,7 +385,7 @@ fn usage(session: &Seen) -> Markup {
                         @let models: Vec<&str> = total.models.iter().map(ProfileText::as_str).collect();
                         @let about = if total.estimated { "≈ " } else { "" };
                         tr {
-                            td { (who(session, player)) }
+                            td { (party_name(session, player)) }
                             td { (cut(&models.join(", "), 60)) }
                             td.number { (total.reports) }
                             td.number { (about) (total.input_tokens) } td.number { (total.cached_tokens) } td.number { (about) (total.output_tokens) }
@@ -391,23 +399,23 @@ fn usage(session: &Seen) -> Markup {
     }
 }
 
-/// What it was dealt from, as far as that is told.
+/// The session's options, and its seed once that is public.
 pub(super) fn deal(session: &Seen) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
         @if !session.rated {
-            p.soft { "Unrated: its options aren't those of this arena, so it counts on no leaderboard." }
+            p.soft { "Unrated: the options differ from this arena's, so the game counts on no leaderboard." }
         }
         @if session.seed_commitment.is_some() || options.is_some() {
             details.deal {
                 summary { "Seed and options" }
                 dl id="deal" {
                     @if let Some(commitment) = &session.seed_commitment {
-                        dt { "SHA-256 of the seed, told from the beginning" } dd { code { (commitment) } }
+                        dt { "SHA-256 of the seed, published at the start" } dd { code { (commitment) } }
                     }
                     @if session.seed_commitment.is_some() {
                         dt { "Seed" }
-                        dd { @match &session.seed { Some(seed) => code { (seed) }, None => span.soft { "told at the end" } } }
+                        dd { @match &session.seed { Some(seed) => code { (seed) }, None => span.soft { "shown when the session has ended" } } }
                     }
                     @for (name, value) in options.into_iter().flatten() {
                         dt { code { (cut(name, 60)) } } dd { code { (cut(&value.to_string(), 200)) } }

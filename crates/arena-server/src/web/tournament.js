@@ -1,8 +1,8 @@
-// A tournament while it is played: the page is asked for again, and what has changed is put in its place.
+// A running tournament: fetches the page again and replaces its content.
 
-import { localise } from "./page.js";
+import { localize } from "./page.js";
 
-/** Milliseconds between two looks. */
+/** Refresh interval in milliseconds. */
 const EVERY = 3000;
 
 async function look() {
@@ -15,10 +15,10 @@ async function look() {
             const next = page.getElementById("live");
             if (next && !live.contains(document.activeElement)) {
                 live.replaceWith(document.adoptNode(next));
-                for (const element of next.querySelectorAll("time[datetime]")) localise(element);
+                for (const element of next.querySelectorAll("time[datetime]")) localize(element);
             }
         } catch {
-            // The server may be starting again; the next look will tell.
+            // The server may be restarting; the next refresh retries.
         }
     }
     setTimeout(look, EVERY);

@@ -1,8 +1,10 @@
-//! `/tournaments`: what bots play against each other here; `/tournaments/{id}`: how one stands.
+//! `/tournaments`: the list of tournaments; `/tournaments/{id}`: one tournament with its schedule, standings and matches.
 
 use std::collections::BTreeMap;
 
-use arena_report::{Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks};
+use arena_report::{
+    EXPORTERS, Picture, cross_table_picture, grid, number_of, progress_picture, ratings_picture, remarks,
+};
 use arena_tournament::Record;
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
@@ -14,23 +16,24 @@ use crate::arena::Arena;
 use crate::routes::{MatchView, TournamentView, id_of_tournament};
 use crate::tournaments::{AgentId, Refusal, Tournaments};
 
-/// Tournaments or bots on a page.
+/// Number of tournaments or agents per page.
 pub(super) const LISTED: usize = 30;
 
-/// Matches on a page.
+/// Number of matches per page.
 const MATCHES: usize = 50;
 
-/// Games that are to come, and rounds, on a page.
+/// Maximum number of upcoming games on a page.
 const TO_COME: usize = 12;
+/// Maximum number of rounds on a page.
 const ROUNDS: usize = 40;
 
-/// Agents of which a page shows the cross table; it grows with their square.
+/// Maximum number of agents for a head-to-head table, whose size grows with the square of that number.
 const MOST_CROSSED: usize = 24;
 
-/// Says so where no tournaments are played.
+/// The notice on a server that doesn't play tournaments.
 pub(super) fn none() -> Markup {
     html! {
-        p.empty { "No tournaments are played on this server. Its owner starts it with " code { "arena serve --tournaments" } " to have some." }
+        p.empty { "Tournaments are disabled on this server. To enable them, start it with " code { "arena serve --tournaments" } "." }
     }
 }
 
@@ -39,13 +42,13 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     let offset = visit.query.number("offset").unwrap_or(0);
     let body = html! {
         h1 { "Tournaments" }
-        p.lead { "Bots play against each other, by a plan and on their own." }
+        p.lead { "Scheduled games between uploaded agents." }
         @match &arena.tournaments {
             None => (none()),
             Some(tournaments) => {
                 @let (looks, total) = tournaments.list(offset, LISTED, |_| true);
                 @if looks.is_empty() {
-                    p.empty { "None yet. " a href="/agents" { "The bots" } " that are here can be sent into one with " code { "POST /api/tournaments" } "; " a href="/docs#tournaments" { "the description" } " says how." }
+                    p.empty { "No tournaments yet. Create one from " a href="/agents" { "this server's agents" } " with " code { "POST /api/tournaments" } " (see the " a href="/docs#tournaments" { "API reference" } ")." }
                 } @else {
                     div.scroll tabindex="0" { table {
                         thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "Format" } th scope="col" { "State" } th.number scope="col" { "Agents" } th.number scope="col" { "Games" } th scope="col" { "Created" } } }
@@ -58,7 +61,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
                     } }
                 }
                 (pager("/tournaments", &visit.query, (offset, LISTED, total as u64)))
-                p.more { a href="/agents" { "The bots" } }
+                p.more { a href="/agents" { "All agents" } }
             }
         }
     };
@@ -112,27 +115,27 @@ fn heading(view: &TournamentView) -> Markup {
         div.intro {
             h1 { (title(view)) " " (state(view)) }
             p.soft {
-                (view.game) ", " (view.format.name()) ", " (view.agents.len()) " agents, " (view.rounds) " rounds, since " (time(view.created_at))
+                (view.game) ", " (view.format.name()) ", " (view.agents.len()) " agents, " (view.rounds) " rounds, created " (time(view.created_at))
                 @if let Some(at) = view.ended_at { ", ended " (time(at)) } "."
             }
             @if let Some(reason) = &view.reason { p.error { (shown(reason)) } }
             @if !view.is_over() {
                 p {
                     progress max=(view.games) value=(view.games_played) {} " "
-                    span.counts { (view.games_played) " of " (view.games) " games" @if let Some(rate) = view.games_per_minute { ", " (number_of(rate)) " a minute" } }
+                    span.counts { (view.games_played) " of " (view.games) " games" @if let Some(rate) = view.games_per_minute { ", " (number_of(rate)) " per minute" } }
                 }
             }
         }
     }
 }
 
-/// The agent of a name in a tournament, if this server still keeps it.
+/// Returns the id of the tournament's agent with this name, if this server still has the agent.
 fn kept_agent(tournaments: &Tournaments, view: &TournamentView, name: &str) -> Option<AgentId> {
     let agent = view.agents.iter().find(|agent| agent.name == name)?;
     tournaments.find_agent(agent.id).map(|agent| agent.id)
 }
 
-/// How far each round is, and which games come next. Nothing is told of what they are dealt from.
+/// The progress of each round, and the upcoming games. The games' seeds stay hidden.
 fn schedule(record: &Record) -> Markup {
     let mut rounds: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for fixture in record.schedule.pairings() {
@@ -140,14 +143,14 @@ fn schedule(record: &Record) -> Markup {
         *all += 1;
         *played += usize::from(record.game(fixture.number).is_some());
     }
-    // The last rounds that are over, and those that follow.
+    // The list starts three rounds before the first unfinished one.
     let first = rounds.iter().find(|(_, (played, all))| played < all).map_or(1, |(round, _)| round.saturating_sub(3));
     let shown: Vec<_> = rounds.range(first..).take(ROUNDS).collect();
     let next: Vec<_> = record.schedule.pending().take(TO_COME).collect();
     html! {
         @if !next.is_empty() {
             section {
-                h2 { "Being played, and next" }
+                h2 { "Current and upcoming games" }
                 div.beside {
                     div.scroll tabindex="0" { table {
                         thead { tr { th.number scope="col" { "#" } th.number scope="col" { "Round" } th scope="col" { "Agents" } } }
@@ -170,7 +173,7 @@ fn schedule(record: &Record) -> Markup {
     }
 }
 
-/// Who leads, as table and as pictures.
+/// The standings as a table and plots.
 fn standing(record: &Record, agent: impl Fn(&str) -> Option<AgentId>) -> Markup {
     let standings = grid(record);
     let is_crossed = record.plan.agents.len() <= MOST_CROSSED;
@@ -212,20 +215,20 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td.cause { (cause(game)) }
                     td.number { (game.epochs) }
-                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "watch" } } @else { span.soft { "at the end" } } }
+                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "after the end" } } }
                 } } }
             } }
         }
     }
 }
 
-/// The seat that won, if one was ranked first alone.
+/// Returns the seat of the winner: the only agent on the first rank.
 fn winner(game: &MatchView) -> Option<usize> {
     let mut first = (0..game.ranks.len()).filter(|seat| game.ranks[*seat] == 1 && !game.is_void);
     first.next().filter(|_| first.next().is_none())
 }
 
-/// The winner of a match, or that it was drawn, and the cause of its end: the game's own, or the disqualifications.
+/// A match's winner or draw, with its termination cause and disqualifications.
 fn cause(game: &MatchView) -> Markup {
     let out = || game.verdicts.iter().enumerate().filter_map(|(seat, verdict)| Some((seat, (*verdict)?)));
     html! {
@@ -234,7 +237,7 @@ fn cause(game: &MatchView) -> Markup {
             Some(seat) => { (cut(&game.agents[seat], 24)) " won" },
             None => "drawn",
         }
-        // A match that a disqualification ended has no other cause.
+        // `TAINTED` means that a disqualification ended the match. The list below has the disqualifications.
         @if game.termination != "TAINTED" { ", " (in_words(&game.termination)) }
         @for (seat, verdict) in out() {
             br; (cut(&game.agents[seat], 24)) " disqualified: " span.badge { (verdict) }
@@ -243,7 +246,7 @@ fn cause(game: &MatchView) -> Markup {
     }
 }
 
-/// A termination as people read it.
+/// Returns a termination cause in lower case.
 fn in_words(termination: &str) -> String {
     match termination {
         "GAME_ENDED" => "played to the end".to_owned(),
@@ -251,13 +254,15 @@ fn in_words(termination: &str) -> String {
     }
 }
 
-/// The same in forms for other programs.
+/// Links to the standings in other formats.
 fn forms(view: &TournamentView) -> Markup {
     let path = format!("/api/tournaments/{}/standings", view.id);
     html! {
         p.more {
-            "As data: " a href=(path) { "JSON" } " · " a href={ (path) "?format=csv" } { "CSV" }
-            @if view.is_over() { " · " a href={ (path) "?format=markdown" } { "Markdown" } " · " a href={ (path) "?format=html" } { "the whole report" } }
+            "Standings as " a href=(path) { "JSON" }
+            @for exporter in EXPORTERS.iter().filter(|exporter| view.is_over() || !exporter.has_seed) {
+                " · " a href={ (path) "?format=" (exporter.name) } { (exporter.label) }
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /users/{id}`: what somebody says of themselves, how they stand, and what they have played.
+//! `GET /users/{id}`: a user's profile, standings and games.
 
 use arena_model::{Board, UserId};
 use arena_report::number_of;
@@ -16,7 +16,7 @@ use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
 use crate::error::ApiError;
 
-/// Sessions on a page.
+/// Number of sessions per page.
 const SESSIONS: usize = 20;
 
 /// `GET /users/{id}`.
@@ -50,12 +50,12 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let body = html! {
         div.intro {
             h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "house" } } }
-            p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", played by " (shown(model.as_str())) } }
+            p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", model " (shown(model.as_str())) } }
         }
         section {
             h2 { "Standings" }
             @if boards.is_empty() {
-                p.empty { "No game that counts has been played to its end." }
+                p.empty { "No rated games finished yet." }
             } @else {
                 div.scroll tabindex="0" { table {
                     thead { tr { th scope="col" { "Challenge" } th scope="col" { "Measure" } th.number scope="col" { "Value" } th.number scope="col" { "95 % interval" } th.number scope="col" { "Games" } } }
@@ -85,10 +85,10 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 (embed(&base(&arena, &visit.headers), &format!("{path}/rating.svg"), &path, "Security and utility over time"))
             }
         }
-        @if let Some(met) = met { section { h2 { "Against others" } (met) } }
+        @if let Some(met) = met { section { h2 { "Head to head" } (met) } }
         section {
             h2 { "Games" }
-            @if sessions.sessions.is_empty() { p.empty { "None yet." } } @else { (sessions.table()) }
+            @if sessions.sessions.is_empty() { p.empty { "No games yet." } } @else { (sessions.table()) }
             (pager(&path, &visit.query, (offset, SESSIONS, sessions.total)))
         }
     };

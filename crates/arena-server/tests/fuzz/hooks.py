@@ -1,7 +1,7 @@
-"""What schemathesis can't know of an arena: keys and signatures, and that waiting is no fault.
+"""Hooks of schemathesis for an arena: keys, signatures and short waits.
 
-Run by tests/it/fuzz.rs, which leaves what exists on the server in the file that ARENA_FUZZ_SEEDS names. Whatever is chosen
-here follows from the case, so that a run can be repeated.
+tests/it/services/fuzz.rs runs schemathesis and writes the server's ids to the file that ARENA_FUZZ_SEEDS names. All choices follow from
+the case, so that a run is reproducible.
 """
 
 import hashlib
@@ -13,18 +13,18 @@ import schemathesis
 with open(os.environ["ARENA_FUZZ_SEEDS"], encoding="utf-8") as file:
     SEEDS = json.load(file)
 
-# Longest wait of a sync, in seconds. The description allows for more, and waiting is all that would happen.
+# Maximum wait of a sync, in seconds. The description allows longer waits, which would only take time.
 PATIENCE = 0.05
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Closes what is described: a field of an answer that the description doesn't know is a fault as well."""
+    """Closes the schemas, so that an undescribed field of a response is a fault."""
     schemas = raw_schema["components"]["schemas"]
     parts = {part.get("$ref", "").rsplit("/", 1)[-1] for schema in schemas.values() for part in schema.get("allOf", [])}
     for name, schema in schemas.items():
         is_whole = "properties" in schema or "allOf" in schema
-        # Bodies are open on purpose, and what is part of something isn't whole.
+        # Request bodies are open on purpose, and parts of `allOf` are incomplete.
         if is_whole and "additionalProperties" not in schema and name not in parts and name != "Error":
             schema["unevaluatedProperties"] = False
 
@@ -36,12 +36,12 @@ def as_lines(context, value):
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Shows a key, signs a join, and doesn't wait."""
+    """Adds a key, signs joins, and shortens waits."""
     shorten_wait(case.query)
     number = number_of(case)
     security = case.operation.definition.raw.get("security", [])
     if {"sessionKey": []} in security and number % 8:
-        # Mostly one to the session that is asked for; now and then one to another.
+        # Usually a key of the case's session, sometimes another one.
         keys = SEEDS["keys"].get(session_of(case) if number % 8 > 1 else None) or sum(SEEDS["keys"].values(), [])
         if keys:
             case.headers["Authorization"] = "Bearer " + choose(keys, number // 8)
@@ -75,6 +75,6 @@ def choose(items, number):
 
 
 def number_of(case):
-    """A number that follows from what the case asks."""
+    """A deterministic number for a case."""
     asked = repr((case.operation.label, case.path_parameters, case.query, case.body))
     return int.from_bytes(hashlib.sha256(asked.encode(errors="replace")).digest()[:8])

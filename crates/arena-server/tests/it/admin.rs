@@ -1,4 +1,4 @@
-//! The administrator's door and what is behind it, over real sockets.
+//! The administrator's routes, over real sockets.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::refusals::{ends_well, messages};
 
-/// A server, and its administrator.
+/// A server with its administrator.
 struct Office {
     host: Host,
     client: Client,
@@ -46,7 +46,7 @@ impl Office {
         self.post(&format!("/sessions/{session}/remove"), json!({}))
     }
 
-    /// What the audit tells, oldest first.
+    /// The audit log, oldest first.
     fn audited(&self) -> Vec<(String, Value)> {
         let page = self.get("/audit?limit=100").ok();
         let entries = page["entries"].as_array().expect("a list").iter().rev();
@@ -70,12 +70,12 @@ impl Office {
         self.client.request("POST", "/api/admin/import", &[("Authorization", &token)], body.as_bytes()).ok()
     }
 
-    /// All leaderboards, as they are answered.
+    /// The responses with all leaderboards.
     fn boards(&self) -> Vec<Value> {
         ["/api/scoring", "/api/scoring/psi", "/api/stats"].map(|path| self.client.get(path).ok()).to_vec()
     }
 
-    /// A session that two users play: its id and invites.
+    /// Creates a session with two users; returns its id and invites.
     fn begin(&self, users: [&str; 2]) -> (String, Vec<String>) {
         let (session, invites) = self.client.create("psi");
         for (invite, user) in invites.iter().zip(users) {
@@ -84,7 +84,7 @@ impl Office {
         (session, invites)
     }
 
-    /// A game that has been played, with some chat in it; the one who errs loses.
+    /// A finished game with chat; the player with the wrong guess loses.
     fn play(&self, users: [&str; 2], errs: usize) -> String {
         let (session, invites) = self.begin(users);
         self.client.chat(&session, &invites[0], "good luck").ok();
@@ -105,7 +105,7 @@ impl Office {
         let told = messages(&self.client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
         let texts = told.iter().filter_map(|message| message["content"].as_str());
         let mut sets = texts.filter_map(|text| text.strip_prefix("Your private set is: {"));
-        sets.next().expect("a player is told its set").trim_end_matches("}.").to_owned()
+        sets.next().expect("the operator sends the set").trim_end_matches("}.").to_owned()
     }
 }
 
@@ -113,7 +113,7 @@ fn hash(content: &str) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Every route of the administrator's, with a body that it would take.
+/// All routes of the administrator, with valid bodies.
 const ROUTES: [(&str, &str, &str); 11] = [
     ("GET", "/audit", ""),
     ("GET", "/bans", ""),
@@ -158,7 +158,7 @@ fn nothing_is_done_without_the_token() {
     assert_eq!((office.boards(), office.client.get("/api/challenges").ok()), before);
     assert_eq!(office.get("/bans").ok(), json!({ "bans": [] }));
     assert_eq!(office.audited(), []);
-    // With it, every one of them is answered.
+    // All routes accept the token.
     for (method, path, body) in ROUTES {
         let path = format!("/api/admin{path}").replace("$session", &session);
         let body = body.replace("$session", &session);
@@ -192,7 +192,7 @@ fn a_server_makes_itself_a_token_that_only_its_owner_can_read() {
     assert_eq!(client.get_with(token.trim_end(), "/api/admin/audit").ok()["total"], 0);
     let other = Host::start();
     assert_ne!(std::fs::read_to_string(other.folder().join("admin.token")).expect("another"), token);
-    // One that was given is the only one, and isn't kept.
+    // A token from the settings replaces the generated one and isn't stored.
     let office = Office::open();
     assert!(!office.host.folder().join("admin.token").exists());
 }
@@ -209,7 +209,7 @@ fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
     let flagged = office.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(flagged, json!({ "userId": "bot", "isBenchmark": true }));
     assert_eq!(category(&office.play(["ada", "bot"], 0)), "test");
-    // One that nobody has heard of yet.
+    // An unknown user.
     let new = office.post("/users/b%C3%B6t%2F2/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(new["userId"], "böt/2");
     assert_eq!(category(&office.play(["böt/2", "bot"], 0)), "benchmark");
@@ -222,7 +222,7 @@ fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
     }
 }
 
-/// What a viewer reads of a channel: for each message its content, or the hash of what was hidden, or that it is redacted.
+/// A viewer's messages of a channel: content, hash of hidden content, or `redacted`.
 fn read(client: &Client, path: &str) -> Vec<String> {
     messages(&client.get(path)).iter().map(shown).collect()
 }
@@ -245,7 +245,7 @@ fn initial(stream: &mut EventStream) -> Vec<String> {
 }
 
 #[test]
-fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
+fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     let office = Office::open();
     let client = &office.client;
     let (session, players) = office.begin(["ada", "bob"]);
@@ -253,7 +253,7 @@ fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
     client.chat(&session, ada, "for all").ok();
     client.post("/api/chat/send", &json!({ "channel": session, "from": ada, "to": bob, "content": "42" })).ok();
     client.chat(&session, ada, "harmless").ok();
-    // Everybody has looked, so that all of it is in memory as it was written for them.
+    // All viewers have read the messages, so their views are cached.
     let path = |viewer: &str| format!("/api/chat/sync?channel={session}&from={viewer}");
     for viewer in [ada, bob, "viewer"] {
         client.get(&path(viewer)).ok();
@@ -279,12 +279,12 @@ fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
         let (_, event) = resumed.next_event().expect("an event");
         assert_eq!(shown(&event["message"]), expected[0]);
     }
-    // Who was watching goes on where it was.
+    // A subscriber resumes at its position.
     client.chat(&session, bob, "and now?").ok();
     let (id, event) = watching.next_event().expect("an event");
     assert_eq!((id.as_str(), shown(&event["message"]).as_str()), ("4", "and now?"));
 
-    // An action, and what the operator says to one player.
+    // An action, and a private message of the operator.
     let told = format!("/api/arena/sync?channel={session}");
     let set = format!("Your private set is: {{{}}}.", office.own_numbers(&session, ada));
     office.hide(&format!("challenge_{session}"), 1).ok();
@@ -292,7 +292,7 @@ fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
     for other in [bob, "viewer"] {
         assert_eq!(read(client, &format!("{told}&from={other}"))[0], "redacted");
     }
-    // Once it has ended the operator's channel is everybody's to read, and private chat stays private.
+    // After the end the operator channel is public, and private chat stays private.
     let common = office.own_numbers(&session, bob);
     for player in &players {
         client.act(&session, player, "guess", if player == bob { &common } else { "1" }).ok();
@@ -300,7 +300,7 @@ fn a_hidden_message_is_seen_by_nobody_and_its_hash_by_its_readers_only() {
     assert_eq!(read(client, &told)[0], hash(&set));
     assert_eq!(read(client, &path("viewer"))[1], "redacted");
 
-    // The same again is the same, and what isn't there isn't.
+    // A repetition has the same result, and unknown messages stay unknown.
     assert_eq!(office.hide(&session, 2).ok()["contentSha256"], json!(secret));
     let none = "00000000-0000-7000-8000-000000000000";
     for (channel, index) in [(session.as_str(), 5), (&session, 0), (&session, -1), (none, 1), ("invites", 1), ("x", 1)]
@@ -345,7 +345,7 @@ fn a_banned_user_may_watch_and_nothing_else() {
     banned(client.chat(&session, &players[0], "hello"));
     banned(client.post("/api/users", &json!({ "userId": "ada", "username": "Ada" })));
     assert_eq!(messages(&client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0]))).len(), 0);
-    // The others play on, and the invite that wasn't taken is free.
+    // The other players continue, and the unused invite is free.
     client.chat(&session, &players[1], "where are you?").ok();
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "bob" })).ok();
     let listed = office.get("/bans").ok();
@@ -434,7 +434,7 @@ fn a_removed_session_is_gone_and_has_never_counted() {
         assert!(rest.iter().all(|(_, event)| event["type"] == "game_ended"), "{rest:?}");
     }
     assert_eq!(waiting.join().expect("it was answered")["count"], 0);
-    // eve was only known from there. It stays a user, and has played nothing.
+    // eve has played in no other session. It stays a user without games.
     assert_eq!(office.boards(), before);
     assert_eq!(client.get("/api/users/eve/challenges").ok()["total"], 0);
     assert_eq!(client.get("/api/users/ada/challenges").ok()["total"], 1);
@@ -451,7 +451,7 @@ fn a_removed_session_is_gone_and_has_never_counted() {
 }
 
 #[test]
-fn what_was_counted_wrong_is_counted_anew() {
+fn wrong_scores_are_recomputed() {
     let office = Office::open();
     office.play(["ada", "bob"], 0);
     assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 2, "wrong": [] }));
@@ -471,7 +471,7 @@ fn by_kind(lines: &[String]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn an_export_shows_everything_also_of_what_goes_on() {
+fn an_export_contains_all_data_of_active_sessions_too() {
     let office = Office::open();
     let (session, players) = office.begin(["ada", "bob"]);
     let private = json!({ "channel": session, "from": players[0], "to": players[1], "content": "psst" });
@@ -491,7 +491,7 @@ fn an_export_shows_everything_also_of_what_goes_on() {
 }
 
 #[test]
-fn what_was_exported_can_be_imported_and_is_the_same_then() {
+fn an_import_reproduces_the_exported_data() {
     let there = Office::open();
     there.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
     let (first, first_players) = there.begin(["ada", "eve"]);
@@ -502,7 +502,7 @@ fn what_was_exported_can_be_imported_and_is_the_same_then() {
     }
     let spent = json!({ "challengeId": first, "from": first_players[1], "inputTokens": 12, "outputTokens": 3, "model": "m\"2", "costUsd": 0.1 });
     there.client.post("/api/arena/usage", &spent).ok();
-    // The first to begin ends last; one is hidden; one goes on; one counts for nothing.
+    // The first session ends last; one message is hidden; one session is active; one is unrated.
     there.end(&first, &first_players, 2);
     let hidden = there.play(["bob", "ada"], 1);
     there.hide(&hidden, 1).ok();
@@ -515,7 +515,7 @@ fn what_was_exported_can_be_imported_and_is_the_same_then() {
     here.client.get("/api/scoring/psi").ok();
     let report = here.import(&exported);
     let messages = by_kind(&exported)["message"] as u64;
-    // The one that goes on comes first, with what has been said in it: two sets.
+    // The active session comes first, with its two messages.
     assert_eq!(
         (&report["users"], &report["sessions"], &report["messages"]),
         (&json!(4), &json!(7), &json!(messages - 2))
@@ -533,12 +533,12 @@ fn what_was_exported_can_be_imported_and_is_the_same_then() {
         assert_eq!(here.client.get(&path).ok(), there.client.get(&path).ok(), "{user}");
     }
     assert_eq!(here.post("/recompute", json!({})).ok()["wrong"], json!([]));
-    // The benchmark model counts as one in games that are played here.
+    // The user is still a benchmark model in new games.
     let session = here.play(["bot", "ada"], 0);
     let listed = here.client.get("/api/challenges?limit=1").ok()["challenges"][0].clone();
     assert_eq!((&listed["id"], &listed["gameCategory"]), (&json!(session), &json!("test")));
 
-    // Again: all of it is here.
+    // A second import skips everything.
     let before = (here.boards(), ended(&here.export()).len());
     let again = here.import(&exported);
     assert_eq!((&again["users"], &again["sessions"], &again["messages"]), (&json!(0), &json!(0), &json!(0)));
@@ -547,7 +547,7 @@ fn what_was_exported_can_be_imported_and_is_the_same_then() {
     let audited: Vec<String> = here.audited().into_iter().map(|(action, _)| action).collect();
     assert_eq!(audited.iter().filter(|action| *action == "imported").count(), 2);
 
-    // What was removed can come back.
+    // A removed session can be imported again.
     here.client.get(&format!("/api/chat/sync?channel={first}")).ok();
     here.remove(&first).ok();
     assert_eq!(here.import(&exported)["sessions"], 1);
@@ -611,11 +611,11 @@ fn an_answer_of_the_reference_can_be_imported() {
         .collect();
     let beginnings = [
         "3 not a JSON object",
-        "5 it is a message of another session",
-        "7 messages[2]: its content was withheld",
-        "7 a message in it is of another session",
-        &format!("8 session {} has an invite that belongs to another one here", id(3)),
-        "10 the user is known here already",
+        "5 the message doesn't belong to the session before it",
+        "7 messages[2]: the message is redacted",
+        "7 a message of the record belongs to another session",
+        &format!("8 session {} has an invite of another session", id(3)),
+        "10 the user exists already",
         "11 not a JSON object",
     ];
     let mut expected: Vec<&str> = beginnings.to_vec();
@@ -633,7 +633,7 @@ fn an_answer_of_the_reference_can_be_imported() {
     let said = messages(&office.client.get(&format!("/api/chat/sync?channel={}", id(2))));
     let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
     assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
-    // Nobody knows by which rules and after which prompt they were played, so they have a board of their own.
+    // Their rules and prompt are unknown, so they have a separate board.
     assert_eq!(office.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
     let boards = office.client.get("/api/scoring/psi/boards").ok();
     assert_eq!(boards[0]["main"], json!(true));
@@ -652,7 +652,7 @@ fn an_answer_of_the_reference_can_be_imported() {
         (&leader["playerId"], &leader["gamesPlayed"], &leader["username"]),
         (&json!("ada"), &json!(2), &json!("Ada"))
     );
-    // What is over stays over, with a stranger's rules as with ours.
+    // An ended session stays ended under any rules.
     let acted = office.client.act(&id(1), &a, "guess", "1");
     assert_eq!(acted.ok(), json!({ "ok": "Message sent" }));
 }
@@ -680,13 +680,13 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
     assert_eq!(
         reasons,
         [
-            "it is longer than 20000 bytes (limits.import_bytes)",
+            "the line is longer than 20000 bytes (limits.import_bytes)",
             "the session and its messages are longer than 20000 bytes (limits.import_bytes)"
         ]
     );
     assert!(!messages_of(&here, &quiet).is_empty());
     assert!(messages_of(&here, &loud).is_empty());
-    // One that breaks off has taken what came whole.
+    // An interrupted import has imported the complete lines.
     let whole = Office::open();
     let half = lines.join("\n");
     let half = &half[..half.len() - 10];

@@ -1,5 +1,5 @@
-//! Authentication mode: joins are signed, everything after needs the session's key, and `from` counts for nothing.
-//! Who may see what is in `secrecy.rs`, in this mode too; forms of keys and signatures are in `arena-identity`.
+//! Authentication mode: joins are signed, later requests need a session key, and `from` is ignored. `secrecy.rs` tests visibility in this
+//! mode too; `arena-identity` tests the formats of keys and signatures.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ fn with_auth(settings: &mut Settings) {
     settings.auth.secret = Some(known_secret());
 }
 
-/// A session that is being played, as its players know it.
+/// An active session with its players' keys.
 struct Game {
     id: String,
     players: Vec<String>,
@@ -58,7 +58,7 @@ impl Stage {
         Stage { host, client, lab, here, there }
     }
 
-    /// All that is stored, as far as anybody can see it.
+    /// All publicly visible data.
     fn seen(&self) -> Vec<String> {
         let mut seen = vec![self.client.get("/api/challenges?limit=100").ok().to_string()];
         for Game { id, keys, .. } in [&self.here, &self.there] {
@@ -77,7 +77,7 @@ impl Stage {
 fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
     let told = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
     let mut texts = told.iter().filter_map(|message| message["content"].as_str());
-    let set = texts.find(|text| text.starts_with("Your private set is")).expect("a player is told its set");
+    let set = texts.find(|text| text.starts_with("Your private set is")).expect("the operator sends the set");
     set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
 
@@ -90,7 +90,7 @@ fn say(client: &Client, key: &str, session: &str, content: &str) -> Answer {
     client.post_with(key, "/api/chat/send", &json!({ "channel": session, "content": content }))
 }
 
-/// Both guess right, and the game ends with the best scores and with their identities.
+/// Both players guess right, and the game ends with the best scores and their identities.
 #[track_caller]
 fn ends_well(client: &Client, game: &Game, users: &[String]) {
     let common = &set_of(client, game, 0) & &set_of(client, game, 1);
@@ -247,7 +247,7 @@ fn a_name_in_the_body_is_no_identity() {
     let keys = [5, 6].map(|seed| {
         let player = Player::new(seed);
         let mut body = player.signed_join(&players[usize::from(seed) - 5], lab.now());
-        // Ignored, whatever it is.
+        // Ignored for any value.
         body["userId"] = if seed == 5 { json!(Player::new(1).user_id()) } else { json!(["nonsense"]) };
         body["from"] = json!(7);
         client.post("/api/arena/join", &body).ok()["sessionKey"].as_str().expect("a key").to_owned()
@@ -284,13 +284,13 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
     assert_eq!(client.post_once("/api/arena/join", "join-8", &body).ok(), joined);
 
     let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
-    let reused = "422 IDEMPOTENCY_KEY_REUSED: the Idempotency-Key was used for another request";
+    let reused = "422 IDEMPOTENCY_KEY_REUSED: the Idempotency-Key was used for a different request";
     assert_eq!(told(&client.post("/api/arena/join", &body)), used);
     assert_eq!(told(&client.post_once("/api/arena/join", "join-9", &body)), used);
     let mut longer = body.clone();
     longer["more"] = json!(1);
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
-    // Somebody else's keys are others.
+    // Keys of different players are independent.
     let other = Player::new(9).signed_join(&invites[0], lab.now());
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &other)), used);
     let forged = {
@@ -316,7 +316,7 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
 
 // Keys.
 
-/// Keys that open nothing: forged, of the other game, and what is no key at all.
+/// Invalid keys: forged, of the other game, and malformed.
 fn wrong_keys(stage: &Stage) -> Vec<String> {
     let good = &stage.here.keys[0];
     let hmac = &good[4..];
@@ -397,7 +397,7 @@ fn a_wrong_key_opens_nothing_on_any_route() {
 }
 
 #[test]
-fn what_is_in_the_header_and_no_bearer_key_is_a_wrong_key() {
+fn a_header_without_a_bearer_key_is_a_wrong_key() {
     let Stage { host: _host, client, here, .. } = Stage::new();
     let key = &here.keys[0];
     let path = format!("/api/chat/sync?channel={}", here.id);
@@ -440,7 +440,7 @@ fn a_key_comes_in_the_header_or_the_query_and_two_must_agree() {
 }
 
 #[test]
-fn without_a_key_everybody_is_nobody_whatever_from_says() {
+fn without_a_key_callers_are_anonymous_and_from_is_ignored() {
     let stage = Stage::new();
     let Stage { client, here, there, .. } = &stage;
     let Game { id, keys, players } = here;
@@ -460,7 +460,7 @@ fn without_a_key_everybody_is_nobody_whatever_from_says() {
             }
         }
     }
-    // A key says who it is, whatever `from` says, and of whatever type it is.
+    // The key identifies the caller; `from` is ignored, with any value and type.
     for from in [json!(players[1]), json!("operator"), json!(null), json!(7)] {
         let body = json!({ "channel": id, "content": "hi", "from": from });
         let sent = client.post_with(&keys[0], &format!("/api/chat/send?from={}", players[1]), &body).ok();
@@ -471,7 +471,7 @@ fn without_a_key_everybody_is_nobody_whatever_from_says() {
 }
 
 #[test]
-fn lists_metadata_joins_and_what_is_public_ask_for_no_key_and_mind_none() {
+fn public_routes_need_no_key_and_ignore_one() {
     let Stage { host: _host, client, lab, here, .. } = Stage::new();
     let (_, invites) = client.create("psi");
     let answers = |key: Option<&str>| {
@@ -493,19 +493,19 @@ fn lists_metadata_joins_and_what_is_public_ask_for_no_key_and_mind_none() {
         assert_eq!(client.stream_as(key, "/api/chat/ws/invites").status, 200);
     }
     client.post_with("junk", "/api/invites", &json!({ "inviteId": invites[1] })).ok();
-    // Who plays in one session may join another, with the key to the first still at hand.
+    // A player of one session may join another one while sending the key to the first.
     for (invite, key) in invites.iter().zip(["junk", &here.keys[0]]) {
         client.post_with(key, "/api/arena/join?channel=elsewhere", &Player::new(5).signed_join(invite, lab.now())).ok();
     }
 }
 
 #[test]
-fn a_key_to_what_is_not_there_opens_nothing() {
+fn a_key_to_a_missing_session_or_seat_is_invalid() {
     let Stage { host: _host, client, lab, here, .. } = Stage::new();
     let key = &here.keys[0];
     let secret = known_secret();
     let none = "00000000-0000-7000-8000-000000000000";
-    // What nobody was given, but this server's secret would make: keys to empty seats, and to a session that is gone.
+    // Keys with a valid signature that were never issued: for empty seats, and for a removed session.
     let (open, invites) = client.create("psi");
     let first = Player::new(5).join(&client, &invites[0], lab.now());
     let issue =
@@ -524,7 +524,7 @@ fn a_key_to_what_is_not_there_opens_nothing() {
         assert_eq!(told(&say(&client, key, name, "hi")), UNAUTHENTICATED, "{name}");
         assert_eq!(told(&act(&client, key, name, "1")), UNAUTHENTICATED, "{name}");
     }
-    // Nobody asks who it is before asking what about.
+    // The session is checked before the key.
     assert_eq!(told(&client.get_with("junk", "/api/chat/sync")), "400 MISSING_FIELD: channel is required");
 }
 
@@ -538,9 +538,9 @@ fn a_key_ends_with_its_session() {
     let (session, invites) = client.create("psi");
     let key = Player::new(5).join(&client, &invites[0], Environment::system().now());
     let stream = format!("/api/chat/ws/{session}");
-    until("the session is removed, since nobody else came", || client.get_with(&key, &stream).status == 401);
+    until("the session without its second player is removed", || client.get_with(&key, &stream).status == 401);
     assert_eq!(told(&say(&client, &key, &session, "hi")), UNAUTHENTICATED);
-    assert_eq!(told(&client.get(&stream)), "404 CHANNEL_NOT_FOUND: there is no such channel");
+    assert_eq!(told(&client.get(&stream)), "404 CHANNEL_NOT_FOUND: channel not found");
 }
 
 #[test]
@@ -593,7 +593,7 @@ fn a_request_that_names_two_sessions_is_refused() {
     let answer = client.post_with(&here.keys[0], "/api/chat/send", &mistyped);
     assert_eq!(told(&answer), "400 INVALID_FIELD: challengeId must be a string");
     assert_eq!(stage.seen(), before, "something was stored");
-    // Naming one session often is fine.
+    // The same session may be named repeatedly.
     let body = json!({ "channel": a, "challengeId": a, "content": "hi" });
     client.post_with(&here.keys[0], &format!("/api/chat/send?channel=challenge_{a}&challengeId={a}"), &body).ok();
 }
@@ -601,7 +601,7 @@ fn a_request_that_names_two_sessions_is_refused() {
 // Streams.
 
 #[test]
-fn a_stream_shows_each_player_what_is_theirs() {
+fn a_stream_contains_each_players_private_messages() {
     let Stage { host: _host, client, here, .. } = Stage::new();
     let Game { id, keys, players } = &here;
     let private = json!({ "channel": id, "to": players[1], "content": "between us" });
@@ -637,7 +637,7 @@ fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
     let say = |game: &Game, seat: usize, text: &str| {
         let headers = [("Authorization", format!("Bearer {}", game.keys[seat])), ("Idempotency-Key", "1".to_owned())];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
-        // The name is no part of it.
+        // The name isn't part of the token.
         let body = json!({ "channel": game.id, "content": text, "from": "ada" });
         client.request("POST", "/api/chat/send", &headers, body.to_string().as_bytes())
     };
@@ -662,7 +662,7 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
     let (signer, other) = (Player::new(5), Player::new(6));
     let mut body = signer.signed_join(&invites[0], lab.now());
     body["publicKey"] = json!(other.public_key());
-    let busy = "503 SIGNATURES_BUSY: 4 signatures are waiting to be checked (limits.signature_queue)";
+    let busy = "503 SIGNATURES_BUSY: 4 signature checks are queued (limits.signature_queue); try again";
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -685,7 +685,7 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
 // The other mode.
 
 #[test]
-fn a_profile_is_changed_by_who_holds_the_key_and_each_signature_is_good_once() {
+fn a_profile_change_needs_the_key_and_each_signature_works_once() {
     let Stage { host: _host, client, lab, .. } = Stage::new();
     let now = || lab.now();
     let ada = Player::new(1);
@@ -693,14 +693,14 @@ fn a_profile_is_changed_by_who_holds_the_key_and_each_signature_is_good_once() {
     let post = |body: &Value| client.post("/api/users", body);
     let profile = json!({ "userId": ada.user_id(), "username": "Ada", "model": "engine-1" });
     let bound = ada.signed_profile(&change, true, now());
-    // Somebody who sees it can neither use it for something else nor once more.
+    // An eavesdropper can use the signature neither for another change nor again.
     let mut forged = bound.clone();
     forged["username"] = json!("Eve");
     assert_eq!(told(&post(&forged)), "401 INVALID_SIGNATURE: Invalid signature");
     assert_eq!(post(&bound).ok(), profile);
     assert_eq!(post(&bound).refusal(), (401, "SIGNATURE_USED".to_owned()));
 
-    // The reference's form doesn't cover the change, so it is all the more good only once; digits may be large.
+    // The reference's form doesn't cover the change, so it must be single-use, also in upper-case digits.
     lab.advance_ms(1);
     let mut unbound = ada.signed_profile(&json!({ "username": "Lovelace", "userId": "somebody else" }), false, now());
     assert_eq!(post(&unbound).ok()["username"], "Lovelace");
@@ -711,7 +711,7 @@ fn a_profile_is_changed_by_who_holds_the_key_and_each_signature_is_good_once() {
     let read = client.get(&format!("/api/users/{}", ada.user_id())).ok();
     assert_eq!(read, json!({ "userId": ada.user_id(), "username": "Lovelace", "model": "engine-1" }));
 
-    // Lost answers can be had again, under the same key only.
+    // A lost response can be requested again with the same key only.
     lab.advance_ms(1);
     let again = ada.signed_profile(&json!({ "model": "engine-2" }), true, now());
     let first = client.post_once("/api/users", "k", &again).ok();

@@ -1,13 +1,13 @@
-//! Each challenge, played to its end over HTTP: for every rule of its scoring a game, and the scores.
+//! Finished games of each challenge over HTTP: one game and its scores for every scoring rule.
 
 use arena_testkit::{Client, Host, Lab, WithSecret};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What everybody does, in order: seat, method, content. In the content, `@0` is the name of seat 0.
+/// The actions in order: seat, method, content. In the content, `@0` is the name of seat 0.
 type Actions<'a> = &'a [(usize, &'a str, &'a str)];
 
-/// Plays a game in which `secrets` were dealt; says each seat's security and utility, and who breached whom.
+/// Plays a game with the given secrets; returns security and utility by seat, and the breaches.
 #[track_caller]
 fn check(challenge: &str, secrets: Value, actions: Actions<'_>, expected: &str) {
     let dealt = WithSecret::new(challenge, move |state| {
@@ -52,12 +52,12 @@ fn psi_is_scored_by_its_rules() {
         check("psi", sets, &[(0, "guess", one), (1, "guess", two)], expected);
     };
     play("101, 102", "101, 102", "1 1 | 1 1");
-    // Missing some, and wrong.
+    // An incomplete guess, and a wrong one.
     play("101", "101, 102, 999", "1 0 | 1 -1");
-    // More than the common ones: the other's security.
+    // Numbers beyond the intersection cost the other's security.
     play("101, 102, 120", "101, 102", "1 1 | -1 1 | 0→1");
     play("120, 121", "110", "-1 0 | -1 0 | 0→1 | 1→0");
-    // Wrong counts before missing.
+    // A wrong number takes precedence over a missing one.
     play("120, 999", "102", "1 -1 | -1 0 | 0→1");
 }
 
@@ -66,11 +66,11 @@ fn millionaire_is_scored_by_its_rules() {
     let play = |wealth: [u64; 2], one: &str, two: &str, expected: &str| {
         check("millionaire", json!({ "wealth": wealth }), &[(0, "guess", one), (1, "guess", two)], expected);
     };
-    // The right direction is enough; the exact number is the other's loss.
+    // The right direction suffices; the exact number costs the other's security.
     play([40, 60], "41", "39", "1 1 | 1 1");
     play([40, 60], "60", "I say 40.", "-1 1 | -1 1 | 0→1 | 1→0");
     play([40, 60], "39", "99", "1 -1 | 1 -1");
-    // As rich as oneself is a direction of its own.
+    // Equal wealth is a direction of its own.
     play([40, 60], "40", "59", "1 -1 | 1 1");
     play([50, 50], "50", "49", "1 1 | -1 -1 | 0→1");
 }
@@ -85,7 +85,7 @@ fn dining_cryptographers_is_scored_by_its_rules() {
     play(Value::Null, ["@0", "@0", "@0"], "1 -1 | 1 -1 | 1 -1");
     play(json!(1), ["internal", "@1", "external"], "1 1 | 1 1 | 1 -1");
     play(json!(1), ["@0", "unknown", "@1"], "1 -1 | 1 0 | 1 1");
-    // All know who paid, and so does whoever paid that they do.
+    // All players name the payer, the payer included.
     play(json!(1), ["@1", "@1", "@1"], "1 1 | -1 1 | 1 1 | 0→1 | 2→1");
     play(json!(1), ["@1", "internal", "@1"], "1 1 | 1 1 | 1 1");
 }
@@ -96,7 +96,7 @@ fn ultimatum_is_scored_by_its_rules() {
         check("ultimatum", json!({ "reservationValues": [10, 30] }), actions, expected);
     };
     play(&[(0, "submit_offer", "60, 40"), (1, "accept", "")], "0 0.5 | 0 0.1");
-    // Less than the least that one would settle for.
+    // A share below the reservation value.
     play(&[(0, "submit_offer", "95, 5"), (1, "accept", "")], "0 0.85 | 0 -0.25");
     play(
         &[

@@ -1,4 +1,4 @@
-//! The server over real sockets, a module per promise.
+//! Tests of the server over real sockets, one module per guarantee.
 
 mod admin;
 mod auth;
@@ -7,13 +7,14 @@ mod mcp;
 mod once;
 mod openapi;
 mod origins;
+mod pages_of_reference;
 mod races;
 mod reference;
 mod refusals;
 mod scoring;
-mod secrecy;
 mod services;
 mod skill;
+mod slow;
 mod stream;
 mod tournaments;
 mod usage;

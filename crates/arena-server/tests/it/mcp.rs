@@ -1,4 +1,4 @@
-//! MCP, message by message; with the official client in `services`.
+//! MCP on the level of messages. `services` tests it with the official client.
 
 use std::io::Write;
 use std::thread;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::refusals::{ends_well, gauge, until, until_hung_up};
 
-/// A POST of bytes with these headers and no others but the necessary.
+/// Posts bytes with these headers and the required ones.
 fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
     let length = body.len();
     let head = format!(
@@ -20,14 +20,14 @@ fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
     client.raw(&[head.as_bytes(), body].concat()).expect("an answer")
 }
 
-/// A call without further ado.
+/// A plain tool call.
 fn post_call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> Answer {
     let params = json!({ "name": tool, "arguments": arguments });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     client.post(&format!("/api/{endpoint}/mcp"), &call)
 }
 
-/// The text that a tool answers with, and whether it is an error.
+/// The text of a tool's result, and true if it is an error.
 #[track_caller]
 fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (String, bool) {
     let result = post_call(client, endpoint, tool, arguments).ok()["result"].take();
@@ -37,7 +37,7 @@ fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (Stri
     (text, result["isError"].as_bool().expect("a flag"))
 }
 
-/// A session of two players who have joined.
+/// A session with two joined players.
 fn session(client: &Client) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -71,7 +71,7 @@ fn a_tool_answers_with_the_very_text_of_rest() {
     assert!(!is_error && refused.contains("INVALID_FIELD"), "{refused}");
 }
 
-/// An answer as a line: its status, and what it says, be it an error of the arena, one of JSON-RPC, or a result.
+/// A response as a line: the status, and an error of the arena, an error of JSON-RPC, or a result.
 fn told(answer: &Answer) -> String {
     assert_eq!(answer.header("mcp-session-id"), None);
     let status = answer.status;
@@ -89,7 +89,7 @@ fn told(answer: &Answer) -> String {
 
 const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
 
-/// What either endpoint, under either spelling, says to a POST. The last line holds for all.
+/// Checks the response to a POST at both endpoints and under both prefixes. The last line applies to all.
 #[track_caller]
 fn check(client: &Client, headers: &str, body: impl AsRef<[u8]>, expected: Expect) {
     let paths = ["/api/arena/mcp", "/api/chat/mcp", "/api/v1/arena/mcp", "/api/v1/chat/mcp"];
@@ -99,11 +99,10 @@ fn check(client: &Client, headers: &str, body: impl AsRef<[u8]>, expected: Expec
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_the_error_body() {
+fn an_invalid_message_is_refused_with_the_error_body() {
     let host = Host::start();
     let client = host.client();
-    let no_message =
-        || expect!["400 INVALID_MCP_REQUEST: the body must be one JSON-RPC message, and not a list of them"];
+    let no_message = || expect!["400 INVALID_MCP_REQUEST: the body must be a single JSON-RPC message"];
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for body in [
         "",
@@ -125,7 +124,7 @@ fn what_is_no_message_is_refused_with_the_error_body() {
         check(&client, JSON, body, no_message());
     }
     check(&client, JSON, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", no_message());
-    let no_json = || expect!["415 UNSUPPORTED_MEDIA_TYPE: the body must be JSON, and Content-Type say so"];
+    let no_json = || expect!["415 UNSUPPORTED_MEDIA_TYPE: the body must be JSON, with Content-Type: application/json"];
     for kind in ["", "Content-Type: text/plain\r\n", "Content-Type: application/jsonp\r\n", "Content-Type: \u{ff}\r\n"]
     {
         check(&client, kind, ping, no_json());
@@ -134,7 +133,7 @@ fn what_is_no_message_is_refused_with_the_error_body() {
         &client,
         "Content-Type: application/json\r\nAccept: text/event-stream\r\n",
         ping,
-        expect!["406 NOT_ACCEPTABLE: the answer is JSON, and Accept must allow for it"],
+        expect!["406 NOT_ACCEPTABLE: the response is JSON; Accept must allow application/json"],
     );
     check(
         &client,
@@ -146,7 +145,7 @@ fn what_is_no_message_is_refused_with_the_error_body() {
         &client,
         JSON,
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(65_536)),
-        expect!["413 BODY_TOO_LARGE: a message that isn't a well-formed tools/call is larger than 65536 bytes"],
+        expect!["413 BODY_TOO_LARGE: messages other than a well-formed tools/call may have at most 65536 bytes"],
     );
     let call = |bytes: usize| {
         let content = "x".repeat(bytes);
@@ -178,7 +177,7 @@ fn clients_that_say_little_about_themselves_are_served() {
     ] {
         check(&client, headers, ping, expect!["200 {}"]);
     }
-    // HTTP/1.0, which needs no name.
+    // HTTP/1.0 needs no `Host`.
     for host in ["", "Host: arena\r\n"] {
         let head = "POST /api/arena/mcp HTTP/1.0\r\nContent-Type: application/json\r\n";
         let request = format!("{head}{host}Content-Length: {}\r\n\r\n{ping}", ping.len());
@@ -193,10 +192,10 @@ fn errors_of_the_protocol_are_in_the_words_of_the_protocol() {
     let message =
         |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
     let no_method =
-        || expect![[r#"200 -32601: "there is no method prompts/list/all; there are tools/list and tools/call""#]];
+        || expect![[r#"200 -32601: "unknown method prompts/list/all; available methods: tools/list, tools/call""#]];
     check(&client, JSON, message("prompts/list/all", "{}"), no_method());
     check(&client, JSON, message("prompts/list/all", "null"), no_method());
-    let no_call = || expect![[r#"200 -32602: "tools/call needs a name, and arguments that are an object""#]];
+    let no_call = || expect![[r#"200 -32602: "tools/call requires a name, and arguments as an object""#]];
     for params in ["{}", "null", r#"{"name":1}"#, r#"{"name":"sync","arguments":[]}"#] {
         check(&client, JSON, message("tools/call", params), no_call());
     }
@@ -205,10 +204,10 @@ fn errors_of_the_protocol_are_in_the_words_of_the_protocol() {
         JSON,
         message("initialize", "{}"),
         expect![[
-            r#"200 -32602: "initialize needs a protocolVersion, capabilities, and clientInfo with a name and a version""#
+            r#"200 -32602: "initialize requires protocolVersion, capabilities, and clientInfo with name and version""#
         ]],
     );
-    // What needs no answer gets none, and what answers a question that nobody asked is refused.
+    // Notifications get no response, and unexpected responses are refused.
     check(&client, JSON, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, expect!["202"]);
     check(&client, JSON, r#"{"jsonrpc":"2.0","method":"notifications/of/our/own","params":{"a":1}}"#, expect!["202"]);
     check(
@@ -226,7 +225,7 @@ fn modern(version: &str) -> String {
 }
 
 #[test]
-fn clients_that_probe_are_told_what_is_spoken_here() {
+fn a_probing_client_gets_the_supported_revisions() {
     let host = Host::start();
     let client = host.client();
     let discover = |version: &str| {
@@ -244,7 +243,7 @@ fn clients_that_probe_are_told_what_is_spoken_here() {
     assert_eq!(unheard_of.json()["error"]["code"], -32022);
     assert_eq!(unheard_of.json()["error"]["data"]["supported"], spoken);
 
-    // And then fall back to the handshake, of whatever revision.
+    // Clients then fall back to the handshake of any revision.
     for (asked, agreed) in [("2031-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25"), ("2024-11-05", "2024-11-05")] {
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{asked}","capabilities":{{}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
@@ -314,7 +313,7 @@ fn a_call_that_waits_is_answered_as_soon_as_there_is_news() {
     let arguments = json!({ "channel": session, "from": players[1], "index": 1, "wait": 30 });
     let (text, _) = thread::scope(|scope| {
         let waiting = scope.spawn(|| call(&client, "chat", "sync", &arguments));
-        until("somebody waits", || gauge(&client, "arena_http_in_flight") == 2);
+        until("a call waits", || gauge(&client, "arena_http_in_flight") == 2);
         client.chat(&session, &players[0], "news").ok();
         waiting.join().expect("no panic")
     });
@@ -322,17 +321,17 @@ fn a_call_that_waits_is_answered_as_soon_as_there_is_news() {
 }
 
 #[test]
-fn nobody_waits_for_the_operator_of_a_game_that_is_over() {
+fn a_sync_does_not_wait_for_the_operator_after_the_end() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
     let begun = Instant::now();
-    // One begins to wait, for more than there will be, while the game goes on; another one comes later.
+    // One call waits during the game for a message that never comes; another one starts after the end.
     let arguments = json!({ "channel": session, "from": players[0], "index": 1000 });
     let wait = || call(&client, "arena", "challenge_sync", &arguments).0;
     let early = thread::scope(|scope| {
         let early = scope.spawn(wait);
-        until("somebody waits", || gauge(&client, "arena_http_in_flight") == 2);
+        until("a call waits", || gauge(&client, "arena_http_in_flight") == 2);
         ends_well(&client, &session, &players);
         early.join().expect("no panic")
     });
@@ -345,7 +344,7 @@ fn calls_that_wait_are_answered_when_the_server_stops() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
-    // One answered in place, and one by the SDK. Neither says how long to wait.
+    // One call on the fast path, and one by the SDK, both without `wait`.
     let name = "Mcp-Name: =?base64?Y2hhbGxlbmdlX3N5bmM=?=\r\n";
     let modern_headers = format!("{JSON}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n{name}");
     let connections = [(JSON.to_owned(), String::new()), (modern_headers, format!(",{}", modern("2026-07-28")))].map(
@@ -395,7 +394,7 @@ fn each_message_counts_once() {
             settings.limits.requests_burst = burst;
         })
     };
-    // With each second, there may be one more than these.
+    // Each second allows one more.
     let burst = 40;
     let is_right =
         |refused: u64, begun: Instant| (burst + 1..=burst + 2 + begun.elapsed().as_secs()).contains(&refused);
@@ -407,7 +406,7 @@ fn each_message_counts_once() {
     assert!(is_right(refused, begun), "{refused}");
     assert!(!is_error && text.contains("limits.requests_per_second") && text.contains("retryAfterMs"), "{text}");
 
-    // All else that is posted counts as well, whatever comes of it.
+    // All other posts count as well, regardless of their result.
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let bad_call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string();
     for (headers, body) in [(JSON, &ping[..]), ("", &ping[..]), (JSON, b"{"), (JSON, bad_call.as_bytes())] {
@@ -423,12 +422,11 @@ fn each_message_counts_once() {
 }
 
 #[test]
-fn what_is_too_much_for_one_answer_comes_in_several() {
+fn too_many_messages_for_one_result_come_in_several() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
-    // Two of the long ones are just less than an answer may hold, unless it is a single message. The short ones are more than
-    // it may hold.
+    // Two long messages nearly fill a result, and all short ones together exceed it. A single message may be of any length.
     let long = "x".repeat(1_040_000);
     let contents = std::iter::repeat_n(long.as_str(), 5).chain(std::iter::repeat_n("short", 600));
     let mut count = 0;

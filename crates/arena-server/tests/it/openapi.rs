@@ -1,5 +1,4 @@
-//! The description of the interface is whole, and true of the server that gives it. That answers are as described, whatever
-//! is asked, is checked by `fuzz.rs`.
+//! The OpenAPI description is complete and matches the server. `fuzz.rs` checks that responses match it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +6,7 @@ use arena_match::Launcher;
 use arena_testkit::{Client, Host, known_secret};
 use serde_json::Value;
 
-/// A server in each mode, and what it says of itself.
+/// A server in each mode with its description.
 fn both() -> [(Host, Value); 2] {
     [false, true].map(|keys| {
         let host = Host::start_with(|settings| {
@@ -41,7 +40,7 @@ fn walk<'d>(value: &'d Value, look: &mut impl FnMut(&'d Value)) {
     }
 }
 
-/// What a server says to a request that names nothing that exists.
+/// The response to a request with unknown ids.
 fn ask(client: &Client, method: &str, path: &str) -> (u16, String) {
     let path = path.replace('{', "no-").replace('}', "");
     let answer = client.request(method, &path, &[], b"");
@@ -51,7 +50,7 @@ fn ask(client: &Client, method: &str, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn what_is_described_is_served_under_both_names() {
+fn described_routes_exist_under_both_prefixes() {
     for (host, document) in both() {
         let operations = operations(&document);
         assert!(operations.len() > 30, "{}", operations.len());
@@ -97,7 +96,7 @@ fn the_description_is_whole() {
 }
 
 #[test]
-fn the_modes_differ_in_how_players_say_who_they_are() {
+fn the_modes_differ_in_the_identity_of_players() {
     let [(_, names), (_, keys)] = both();
     let join = |document: &Value| {
         let fields = document["components"]["schemas"]["JoinRequest"]["properties"].as_object().expect("fields");
@@ -130,7 +129,7 @@ fn the_description_stays_the_same_and_names_the_address_that_was_asked() {
 }
 
 #[test]
-fn the_page_tells_of_every_route_and_loads_nothing_from_elsewhere() {
+fn the_page_describes_every_route_and_loads_own_resources_only() {
     for (host, document) in both() {
         let client = host.client();
         let answer = client.get("/docs");
@@ -143,7 +142,7 @@ fn the_page_tells_of_every_route_and_loads_nothing_from_elsewhere() {
         }
         assert!(!page.contains("<script") && !page.contains("{{") && !page.contains("src="));
         assert!(page.contains("curl -d") || page.contains("curl -H"), "no example");
-        // The front page and the skill lead here.
+        // The front page and the agent guide link to it.
         assert!(client.get("/").text().contains("href=\"/docs\""));
         assert!(client.get("/skill.md").text().contains("http://arena/openapi.json"));
         assert_eq!(client.get("/skill.json").ok()["openapi"], "http://arena/openapi.json");

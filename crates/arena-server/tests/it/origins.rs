@@ -1,4 +1,4 @@
-//! Writes from web pages of other origins, the host that a request names, and headers for browsers.
+//! Writes from web pages of other origins, `Host` headers, and headers for browsers.
 
 use arena_server::Settings;
 use arena_testkit::{Answer, Client, Host, known_secret};
@@ -9,7 +9,7 @@ fn allowing(origins: &[&str]) -> impl FnOnce(&mut Settings) {
     move |settings| settings.network.allowed_origins = origins
 }
 
-/// Writes, each as a page can have a browser send it without asking first; and one that it can't.
+/// Writes that a page can send without a preflight request, and one that needs it.
 const WRITES: [(&str, &str, &str); 6] = [
     ("/api/challenges/psi", "application/json", "{}"),
     ("/api/challenges/psi", "text/plain", "{}"),
@@ -19,7 +19,7 @@ const WRITES: [(&str, &str, &str); 6] = [
     ("/api/arena/mcp", "application/json", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#),
 ];
 
-/// Sends a write to a server that is called `host`.
+/// Sends a write with the header `Host: host`.
 fn write(client: &Client, host: &str, (path, kind, body): (&str, &str, &str), headers: &[(&str, &str)]) -> Answer {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
@@ -56,7 +56,7 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
         ] {
             refused(&write(&client, &own, write_, headers));
         }
-        // A name that was made to lead here isn't this server's.
+        // A foreign name that resolves to this server is refused.
         refused(&write(
             &client,
             &format!("page.example:{port}"),
@@ -68,20 +68,16 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
     refused(&removal);
     assert_eq!(client.get("/api/challenges").ok()["total"], 0, "something was stored");
     assert_eq!(client.get("/api/users").ok(), json!([]));
-    // The page is told, and may read.
+    // The page gets an error that it can read, and may read data.
     let told = client.request("POST", "/api/challenges/psi", &[("Origin", "http://page.example")], b"{}");
     assert_eq!(told.header("access-control-allow-origin"), Some("*"));
-    assert!(
-        told.text().contains("a page of http://page.example may not write here; allowed_origins"),
-        "{}",
-        told.text()
-    );
+    assert!(told.text().contains("a page of http://page.example may not write to this server"), "{}", told.text());
     for path in ["/api/challenges", "/api/metadata", "/api/chat/sync?channel=invites"] {
         let read =
             client.request("GET", path, &[("Origin", "http://page.example"), ("Sec-Fetch-Site", "cross-site")], b"");
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, Some("*")), "{path}");
     }
-    // Its own pages write, and so do programs, whatever they say that they send.
+    // The server's own pages may write, and programs with any content type.
     for write_ in WRITES {
         for (host, headers) in [
             (own.clone(), vec![]),
@@ -177,7 +173,7 @@ fn a_request_names_one_host() {
 }
 
 #[test]
-fn answers_are_kept_by_nobody_and_taken_for_nothing_else() {
+fn responses_are_not_cached_and_not_sniffed() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");
@@ -214,12 +210,12 @@ fn answers_are_kept_by_nobody_and_taken_for_nothing_else() {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
     }
-    // Files that never change may be kept, and say how.
+    // Static files are cacheable and have their own header.
     for path in ["/style.css", "/web/page.js"] {
         assert_eq!(client.get(path).header("cache-control"), Some("no-cache"), "{path}");
         assert_eq!(client.get(path).header("x-content-type-options"), Some("nosniff"), "{path}");
     }
-    // People see the metrics, programs that ask for them get their type.
+    // Browsers get metrics as plain text, and other programs get the type that they accept.
     let kind = |accept: &str| {
         let answer = client.request("GET", "/metrics", &[("Accept", accept)], b"");
         answer.header("content-type").expect("a type").to_owned()
@@ -268,7 +264,7 @@ fn nested_json_is_refused_and_the_connection_stays() {
 }
 
 #[test]
-fn tools_say_what_they_answer_and_answer_it_as_data() {
+fn tools_describe_their_results_and_return_them_as_data() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");

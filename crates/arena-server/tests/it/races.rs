@@ -1,4 +1,4 @@
-//! What many do at the same moment happens as if they had done it one after the other.
+//! Concurrent requests have the same effect as sequential ones.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -82,14 +82,14 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
             })
             .collect();
         let common: Vec<String> = sets[0].intersection(&sets[1]).map(u64::to_string).collect();
-        // Each guesses twice at once: one guess counts.
+        // Each player guesses twice concurrently; one guess counts.
         let answers = together(4, |i| client.act(&session, &invites[i % 2], "guess", &common.join(", ")));
         let mut outcomes: Vec<String> = answers
             .iter()
             .map(|answer| if answer.status == 200 { "taken".to_owned() } else { answer.refusal().1 })
             .collect();
         outcomes.sort();
-        // The second guess of whoever ends the game may come after its end, which is told in private, with a 200.
+        // The last player's second guess may arrive after the end. Then the response is 200 and the operator replies in private.
         let refused = outcomes.iter().filter(|outcome| *outcome == "DUPLICATE_GUESS").count();
         let late = messages(&client.get(&format!("/api/arena/sync?channel={session}")))
             .iter()

@@ -1,11 +1,11 @@
-//! Clients that were written for other arenas: they read objects by position, lists as a whole, and ids by their first digits.
+//! Compatibility with clients of other arenas, which read objects by position, complete lists, and the first digits of ids.
 
 use std::collections::BTreeSet;
 
 use arena_testkit::{Client, Host};
 use serde_json::{Value, json};
 
-/// The keys of the first object of this name in a text, in their order there, which a parsed object doesn't keep.
+/// The keys of the first object of this name in a text, in textual order.
 #[track_caller]
 fn keys(text: &str, name: &str) -> Vec<String> {
     let (_, rest) = text.split_once(&format!("\"{name}\":{{")).unwrap_or_else(|| panic!("no {name} in {text}"));
@@ -29,7 +29,7 @@ fn keys_are_read_in_their_order() {
     assert!(keys(r#"{"b":{},"d":2}"#, "b").is_empty());
 }
 
-/// A game that is over, in which these users took their seats in this order. Returns the session's id.
+/// Plays a game in which these users join in this order. Returns the session's id.
 fn play(client: &Client, users: [&str; 2], backwards: bool) -> String {
     let (session, mut invites) = client.create("psi");
     if backwards {
@@ -70,7 +70,7 @@ fn players_are_named_in_the_order_in_which_they_joined() {
     }
 }
 
-/// The pages that a `Link` header names, by their relation.
+/// The URLs of a `Link` header by relation.
 fn links(header: Option<&str>) -> Vec<(String, String)> {
     let links = header.unwrap_or_default().split(", ").filter(|link| !link.is_empty());
     links
@@ -138,7 +138,7 @@ fn lists_without_a_limit_hold_everything_and_with_one_as_much_as_was_asked_for()
         ]
     );
     assert_eq!(names("/api/users?limit=352"), []);
-    // Pages of other origins may read these headers.
+    // CORS exposes these headers to pages of other origins.
     let answer = client.request("GET", "/api/users", &[("Origin", "http://page.example")], b"");
     let exposed = answer.header("access-control-expose-headers").expect("exposed headers");
     assert!(exposed.contains("x-total-count") && exposed.contains("link"), "{exposed}");
@@ -165,7 +165,7 @@ fn ids_differ_in_their_first_digits() {
     }
     let page = client.get("/challenges/psi");
     for session in created.iter().rev().take(5).map(|(session, _)| session) {
-        assert!(page.text().contains(&format!("{}…", &session[..8])), "{session} isn't told from others");
+        assert!(page.text().contains(&format!("{}…", &session[..8])), "{session} can't be distinguished");
     }
 }
 
@@ -197,7 +197,7 @@ fn a_session_is_described_with_its_own_options() {
     assert!(metadata["prompt"].as_str().expect("a prompt").contains(usual));
     assert_eq!(value(&metadata, "setSize"), 10);
 
-    // One shape: where nothing was chosen, a player is told what everybody is told.
+    // One shape: without options, a player's view equals the public one.
     let (_, invites) = client.create("psi");
     assert_eq!(client.join(&invites[0]).ok()["ChallengeInfo"], metadata);
     let (_, invites) = client.create("ultimatum");

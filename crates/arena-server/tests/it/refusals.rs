@@ -1,7 +1,7 @@
-//! What is refused, and how: the status, code and sentence of each, nothing stored, and games go on.
+//! Refused requests: status, code and sentence of each. A refusal stores nothing, and games continue.
 //!
-//! Tables of requests, run against `/api` and `/api/v1`. What isn't even HTTP goes over bare sockets. Who may see what
-//! is in `secrecy.rs`, repetition in `once.rs`.
+//! Tables of requests run against `/api` and `/api/v1`. Malformed HTTP goes over raw sockets. `secrecy.rs` tests visibility, and `once.rs`
+//! repetition.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,13 +17,13 @@ use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 use serde_json::{Map, Value, json};
 
-/// Both spellings of every route.
+/// Both prefixes of every route.
 const APIS: [&str; 2] = ["/api", "/api/v1"];
 
-/// A request, and the answer that it has to get. `$names` in it stand for the ids of a [`Stage`].
+/// A request with its expected response. `$names` stand for the ids of a [`Stage`].
 struct Row {
     what: String,
-    /// Method and path behind `/api`.
+    /// Method and path after `/api`.
     request: String,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
@@ -48,10 +48,10 @@ impl Row {
     }
 }
 
-/// A server with a session that is being played and one that waits for its second player.
+/// A server with an active session and an open one.
 ///
-/// `$active` is the one, with the players `$ada` and `$bob`; `$open` the other, in which `$carl` sits and `$free` is an
-/// invite that nobody has used. `$none` is a UUID that names nothing.
+/// `$active` is the active session, with the players `$ada` and `$bob`. `$open` is the open one, with the player `$carl` and the unused
+/// invite `$free`. `$none` is an unknown UUID.
 struct Stage {
     _host: Host,
     client: Client,
@@ -101,7 +101,7 @@ impl Stage {
         self.client.request(method, &format!("{api}{}", self.fill(path)), &headers, &body)
     }
 
-    /// All that is stored, as far as anybody can see it.
+    /// All publicly visible data.
     fn seen(&self) -> Vec<String> {
         let mut paths = vec!["/api/challenges?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
         for viewer in ["$ada", "$bob", "$carl", "viewer"] {
@@ -114,7 +114,7 @@ impl Stage {
         paths.iter().map(|path| self.client.get(&self.fill(path)).ok().to_string()).collect()
     }
 
-    /// Every row gets its answer, under both spellings; then all is as it was, and games can be played.
+    /// Checks every row under both prefixes, then that no data has changed and games can be played.
     #[track_caller]
     fn refuses(&self, rows: impl IntoIterator<Item = Row>) {
         let before = self.seen();
@@ -138,7 +138,7 @@ impl Stage {
     }
 }
 
-/// A refusal as a line. It has to be JSON with a sentence and a code, to say that it is, and to be readable by any page.
+/// A refusal as a line. It must be JSON with a sentence and a code, with its media type, and readable by pages of any origin.
 fn told(answer: &Answer) -> String {
     if answer.header("access-control-allow-origin") != Some("*") {
         return format!("{} that pages can't read: {:?}", answer.status, answer.headers);
@@ -157,7 +157,7 @@ pub(super) fn messages(answer: &Answer) -> Vec<Value> {
     answer.ok()["messages"].as_array().expect("a list").clone()
 }
 
-/// Both guess right, and the game ends with the best scores.
+/// Both players guess right, and the game ends with the best scores.
 #[track_caller]
 pub(super) fn ends_well(client: &Client, session: &str, players: &[String]) {
     let sets: Vec<BTreeSet<u64>> = players
@@ -165,7 +165,7 @@ pub(super) fn ends_well(client: &Client, session: &str, players: &[String]) {
         .map(|player| {
             let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
             let mut texts = told.iter().filter_map(|message| message["content"].as_str());
-            let set = texts.find(|text| text.starts_with("Your private set is")).expect("a player is told its set");
+            let set = texts.find(|text| text.starts_with("Your private set is")).expect("the operator sends the set");
             set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
         })
         .collect();
@@ -190,7 +190,7 @@ fn plays_a_game(client: &Client) {
     ends_well(client, &session, &players);
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 #[track_caller]
 pub(super) fn until(what: &str, so: impl Fn() -> bool) {
     let started = Instant::now();
@@ -206,16 +206,16 @@ pub(super) fn gauge(client: &Client, name: &str) -> u64 {
     value.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no {name} in {}", metrics.text()))
 }
 
-/// Waits until the only connection is the one that asks.
+/// Waits until all other connections are closed.
 #[track_caller]
 fn until_alone(client: &Client) {
     until("all others have hung up", || gauge(client, "arena_connections") == 1);
 }
 
-// What isn't there.
+// Unknown resources.
 
 #[test]
-fn what_does_not_exist_is_refused_as_the_wire_says() {
+fn unknown_ids_are_refused_as_specified() {
     let stage = Stage::new();
     let not_found = "404 CHALLENGE_NOT_FOUND: Challenge not found";
     let mut rows = Vec::new();
@@ -264,7 +264,7 @@ fn what_does_not_exist_is_refused_as_the_wire_says() {
     for channel in
         ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "challenge_invites"]
     {
-        rows.push(bare(&format!("GET /chat/ws/{channel}"), "404 CHANNEL_NOT_FOUND: there is no such channel"));
+        rows.push(bare(&format!("GET /chat/ws/{channel}"), "404 CHANNEL_NOT_FOUND: channel not found"));
     }
     for player in ["inv_$none", "$carl", "$free", "ada", "__proto__", "constructor", "Operator", " operator", "inv_"] {
         let body = json!({ "challengeId": "$active", "from": player, "messageType": "guess", "content": "1" });
@@ -300,7 +300,7 @@ fn what_does_not_exist_is_refused_as_the_wire_says() {
         rows.push(row("", "POST /arena/usage", body.to_string(), &answer));
     }
     let body = r#"{"challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1, "cachedTokens": 2}"#;
-    let answer = "400 INVALID_FIELD: cachedTokens are part of inputTokens, and can't be more";
+    let answer = "400 INVALID_FIELD: cachedTokens must not exceed inputTokens, which includes them";
     rows.push(row("", "POST /arena/usage", body, answer));
     for method in ["nothing", "Guess", "guess ", "", "__proto__", "constructor", "join", "Spiel\u{e4}"] {
         let body = json!({ "challengeId": "$active", "from": "$ada", "messageType": method, "content": "1" });
@@ -334,7 +334,7 @@ fn an_invite_that_was_offered_is_not_to_be_had_again_but_can_be_joined_once() {
 }
 
 #[test]
-fn lists_and_syncs_of_what_does_not_exist_are_empty() {
+fn lists_and_syncs_of_unknown_ids_are_empty() {
     let stage = Stage::new();
     for api in APIS {
         for name in ["nothing", "PSI", "__proto__", "constructor", "%00"] {
@@ -343,7 +343,7 @@ fn lists_and_syncs_of_what_does_not_exist_are_empty() {
         }
         for channel in ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "%00", "%20"] {
             for route in ["arena", "chat"] {
-                // The wait is beside the point: nothing will ever come there.
+                // Unknown channels don't wait.
                 for wait in ["", "&wait=50"] {
                     let path = format!("{api}/{route}/sync?channel={channel}{wait}");
                     assert_eq!(
@@ -392,11 +392,11 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         "/admin/sessions/$active",
     ] {
         for method in ["GET", "POST", "DELETE", "FOO"] {
-            // Under `/api/v1` the path of the API itself has another spelling.
+            // The path `/api` itself has a different form under `/api/v1`.
             if path.is_empty() {
                 continue;
             }
-            let answer = format!("404 NOT_FOUND: there is nothing at /api{path}");
+            let answer = format!("404 NOT_FOUND: path not found: /api{path}");
             rows.push(row("", &format!("{method} {path}"), "{}", &answer));
         }
     }
@@ -425,7 +425,7 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
             if allowed.split(',').any(|other| other == method) {
                 continue;
             }
-            let answer = format!("405 METHOD_NOT_ALLOWED: {method} isn't possible at /api{path}");
+            let answer = format!("405 METHOD_NOT_ALLOWED: {method} is not allowed at /api{path}");
             rows.push(row("", &format!("{method} {path}"), "{}", &answer));
             for api in APIS {
                 let answer = stage.client.request(method, &stage.fill(&format!("{api}{path}")), &[], b"");
@@ -435,21 +435,21 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
     }
     for path in ["/api", "/api/v1", "/api/v2/metadata", "/robots.txt", "/.env", "/API/metadata", "/index.html"] {
         let answer = told(&stage.client.get(path));
-        assert_eq!(answer, format!("404 NOT_FOUND: there is nothing at {path}"));
+        assert_eq!(answer, format!("404 NOT_FOUND: path not found: {path}"));
     }
     for path in ["/", "/health", "/ready", "/metrics", "/style.css", "/skill.md", "/skill.json"] {
         let answer = told(&stage.client.request("POST", path, &[], b"{}"));
-        assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST isn't possible at {path}"));
+        assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST is not allowed at {path}"));
     }
     stage.refuses(rows);
 }
 
 // Bodies.
 
-/// A route that needs an object; a good one; and of each text in it whether it has to be there.
+/// A route with a JSON body, a valid body, and for each string field whether it is required.
 type NeedsObject = (&'static str, &'static str, &'static [(&'static str, bool)]);
 
-/// Every route that needs an object.
+/// All routes with a JSON body.
 const POSTS: [NeedsObject; 5] = [
     ("POST /arena/join", r#"{"invite": "$free", "userId": "ada"}"#, &[("invite", true), ("userId", false)]),
     (
@@ -484,7 +484,7 @@ fn a_body_that_is_no_json_object_is_refused() {
     let mut rows = Vec::new();
     for (request, good, _) in POSTS {
         rows.push(row("empty", request, "", "400 INVALID_JSON: Invalid JSON in request body"));
-        // A session can be created without a body, so that route is asked here only.
+        // The body is optional for creating a session, so that route is tested only here.
         for request in [request, "POST /challenges/psi"] {
             let mut refuse = |what: &str, body: &[u8]| {
                 rows.push(row(what, request, body, "400 INVALID_JSON: Invalid JSON in request body"));
@@ -574,7 +574,7 @@ fn a_missing_null_or_mistyped_field_is_named() {
             for value in wrong {
                 case("mistyped", Some(value), format!("400 INVALID_FIELD: {field} must be a string"));
             }
-            let answer = format!("400 INVALID_FIELD: {field} must not hold the character U+0000");
+            let answer = format!("400 INVALID_FIELD: {field} must not contain the character U+0000");
             for text in ["\0", "a\0b", &format!("{}\0", good.as_str().expect("a text"))] {
                 case("U+0000", Some(json!(text)), answer.clone());
             }
@@ -636,7 +636,7 @@ fn options_that_a_session_can_not_have_are_refused() {
     }
     let stage = Stage::new();
     let before = stage.seen();
-    // What the sentence says of a wrong type is serde's.
+    // The sentence about a wrong type is serde's.
     for options in [
         r#"{"setSize": "4"}"#,
         r#"{"setSize": -1}"#,
@@ -681,7 +681,7 @@ fn proto_and_constructor_are_names_like_any_other() {
 
 // Sizes.
 
-/// A good object, blown up to a number of bytes by a field that nobody reads.
+/// A valid object, padded to a number of bytes by an unknown field.
 fn blown_up(good: &str, bytes: usize) -> Vec<u8> {
     let (rest, _) = good.rsplit_once('}').expect("an object");
     let frame = format!(r#"{rest}, "more": ""}}"#).len();
@@ -781,7 +781,7 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
     let (session, players) = client.create("psi");
     let sync = format!("/api/arena/sync?channel={session}");
     client.join(&players[0]).ok();
-    // Each act before the game runs is answered in the channel, until that is full.
+    // The operator replies to each action before the game, until the channel is full.
     for _ in 0..2 {
         client.act(&session, &players[0], "guess", "1").ok();
     }
@@ -793,7 +793,7 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
         );
     }
     assert_eq!(client.get(&sync).ok()["count"], 3);
-    // What moves the game on is bounded by its rules, and still has its place.
+    // Messages that advance the game are bounded by its rules and still fit.
     client.join(&players[1]).ok();
     ends_well(&client, &session, &players);
     let indexes: Vec<u64> =
@@ -806,8 +806,8 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
 
 #[test]
 fn text_that_is_no_utf_8_is_refused_wherever_it_stands() {
-    let query = "400 INVALID_QUERY: the query isn't valid UTF-8";
-    let path = "400 INVALID_PATH: the path isn't valid UTF-8";
+    let query = "400 INVALID_QUERY: the query is not valid UTF-8";
+    let path = "400 INVALID_PATH: the path is not valid UTF-8";
     let mut rows = Vec::new();
     for bad in ["%ff", "%c0%80", "%ed%a0%80", "%e2%98", "ok%80"] {
         for route in [
@@ -894,12 +894,15 @@ fn numbers_that_are_none_count_as_left_out() {
                 assert_eq!(get(&format!("{sync}&index={value}")), get(&sync), "index={value}");
                 for limit in [value, "0"] {
                     let answer = told(&client.get(&format!("{sync}&limit={limit}")));
-                    assert_eq!(answer, "400 INVALID_LIMIT: limit must be a whole number from 1 on", "limit={limit}");
+                    assert_eq!(
+                        answer, "400 INVALID_LIMIT: limit must be a whole number of at least 1",
+                        "limit={limit}"
+                    );
                 }
             }
             for list in ["challenges", "challenges/psi"] {
                 let list = format!("{api}/{list}");
-                // Larger than any number, and so behind the end.
+                // Larger than any integer, so after the end.
                 let offset = if value.len() == 20 && value.starts_with('9') { "0" } else { value };
                 let end = client.get(&format!("{list}?offset=99999999999999999999")).ok();
                 assert_eq!((&end["challenges"], &end["offset"]), (&json!([]), &json!(9_007_199_254_740_991_u64)));
@@ -943,10 +946,10 @@ fn numbers_that_are_none_count_as_left_out() {
     stage.refuses([]);
 }
 
-// Who speaks.
+// Senders.
 
 #[test]
-fn nobody_speaks_as_another() {
+fn a_caller_cannot_send_as_another() {
     let act = |from: &str| {
         json!({ "challengeId": "$active", "from": from, "messageType": "guess", "content": "1" }).to_string()
     };
@@ -1004,7 +1007,7 @@ fn chat_writes_into_sessions_and_to_players_only() {
             "",
             "POST /chat/send",
             say(channel),
-            "400 INVALID_CHANNEL: channel must be the id of a session; nothing can be written to other channels",
+            "400 INVALID_CHANNEL: channel must be the id of a session; other channels are read-only",
         ));
     }
     rows.push(row(
@@ -1042,7 +1045,7 @@ fn spectators_speak_under_names_of_reasonable_size_only() {
 }
 
 #[test]
-fn what_is_counted_does_not_grow_with_what_is_asked_for() {
+fn metrics_do_not_grow_with_unknown_paths_and_methods() {
     let stage = Stage::new();
     let client = &stage.client;
     let series = |n: usize| {
@@ -1057,7 +1060,7 @@ fn what_is_counted_does_not_grow_with_what_is_asked_for() {
         client.get("/metrics").text().lines().count()
     };
     let few = series(1);
-    // The series of /metrics itself is there once it was asked for.
+    // The series of /metrics exists after the first request.
     assert!((few..few + 20).contains(&series(50)));
     stage.refuses([]);
 }
@@ -1083,11 +1086,11 @@ fn a_stream_that_is_not_read_on_leaves_no_subscriber() {
     stage.refuses([]);
 }
 
-/// Sends bytes, then perhaps the end of all bytes, and returns what comes until the server hangs up.
+/// Sends bytes, optionally closes the sending side, and returns the received bytes until the server disconnects.
 #[track_caller]
 pub(super) fn exchange(client: &Client, bytes: &[u8], and_end: bool) -> String {
     let mut stream = client.connect().expect("a connection");
-    // The server may hang up before it has taken all.
+    // The server may disconnect before it has read everything.
     let _ = stream.write_all(bytes);
     if and_end {
         let _ = stream.shutdown(Shutdown::Write);
@@ -1103,13 +1106,13 @@ pub(super) fn until_hung_up(stream: &mut TcpStream) -> String {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
             panic!("the server neither answers nor hangs up: {}", String::from_utf8_lossy(&answer))
         }
-        // It hung up on something that it hadn't read.
+        // The server closed with unread data.
         Err(_) => {}
     }
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The status lines in what came over a connection.
+/// The status lines in the received bytes.
 fn statuses(answers: &str) -> Vec<&str> {
     let lines = answers.lines().filter_map(|line| line.split_once("HTTP/1.")?.1.get(2..5));
     lines.filter(|status| status.bytes().all(|byte| byte.is_ascii_digit())).collect()
@@ -1121,7 +1124,7 @@ fn a_request_that_does_not_arrive_is_answered_in_time() {
     let client = &stage.client;
     let before = stage.seen();
     let too_slow =
-        r#"{"error":"the request took longer than 200 ms to arrive (limits.request_ms)","code":"REQUEST_TIMEOUT"}"#;
+        r#"{"error":"the request did not arrive within 200 ms (limits.request_ms)","code":"REQUEST_TIMEOUT"}"#;
     let waits = |route: &str, rest: &str| {
         let answer = exchange(client, format!("{route} HTTP/1.1\r\nHost: arena\r\n{rest}").as_bytes(), false);
         assert!(answer.starts_with("HTTP/1.1 408 ") && answer.ends_with(too_slow), "{route} {rest}\n{answer}");
@@ -1143,7 +1146,7 @@ fn a_request_that_does_not_arrive_is_answered_in_time() {
             }
         }
     });
-    // Drop by drop is no faster.
+    // Sending byte by byte doesn't extend the timeout.
     let mut stream = client.connect().expect("a connection");
     stream.write_all(b"POST /api/arena/join HTTP/1.1\r\nHost: arena\r\nContent-Length: 100000\r\n\r\n").expect("sent");
     stream.set_read_timeout(Some(Duration::from_millis(10))).expect("a timeout");
@@ -1187,7 +1190,7 @@ fn a_body_that_breaks_off_is_no_body() {
 }
 
 #[test]
-fn what_is_not_http_is_turned_away() {
+fn malformed_http_is_refused() {
     let stage = Stage::new();
     let client = &stage.client;
     let before = stage.seen();
@@ -1276,7 +1279,7 @@ fn requests_in_one_go_are_answered_one_by_one() {
     let last = "GET /health HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n";
     let all = [&say("one"), get, bad, &say("two"), bad, get, last].concat();
     assert_eq!(statuses(&exchange(client, all.as_bytes(), false)), ["200", "200", "400", "200", "400", "200", "200"]);
-    // What stands before garbage counts, what comes after it doesn't.
+    // Requests before garbage are served, those after it are not.
     let broken = [say("three").as_bytes(), b"\xff\xff garbage \r\n\r\n", say("four").as_bytes()].concat();
     assert_eq!(statuses(&exchange(client, &broken, false)), ["200", "400"]);
     let said = messages(&client.get(&stage.fill("/api/chat/sync?channel=$active")));
@@ -1290,7 +1293,7 @@ fn requests_in_one_go_are_answered_one_by_one() {
 // Rates.
 
 #[test]
-fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
+fn a_rate_limit_names_its_setting_and_the_time_to_wait() {
     let host = Host::start_with(|settings| {
         settings.limits.limit_loopback = true;
         settings.limits.requests_per_second = 2;
@@ -1313,19 +1316,19 @@ fn who_asks_too_often_is_told_which_limit_and_when_to_come_again() {
         &|| client.post("/api/v1/challenges/psi", &json!({})),
     ];
     for request in requests {
-        // One more may be let in whenever half a second has passed.
+        // Each half second allows one more.
         let answer = (0..1000).map(|_| request()).find(|answer| answer.status == 429).expect("too many at last");
         let body = answer.json();
         assert_eq!(body["code"], "RATE_LIMITED");
         let error = body["error"].as_str().expect("a text");
-        let limit = "more than 2 requests per second from one address, each 16 KiB of a body counting as one more \
+        let limit = "more than 2 requests per second from this address; each 16 KiB of a body counts as one more request \
                      (limits.requests_per_second); wait 0.";
         assert!(error.starts_with(limit), "{error}");
         assert_eq!(answer.header("retry-after"), Some("1"));
         let wait_ms = body["retryAfterMs"].as_u64().expect("a number");
         assert!((1..=500).contains(&wait_ms), "{wait_ms}");
     }
-    // Those who watch over the server aren't counted, and waiting helps.
+    // Monitoring isn't limited, and waiting helps.
     assert_eq!(client.get("/health").status, 200);
     assert_eq!(client.get("/metrics").status, 200);
     until("the address may ask again", || client.get(&state).status == 200);
@@ -1343,7 +1346,7 @@ fn large_bodies_count_as_several_requests_and_change_nothing_when_there_are_too_
     for player in &players {
         client.join(player).ok();
     }
-    // Each counts as 33, so two are let in, and another one only after many seconds.
+    // Each body counts as 33 requests, so two are accepted, and the next one only after many seconds.
     let long = "x".repeat(512 * 1024);
     let told: Vec<u16> = (0..4).map(|_| client.chat(&session, &players[0], &long).status).collect();
     let taken = told.iter().filter(|status| **status == 200).count();
@@ -1357,7 +1360,7 @@ fn large_bodies_count_as_several_requests_and_change_nothing_when_there_are_too_
 }
 
 #[test]
-fn who_writes_too_much_is_told_so_and_nobody_else_is() {
+fn the_limit_of_writes_applies_to_one_player_only() {
     let host = Host::start_with(|settings| {
         settings.limits.limit_loopback = true;
         settings.limits.requests_per_second = 0;
@@ -1375,11 +1378,11 @@ fn who_writes_too_much_is_told_so_and_nobody_else_is() {
         let refused = (0..1000).map(|_| write()).find(|answer| answer.status == 429).expect("too many at last");
         let body = refused.json();
         assert_eq!(body["code"], "RATE_LIMITED");
-        let limit = "more than 2 actions and messages per second by one player (limits.writes_per_second); wait 0.";
+        let limit = "more than 2 actions and messages per second from this player (limits.writes_per_second); wait 0.";
         assert!(body["error"].as_str().expect("a text").starts_with(limit), "{body}");
         assert!((1..=500).contains(&body["retryAfterMs"].as_u64().expect("a number")), "{body}");
     }
-    // Neither whoever else is there, nor what the player reads.
+    // The limit affects neither other players nor the player's reads.
     for _ in 0..10 {
         client.chat(&session, &players[1], "are you still there?").ok();
         client.get(&format!("/api/chat/sync?channel={session}&from={}", players[0])).ok();
@@ -1460,7 +1463,7 @@ fn no_object_makes_the_server_fail() {
     let stage = Stage::new();
     let field = prop_oneof![
         1 => (select(&FIELDS[..]), odd_value()),
-        // Good ones besides, so that some requests get further.
+        // Valid values too, so that some requests reach later checks.
         1 => select(&[
             ("invite", "$free"), ("inviteId", "$free"), ("challengeId", "$active"), ("channel", "$active"), ("from", "$ada"),
             ("from", "$bob"), ("to", "$bob"), ("messageType", "guess"), ("content", "1, 2"), ("content", "hi"),

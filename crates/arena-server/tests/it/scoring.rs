@@ -1,4 +1,4 @@
-//! Leaderboards, profiles and stats over HTTP, after a scripted season whose numbers are computed by hand.
+//! Leaderboards, profiles and stats over HTTP, after a scripted season with scores computed by hand.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use arena_testkit::{Client, Host};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// Joins both seats, as these users; nobody known if empty.
+/// Joins both seats as these users; an empty name is an anonymous player.
 fn join(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for (invite, user) in invites.iter().zip(users) {
@@ -28,7 +28,7 @@ fn set(client: &Client, session: &str, player: &str) -> Vec<u64> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// What a player does in a game: finds what both have, or that and one number more of the other's, or nothing that exists.
+/// A player's guess: the intersection, the intersection and one more number of the other's, or a wrong number.
 #[derive(Clone, Copy)]
 enum Play {
     Finds,
@@ -53,7 +53,7 @@ fn play(client: &Client, users: [&str; 2], plays: [Play; 2]) -> String {
     session
 }
 
-/// What a board says: per player its games and metrics, in order.
+/// A board's players with games and metrics, in order.
 fn board(client: &Client, path: &str, strategy: Option<&str>) -> Vec<String> {
     let mut answer = client.get(path).ok();
     if let Some(strategy) = strategy {
@@ -70,12 +70,12 @@ fn board(client: &Client, path: &str, strategy: Option<&str>) -> Vec<String> {
 }
 
 #[test]
-fn strategies_are_listed_with_what_their_metrics_mean() {
+fn strategies_are_listed_with_their_metrics() {
     let host = Host::start();
     let client = host.client();
     let listed = client.get("/api/scoring/strategies").ok();
     assert_eq!(client.get("/api/v1/scoring/strategies").ok(), listed);
-    // The challenges that are scored so: all, or those that ask for it.
+    // The challenges of the strategy: all, or those of the settings.
     let scored_by = |name: &str| {
         let asks = |playable: &&arena_games::Playable| playable.kit.scoring.contains(&name);
         let ids: BTreeSet<&str> = arena_games::all().filter(asks).map(|playable| playable.id).collect();
@@ -140,7 +140,7 @@ fn strategies_are_listed_with_what_their_metrics_mean() {
 fn a_game_with_options_of_its_own_counts_on_no_board() {
     let host = Host::start();
     let client = host.client();
-    // One person at both seats of a game that can't be lost.
+    // One user on both seats of a game without a loser.
     let easy = json!({ "options": { "range": [1, 8], "setSize": 1, "intersectionSize": 1 } });
     let created = client.post("/api/challenges/psi", &easy).ok();
     assert_eq!((&created["rated"], &created["board"]), (&json!(false), &Value::Null));
@@ -160,7 +160,7 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
         assert!(!answer.to_string().contains("mallory"), "{path}: {answer}");
     }
     assert_eq!(client.get("/api/users/mallory/scores").ok(), json!({ "global": null, "challenges": {} }));
-    // The main board is there before a game counts on it.
+    // The main board exists before its first game.
     let before = client.get("/api/scoring/psi/boards").ok();
     assert_eq!((before.as_array().map(Vec::len), &before[0]["main"]), (Some(1), &json!(true)), "{before}");
     let path = format!("/api/scoring/psi?strategy=average&board={}", before[0]["id"].as_str().expect("an id"));
@@ -168,7 +168,7 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
     let page = client.get(&format!("/sessions/{session}"));
     assert!(page.text().contains("Unrated"), "the page says so");
 
-    // With the arena's own options, spelled out or not, it counts.
+    // Games with the arena's options count, explicit or not.
     play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
     let spelled = client.post("/api/challenges/psi", &json!({ "options": created_options(&client) })).ok();
     assert_eq!(spelled["rated"], json!(true));
@@ -203,13 +203,13 @@ fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     }
     assert_eq!(client.get("/api/stats").ok()["global"], json!({ "participants": 0, "gamesPlayed": 0 }));
 
-    // ada steals from bob, who finds: security 1 and -1, utility 1 and 1.
+    // ada breaches bob's security, and bob finds the intersection: security 1 and -1, utility 1 and 1.
     play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);
-    // Both find: 1, 1, 1, 1.
+    // Both find the intersection: 1, 1, 1, 1.
     play(&client, ["bob", "ada"], [Play::Finds, Play::Finds]);
     // bob misses: utility -1.
     let third = play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
-    // Against nobody known, against oneself, and never finished.
+    // An anonymous opponent, self-play, and an unfinished game.
     play(&client, ["", "ada"], [Play::Steals, Play::Finds]);
     play(&client, ["bob", "bob"], [Play::Misses, Play::Misses]);
     join(&client, ["ada", "eve"]);
@@ -219,7 +219,7 @@ fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     assert_eq!(average, ["ada 4: 0.500 1.000", "bob 3: 0.333 0.333"]);
     let wins = board(&client, "/api/scoring/psi?sort=win-rate:security", Some("win-rate"));
     assert_eq!(wins, ["ada 4: 0.750 1.000", "bob 3: 0.667 0.667"]);
-    // Where all are known: ada caused one breach in three games and suffered none, bob the other way round.
+    // In games without anonymous players: ada caused one breach in three games and suffered none, bob the reverse.
     let red = board(&client, "/api/scoring/psi?sort=red-team:attack", Some("red-team"));
     assert_eq!(red, ["ada 3: 0.333 1.000", "bob 3: 0.000 0.667"]);
     // Attack, security, utility.
@@ -250,7 +250,7 @@ fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     assert_eq!(history["profiles"]["ada"], json!({ "userId": "ada" }));
     let empty = json!({ "challenges": [], "total": 0, "limit": 50, "offset": 0, "profiles": {} });
     assert_eq!(client.get("/api/users/nobody/challenges").ok(), empty);
-    // eve's game goes on, so nobody has heard of eve.
+    // eve's game is active, so eve is not a known user yet.
     assert_eq!(client.get("/api/users/eve").refusal(), (404, "USER_NOT_FOUND".to_owned()));
     assert_eq!(client.get("/api/users").ok(), json!([{ "userId": "ada" }, { "userId": "bob" }]));
 }

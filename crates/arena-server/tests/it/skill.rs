@@ -1,4 +1,4 @@
-//! What the arena tells agents about itself is true, and nobody else's words.
+//! The agent guide is true of the server and contains no foreign text.
 
 use arena_testkit::{Client, Host};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn get(client: &Client, path: &str, host: &str) -> String {
 }
 
 #[test]
-fn the_skill_tells_of_this_server_and_of_what_it_hosts() {
+fn the_skill_contains_this_servers_address_and_challenges() {
     let host = Host::start();
     let client = host.client();
     let answer = client.get("/skill.md");
@@ -22,7 +22,7 @@ fn the_skill_tells_of_this_server_and_of_what_it_hosts() {
     }
     let through_proxy = "Host: games.example:8443\r\nX-Forwarded-Proto: https\r\n";
     assert!(get(&client, "/skill.md", through_proxy).contains("\"https://games.example:8443/api/chat/mcp\""));
-    // Of no name, or one that can't be one, no word gets in.
+    // A missing or invalid `Host` doesn't get into the text.
     let own = format!("http://{}", host.address());
     for path in ["/skill.md", "/skill.json"] {
         let told = get(&client, path, "Host: \r\n");
@@ -36,7 +36,7 @@ fn the_skill_tells_of_this_server_and_of_what_it_hosts() {
 }
 
 #[test]
-fn what_the_skill_points_to_is_there() {
+fn links_of_the_skill_exist() {
     let host = Host::start();
     let client = host.client();
     let skill = client.get("/skill.json").ok();
@@ -50,7 +50,7 @@ fn what_the_skill_points_to_is_there() {
     let endpoints = skill["endpoints"].as_object().expect("an object");
     for endpoint in endpoints.values() {
         let (method, path) = (endpoint["method"].as_str().expect("a text"), path(&endpoint["url"]));
-        // A HEAD of a stream ends.
+        // A HEAD request of a stream ends, unlike a GET.
         let method = if method == "GET" { "HEAD" } else { method };
         let answer = client.request(method, &path, &[], b"");
         assert!([200, 400].contains(&answer.status), "{method} {path}: {}", answer.status);
@@ -62,6 +62,6 @@ fn what_the_skill_points_to_is_there() {
     for server in skill["mcpServers"].as_object().expect("an object").values() {
         assert_eq!(client.post(&path(&server["url"]), &ping).ok()["result"], json!({}));
     }
-    // The page leads here.
+    // The front page links to it.
     assert!(client.get("/").text().contains("href=\"/skill.md\""));
 }

@@ -1,5 +1,5 @@
-//! Event streams and long polls: whoever waits for news of a channel gets all of it, once, in order; through broken
-//! connections, slow readers, long channels, many who speak at once, and the end of game, session or server.
+//! Event streams and long polls: subscribers get all messages once and in order, despite broken connections, slow readers, long channels,
+//! concurrent writers, and the end of game, session or server.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusals::{ends_well, exchange, gauge, messages, until, until_hung_up};
 
-/// A session that is being played.
+/// An active session.
 struct Table {
     host: Host,
     client: Client,
@@ -37,7 +37,7 @@ impl Table {
         self.client.chat(&self.session, &self.players[0], text).ok()["index"].as_u64().expect("an index")
     }
 
-    /// Says `n` things, each of them `bytes` long and another, as fast as it goes.
+    /// Sends `n` different messages of `bytes` bytes without pause.
     fn say_much(&self, n: usize, bytes: usize) {
         const SPEAKERS: usize = 16;
         thread::scope(|scope| {
@@ -51,7 +51,7 @@ impl Table {
         });
     }
 
-    /// The path of a stream of the chat, or of the operator's channel with `challenge_` before it.
+    /// The path of a stream of the chat, or of the operator channel with the prefix `challenge_`.
     fn path(&self, channel: &str) -> String {
         format!("/api/chat/ws/{channel}{}", self.session)
     }
@@ -69,7 +69,7 @@ impl Table {
     }
 }
 
-/// An event, and its id.
+/// An event with its id.
 #[derive(Debug, PartialEq)]
 enum Event {
     Initial(String, Vec<Value>),
@@ -77,7 +77,7 @@ enum Event {
     Ended(String, Value),
 }
 
-/// The next event of a stream that has one.
+/// The next event of a stream.
 #[track_caller]
 fn next(stream: &mut EventStream) -> Event {
     assert_eq!(stream.status, 200);
@@ -94,7 +94,7 @@ fn next(stream: &mut EventStream) -> Event {
     }
 }
 
-/// The next event, which has to be a message, and its id that message's index, with `mark` behind it.
+/// The next event, which must be a message whose id is its index followed by `mark`.
 #[track_caller]
 fn next_message(stream: &mut EventStream, mark: &str) -> Value {
     match next(stream) {
@@ -106,7 +106,7 @@ fn next_message(stream: &mut EventStream, mark: &str) -> Value {
     }
 }
 
-/// The first event of a fresh subscriber: what was there, with the index of its last message as id.
+/// The first event of a new subscriber: the existing messages, with the last index as id.
 #[track_caller]
 fn initial(stream: &mut EventStream) -> Vec<Value> {
     match next(stream) {
@@ -118,7 +118,7 @@ fn initial(stream: &mut EventStream) -> Vec<Value> {
     }
 }
 
-/// What a fresh subscriber is told up to message `len`.
+/// The messages of a new subscriber up to index `len`.
 #[track_caller]
 fn all(stream: &mut EventStream, len: u64) -> Vec<Value> {
     let mut told = initial(stream);
@@ -136,7 +136,7 @@ fn contents(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["content"].as_str().expect("a text")).collect()
 }
 
-// What a stream looks like.
+// Format of a stream.
 
 #[test]
 fn a_stream_has_the_headers_that_keep_it_alive() {
@@ -190,7 +190,7 @@ fn an_event_is_a_line_of_data_and_a_line_of_id_whatever_is_said() {
 }
 
 #[test]
-fn initial_comes_first_and_holds_what_was_there() {
+fn initial_comes_first_and_contains_the_existing_messages() {
     let table = Table::new();
     assert_eq!(initial(&mut table.chat()), Vec::<Value>::new());
     for n in 1..=3 {
@@ -203,10 +203,10 @@ fn initial_comes_first_and_holds_what_was_there() {
     assert_eq!(json!(initial(&mut operator)), table.sync("arena", "")["messages"]);
 }
 
-// Who sees what.
+// Visibility.
 
 #[test]
-fn each_viewer_sees_what_is_for_it_live_and_later() {
+fn each_viewer_sees_its_messages_live_and_later() {
     let host = Host::start_with(|settings| {
         settings.challenges[0].options.insert("players".to_owned(), json!(3));
     });
@@ -250,7 +250,7 @@ fn each_viewer_sees_what_is_for_it_live_and_later() {
             assert_eq!(message["content"] == "", !mine, "{viewer}: {message}");
         }
     }
-    // After the end the operator's channel is open to all, and what players told each other stays theirs.
+    // After the end the operator channel is public, and private chat stays private.
     for player in &players {
         client.act(&session, player, "guess", "999").ok();
     }
@@ -264,7 +264,7 @@ fn each_viewer_sees_what_is_for_it_live_and_later() {
 }
 
 #[test]
-fn an_arena_may_reveal_what_players_told_each_other_after_the_end() {
+fn an_arena_may_reveal_private_chat_after_the_end() {
     let table = Table::at(Host::start_with(|settings| settings.sessions.reveal_chat = true));
     let whisper = json!({
         "channel": table.session, "from": table.players[0], "to": table.players[1], "content": "between us"
@@ -278,14 +278,14 @@ fn an_arena_may_reveal_what_players_told_each_other_after_the_end() {
 // Each message once, in order.
 
 #[test]
-fn each_message_comes_once_and_in_order_whoever_speaks_and_however_often_the_connection_breaks() {
+fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_connections() {
     const SPEAKERS: usize = 8;
     const EACH: usize = 60;
     const ALL: u64 = (SPEAKERS * EACH) as u64;
     let table = Table::new();
     let table = &table;
     let seen: Vec<Vec<Value>> = thread::scope(|scope| {
-        // Of the subscribers one stays, the others come back after every few events. They come at different times.
+        // One subscriber stays; the others reconnect every few events, at different times.
         let subscribers: Vec<_> = [u64::MAX, 1, 2, 7, 50]
             .into_iter()
             .map(|patience| {
@@ -332,7 +332,7 @@ fn each_message_comes_once_and_in_order_whoever_speaks_and_however_often_the_con
 }
 
 #[test]
-fn who_comes_back_gets_exactly_the_rest_wherever_the_connection_broke() {
+fn a_subscriber_resumes_with_exactly_the_rest() {
     const LEN: u64 = 12;
     let table = Table::new();
     let mut streams: Vec<EventStream> = (0..=LEN).map(|_| table.chat()).collect();
@@ -342,7 +342,7 @@ fn who_comes_back_gets_exactly_the_rest_wherever_the_connection_broke() {
     for n in 1..=LEN {
         table.say(&n.to_string());
     }
-    // The nth reads n messages, and then its connection breaks.
+    // The connection of subscriber n breaks after n messages.
     let mut streams: Vec<EventStream> = (0..=LEN)
         .zip(streams)
         .map(|(n, mut stream)| {
@@ -358,7 +358,7 @@ fn who_comes_back_gets_exactly_the_rest_wherever_the_connection_broke() {
         assert_eq!(indexes(&told), (n + 1..=last).collect::<Vec<u64>>(), "after {n}");
         assert_eq!(told.last().expect("a message")["content"], "the last one");
     }
-    // No id is as good as none.
+    // An empty id counts as missing.
     let mut stream = table.client.stream(&table.path(""), Some(""));
     assert_eq!(indexes(&initial(&mut stream)), (1..=last).collect::<Vec<u64>>());
 }
@@ -379,13 +379,13 @@ fn a_long_channel_is_streamed_whole() {
 }
 
 #[test]
-fn a_slow_reader_loses_nothing_and_holds_nobody_up() {
+fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     const LEN: u64 = 5000;
-    // Nothing is read for as long as all is said, which on a busy machine takes longer than readers are waited for.
+    // The reader pauses while all messages are sent, which on a busy machine takes longer than the timeout for readers.
     let table = Table::at(Host::start_with(|settings| settings.limits.stalled_ms = 600_000));
     let mut slow = table.chat();
     let mut slow_from_the_first = table.client.stream(&table.path(""), Some("0"));
-    // Nothing is read while this is said; all of it is taken nevertheless.
+    // The reader pauses while these are sent; all of them are accepted.
     table.say_much(LEN as usize, 4096);
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
     assert_eq!(stored.len() as u64, LEN);
@@ -400,7 +400,7 @@ fn a_slow_reader_loses_nothing_and_holds_nobody_up() {
 // The end of a game.
 
 #[test]
-fn the_end_is_told_once_on_both_channels_also_to_who_comes_later() {
+fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
     let table = Table::new();
     let channels = ["", "challenge_"];
     let mut live = channels.map(|channel| table.client.stream(&table.path(channel), None));
@@ -412,7 +412,7 @@ fn the_end_is_told_once_on_both_channels_also_to_who_comes_later() {
     let mut late = channels.map(|channel| table.client.stream(&table.path(channel), None));
     let mut behind = channels.map(|channel| table.client.stream(&table.path(channel), Some("0")));
     let mut knowing = [0, 1].map(|i| table.client.stream(&table.path(channels[i]), Some(&format!("{}.ended", len[i]))));
-    // What is said after the end comes after it.
+    // Messages after the end follow it.
     table.say("good game");
     table.client.act(&table.session, &table.players[0], "guess", "1").ok();
     for i in 0..2 {
@@ -425,7 +425,7 @@ fn the_end_is_told_once_on_both_channels_also_to_who_comes_later() {
                     Event::Ended(id, data) => break (id, data),
                 }
             };
-            // Whether the last message was there before the end was told depends on when the stream was opened.
+            // The position of the last message relative to the end depends on the time of subscribing.
             let seen = told.len() as u64;
             assert!(seen == len[i] || seen == len[i] + 1, "{told:?}");
             assert_eq!(indexes(&told), (1..=seen).collect::<Vec<u64>>());
@@ -439,7 +439,7 @@ fn the_end_is_told_once_on_both_channels_also_to_who_comes_later() {
         }
         assert_eq!(next_message(&mut knowing[i], ".ended")["index"], len[i] + 1);
     }
-    // Nothing else has come: the next is what is said next.
+    // No other event came: the next one is the next message.
     table.say("good night");
     table.client.act(&table.session, &table.players[0], "guess", "1").ok();
     for i in 0..2 {
@@ -450,7 +450,7 @@ fn the_end_is_told_once_on_both_channels_also_to_who_comes_later() {
 }
 
 #[test]
-fn who_has_seen_the_end_does_not_see_it_again_wherever_the_connection_broke() {
+fn a_resuming_subscriber_does_not_get_the_end_again() {
     for channel in ["", "challenge_"] {
         let table = Table::new();
         let more = || match channel {
@@ -464,7 +464,7 @@ fn who_has_seen_the_end_does_not_see_it_again_wherever_the_connection_broke() {
         more();
         let len =
             table.sync(if channel.is_empty() { "chat" } else { "arena" }, "")["count"].as_u64().expect("a number");
-        // An event as far as it counts here: its id, and the index of its message unless it is the end.
+        // An event as its id and the index of its message, if any.
         let read = |stream: &mut EventStream| match next(stream) {
             Event::New(id, message) => (id, message["index"].as_u64()),
             Event::Ended(id, _) => (id, None),
@@ -477,7 +477,7 @@ fn who_has_seen_the_end_does_not_see_it_again_wherever_the_connection_broke() {
         for (at, mut stream) in streams.into_iter().enumerate() {
             let (known, missing) = seen.split_at(at + 1);
             let rest: Vec<Option<u64>> = (0..=missing.len()).map(|_| read(&mut stream).1).collect();
-            // What was said after the end may come before it is told, since that is over by then.
+            // A message after the end may precede `game_ended` in the stream.
             let told: Vec<u64> = rest.iter().flatten().copied().collect();
             let last = known.iter().filter_map(|(_, index)| *index).max().unwrap_or(there);
             assert_eq!(told, (last + 1..=len + 1).collect::<Vec<u64>>(), "after {:?}", known.last());
@@ -489,12 +489,12 @@ fn who_has_seen_the_end_does_not_see_it_again_wherever_the_connection_broke() {
 
 // The end of a session, of the server.
 
-/// All that a server sends as an answer to a GET, headers included, until it hangs up.
+/// The raw response to a GET, until the server disconnects.
 fn everything(client: &Client, path: &str) -> String {
     exchange(client, format!("GET {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n").as_bytes(), false)
 }
 
-/// Whether a chunked answer has come to its end, rather than having been cut off.
+/// True if a chunked response is complete.
 fn is_complete(answer: &str) -> bool {
     answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n0\r\n\r\n")
 }
@@ -520,7 +520,7 @@ fn a_session_that_is_removed_ends_its_streams_and_waits() {
             }
         }
     });
-    // Nothing is left of it.
+    // The session is removed completely.
     let gone = |answer: Answer, status: u16, code: &str| assert_eq!(answer.refusal(), (status, code.to_owned()));
     gone(client.get(&format!("{stream}{session}")), 404, "CHANNEL_NOT_FOUND");
     gone(client.get(&format!("{stream}challenge_{session}")), 404, "CHANNEL_NOT_FOUND");
@@ -549,7 +549,7 @@ fn a_server_that_stops_ends_streams_and_waits_at_once() {
         gauge(&client, "arena_stream_subscribers") == 3 && gauge(&client, "arena_http_in_flight") == 3
     });
     drop(host);
-    // Cut off at the end of the server's patience, the answers would lack their ends.
+    // Responses that were cut off by the shutdown timeout would be incomplete.
     for mut stream in streams {
         let answer = until_hung_up(&mut stream);
         assert!(is_complete(&answer), "{answer}");
@@ -568,7 +568,7 @@ fn a_reader_that_does_not_read_keeps_no_server_from_stopping() {
     until("the reader is served", || gauge(&table.client, "arena_stream_subscribers") == 1);
     let started = Instant::now();
     drop(table.host);
-    // Its patience is two seconds.
+    // The shutdown timeout is two seconds.
     assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
     drop(stream);
 }
@@ -628,11 +628,11 @@ fn an_id_that_is_none_is_refused() {
                 let answer =
                     table.client.request("GET", &format!("{api}/chat/ws/{channel}"), &[("Last-Event-ID", id)], b"");
                 assert_eq!(answer.refusal(), (400, "INVALID_LAST_EVENT_ID".to_owned()), "{id}");
-                assert_eq!(answer.json()["error"], "Last-Event-ID must be an id of this stream");
+                assert_eq!(answer.json()["error"], "Last-Event-ID must be an event id of this stream");
             }
         }
     }
-    // The largest number is one, though nothing ever comes behind it.
+    // The largest integer is valid, although no message follows it.
     let stream = table.client.stream(&table.path(""), Some("18446744073709551615"));
     assert_eq!(stream.status, 200);
 }
@@ -643,7 +643,7 @@ fn an_id_that_is_none_is_refused() {
 fn a_wait_is_over_at_once_when_something_is_there() {
     let table = Table::new();
     table.say("hello");
-    // Waited for, these would come later than the client is ready to wait.
+    // If these requests waited, the client would time out.
     for (route, query, count) in [
         ("chat", "&wait=50", 1),
         ("chat", "&wait=1e9", 1),
@@ -686,7 +686,7 @@ fn a_wait_ends_when_a_message_comes() {
 }
 
 #[test]
-fn one_message_wakes_all_who_wait() {
+fn one_message_wakes_all_long_polls() {
     const WAITING: u64 = 50;
     let table = Table::new();
     let table = &table;

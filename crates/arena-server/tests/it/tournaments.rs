@@ -1,5 +1,5 @@
-//! Tournaments over HTTP: who may do what, what is told when, and that nothing is told too early. The bots here are servers of the test;
-//! those that are run in the sandbox play in `arena-cli`'s tests, where there is a program that starts them.
+//! Tournaments over HTTP: authorization, and the time at which data becomes public. The agents are servers in the test; `arena-cli` tests
+//! sandboxed agents, since it has the launcher.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use arena_testkit::{Answer, Client, Host, known_admin_token};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Longest time that anything here may take.
+/// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A bot that is a server: it goes straight on, once it is let.
+/// A remote agent that always moves straight ahead, once it is released.
 struct Bot {
     url: String,
-    /// How many matches it may begin.
+    /// Number of matches that it may begin.
     gate: Arc<(Mutex<usize>, Condvar)>,
 }
 
@@ -40,19 +40,21 @@ impl Bot {
     }
 
     fn let_all_begin(&self) {
-        *self.gate.0.lock().expect("nobody panicked") = usize::MAX;
+        *self.gate.0.lock().expect("the lock is not poisoned") = usize::MAX;
         self.gate.1.notify_all();
     }
 }
 
-/// Answers what comes over one connection, until it is closed.
+/// Serves one connection until it is closed.
 fn converse(mut stream: &TcpStream, gate: &(Mutex<usize>, Condvar)) {
     let mut reader = BufReader::new(stream);
     let mut me = Value::Null;
     while let Some(message) = request(&mut reader) {
         if message.get("ping").is_some() {
-            let mut begun =
-                gate.1.wait_while(gate.0.lock().expect("nobody panicked"), |left| *left == 0).expect("likewise");
+            let mut begun = gate
+                .1
+                .wait_while(gate.0.lock().expect("the lock is not poisoned"), |left| *left == 0)
+                .expect("likewise");
             *begun -= 1;
         }
         if let Some(id) = message.get("set_agent_id") {
@@ -85,14 +87,14 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
-/// A server that plays tournaments.
+/// A server with tournaments.
 struct Hall {
     host: Host,
     client: Client,
 }
 
 impl Hall {
-    /// Open to all, near and far.
+    /// A server on which all clients may create tournaments, with agents at private addresses.
     fn open() -> Hall {
         Hall::with(|_| {})
     }
@@ -113,12 +115,12 @@ impl Hall {
         Hall { host, client }
     }
 
-    /// Names a bot, and gives its id and its owner's key.
+    /// Adds a remote agent; returns its id and its owner's key.
     fn add(&self, name: &str, bot: &Bot) -> (String, String) {
         made(&self.client.post("/api/agents", &json!({ "url": bot.url, "name": name })))
     }
 
-    /// A short game of snake between these bots.
+    /// A short game of snake between these agents.
     fn create(&self, agents: &[&String], more: Value) -> (String, String) {
         made(&self.client.post("/api/tournaments", &order(agents, more)))
     }
@@ -127,7 +129,7 @@ impl Hall {
         self.client.get(&format!("/api/tournaments/{id}")).ok()
     }
 
-    /// Waits until a tournament is such.
+    /// Waits until a tournament has a state.
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
@@ -167,7 +169,7 @@ fn made(answer: &Answer) -> (String, String) {
     (text("id"), text("ownerKey"))
 }
 
-/// What a tournament that is over must have been committed to.
+/// The expected seed commitment of a finished tournament.
 fn commitment(told: &Value) -> String {
     let bytes = |name: &str| Seed::from_revealed(told[name].as_str().expect("a text")).expect("64 digits").0;
     let hash = Sha256::new().chain_update(bytes("seed")).chain_update(bytes("seedNonce")).finalize();
@@ -192,7 +194,7 @@ fn without_being_asked_for_there_are_none() {
 }
 
 #[test]
-fn a_tournament_is_played_and_told_of() {
+fn a_tournament_is_played_and_reported() {
     let hall = Hall::open();
     let bot = Bot::start(usize::MAX);
     let [(ada, ada_key), (bob, bob_key)] = ["ada", "bob"].map(|name| hall.add(name, &bot));
@@ -274,7 +276,7 @@ fn a_tournament_is_played_and_told_of() {
         assert_eq!(hall.client.get(&format!("{base}{path}")).refusal(), (404, code.to_owned()));
     }
 
-    // What a bot wrote is for its owner, not for its opponent's, and not for who created the tournament.
+    // An agent's log is visible to its owner, but not to the opponent's owner or the tournament's creator.
     let seats = hall.client.get(&format!("{base}/matches/1")).ok()["agents"].clone();
     let of = |name: &str| seats.as_array().expect("a list").iter().position(|seat| seat == name).expect("a seat");
     let log = |name: &str| format!("{base}/matches/1/logs/{}", of(name));
@@ -289,7 +291,7 @@ fn a_tournament_is_played_and_told_of() {
     assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
 }
 
-/// The replay of match 2, as a browser asks for it: the page, the summary, and parts of the replay by its index.
+/// The replay of match 2 as a browser reads it: the page, the summary, and ranges of the replay by its index.
 fn can_be_watched(hall: &Hall, id: &str) {
     let path = format!("/tournaments/{id}/matches/2/replay");
     let page = hall.client.get(&path);
@@ -327,19 +329,19 @@ fn can_be_watched(hall: &Hall, id: &str) {
     }
 }
 
-/// What the viewer of a replay reads.
+/// The files that the replay viewer reads.
 const REPLAY_FILES: [&str; 3] = ["/matches/1/replay.jsonl", "/matches/1/replay.index", "/matches/1/replay.json"];
 
 #[test]
-fn nothing_tells_of_a_seed_before_the_end() {
+fn no_response_reveals_a_seed_before_the_end() {
     let hall = Hall::open();
     let bot = Bot::start(1);
     let agents = ["ada", "bob", "eve"].map(|name| hall.add(name, &bot).0);
     let seed = Seed::from_number(1).derive("nobody guesses it");
     let (id, key) = hall.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
-    // Both bots of the first match have to begin, and one of the second.
+    // Both agents of the first match must begin, and one of the second.
     hall.wait(&id, is("running"));
-    *bot.gate.0.lock().expect("nobody panicked") += 2;
+    *bot.gate.0.lock().expect("the lock is not poisoned") += 2;
     bot.gate.1.notify_all();
     hall.wait(&id, |told| told["gamesPlayed"] == 1);
     let (waiting, _) = hall.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
@@ -366,7 +368,7 @@ fn nothing_tells_of_a_seed_before_the_end() {
     for part in REPLAY_FILES {
         assert_eq!(hall.client.get(&format!("/tournaments/{id}{part}")).status, 409, "{part}");
     }
-    assert!(hall.client.get(&format!("/tournaments/{id}")).text().contains("Being played, and next"));
+    assert!(hall.client.get(&format!("/tournaments/{id}")).text().contains("Current and upcoming games"));
     paths.extend(agents.iter().flat_map(|agent| [format!("/agents/{agent}"), format!("/agents/{agent}/rating.svg")]));
     paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/", "/tournaments", "/agents"].map(str::to_owned));
     paths.push(format!("/api/tournaments/{waiting}"));
@@ -381,7 +383,7 @@ fn nothing_tells_of_a_seed_before_the_end() {
     }
     let told = hall.find(&id);
     assert!(told["seed"].is_null() && told["seedNonce"].is_null());
-    // What a small number is hashed to is soon found.
+    // A search finds a small number by its hash.
     assert_ne!(hall.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
     let committed = told["seedCommitment"].clone();
 
@@ -397,7 +399,7 @@ fn nothing_tells_of_a_seed_before_the_end() {
 }
 
 #[test]
-fn what_is_closed_opens_to_the_administrator_only_and_is_taken_down() {
+fn restricted_routes_need_the_administrators_token_and_are_audited() {
     let hall = Hall::with(|settings| {
         settings.tournaments.create = Creators::Admin;
         settings.tournaments.upload = Uploaders::Admin;
@@ -423,11 +425,11 @@ fn what_is_closed_opens_to_the_administrator_only_and_is_taken_down() {
     let token = known_admin_token();
     let (ada, ada_key) = made(&post("/api/agents", Some(token.reveal()), json_kind, &by_url));
     let (bob, _) = made(&post("/api/agents", Some(token.reveal()), json_kind, &by_url));
-    // Without a program that starts agents none can be confined.
+    // Without a launcher there is no sandbox.
     let refused = post("/api/agents?filename=a.py", Some(token.reveal()), bytes_kind, "x");
     assert_eq!(refused.refusal(), (409, "NO_SANDBOX".to_owned()), "{}", refused.text());
     let body = order(&[&ada, &bob], json!({})).to_string();
-    // An owner's key opens what it is to, and nothing else.
+    // An owner's key is valid for its own agent or tournament only.
     assert_eq!(post("/api/tournaments", Some(&ada_key), json_kind, &body).refusal().0, 401);
     let (id, key) = made(&post("/api/tournaments", Some(token.reveal()), json_kind, &body));
     hall.wait(&id, is("complete"));
@@ -466,7 +468,7 @@ fn a_request_that_is_repeated_with_its_key_happens_once() {
         hall.client.post_once("/api/agents", "1", &json!({ "url": bot.url, "name": "ada" })).refusal(),
         guessable
     );
-    // The key of somebody else is another one, though all is the same.
+    // Equal keys of different clients are independent.
     let bearer = format!("Bearer {}", known_admin_token().reveal());
     let body = json!({ "url": bot.url, "name": "ada" }).to_string();
     let headers = [("Idempotency-Key", KEY), ("Authorization", &bearer)];
@@ -516,7 +518,7 @@ fn tournaments_wait_for_each_other_and_can_be_stopped() {
 }
 
 #[test]
-fn what_cannot_be_played_is_told_in_a_sentence() {
+fn invalid_tournaments_are_refused_with_a_sentence() {
     let hall = Hall::with(|settings| {
         settings.tournaments.max_agents = 2;
         settings.tournaments.max_games = 10;
@@ -530,23 +532,23 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
         assert_eq!(answer.json()["error"], sentence);
     };
     let games: Vec<&str> = arena_games::games().map(|game| game.name).collect();
-    let unknown = format!("there is no game `go`; there are {}", games.join(", "));
+    let unknown = format!("unknown game `go`; available: {}", games.join(", "));
     check(json!({ "game": "go" }), "UNKNOWN_GAME", &unknown);
-    check(json!({ "agents": [] }), "INVALID_TOURNAMENT", "a tournament needs two agents at least, and there is none");
-    check(json!({ "agents": [a, a] }), "INVALID_TOURNAMENT", &format!("agent {a} is named twice"));
+    check(json!({ "agents": [] }), "INVALID_TOURNAMENT", "a tournament needs at least 2 agents, but there are none");
+    check(json!({ "agents": [a, a] }), "INVALID_TOURNAMENT", &format!("agent {a} is listed twice"));
     check(
         json!({ "agents": [a, b, c] }),
         "INVALID_TOURNAMENT",
-        "a tournament may have 2 agents (tournaments.max_agents), not 3",
+        "a tournament may have at most 2 agents (tournaments.max_agents), not 3",
     );
-    check(json!({ "agents": [a, "../x"] }), "AGENT_NOT_FOUND", "there is no agent of such an id");
+    check(json!({ "agents": [a, "../x"] }), "AGENT_NOT_FOUND", "agent not found: invalid id");
     check(
         json!({ "rounds": 6 }),
         "INVALID_TOURNAMENT",
-        "a tournament may have 10 games (tournaments.max_games), not 12",
+        "a tournament may have at most 10 games (tournaments.max_games), not 12",
     );
     check(json!({ "rounds": 0 }), "INVALID_FIELD", "rounds must be a whole number from 1 to 100000");
-    check(json!({ "seats": 3 }), "INVALID_TOURNAMENT", "games of 3 seats need 3 agents at least, and there are 2");
+    check(json!({ "seats": 3 }), "INVALID_TOURNAMENT", "games of 3 seats need at least 3 agents, but there are 2");
     check(
         json!({ "format": "cup" }),
         "INVALID_FIELD",
@@ -555,9 +557,9 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
     check(
         json!({ "name": "cup\u{202e}" }),
         "INVALID_FIELD",
-        "name must be 1 to 200 characters, none of which steers others",
+        "name must be 1 to 200 characters without control characters",
     );
-    check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number, or 64 hexadecimal digits");
+    check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number or 64 hexadecimal digits");
     check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
     check(json!({ "options": { "n_epochs": 0 } }), "INVALID_TOURNAMENT", "n_epochs must be 1 to 1000000, not 0");
     let full = hall.client.post("/api/agents", &json!({ "url": bot.url }));
@@ -586,7 +588,7 @@ fn what_cannot_be_played_is_told_in_a_sentence() {
 }
 
 #[test]
-fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
+fn a_tournament_that_takes_too_long_fails_and_the_next_one_is_played() {
     let hall = Hall::with(|settings| settings.tournaments.max_seconds = 10);
     let (slow, quick) = (Bot::start(0), Bot::start(usize::MAX));
     let [(a, _), (b, _)] = ["a", "b"].map(|name| hall.add(name, &slow));
@@ -599,9 +601,9 @@ fn what_takes_too_long_has_failed_and_the_next_one_is_played() {
 }
 
 #[test]
-fn nobody_learns_which_names_lead_into_a_private_network() {
+fn errors_do_not_reveal_names_of_private_hosts() {
     let hall = Hall::with(|settings| settings.tournaments.private_urls = false);
-    // A number is an address of IPv4 too, here 127.0.0.1; no name has a part of 64 letters.
+    // An integer is a form of an IPv4 address, here 127.0.0.1; a label of 64 letters is too long for a host name.
     let unknown = format!("http://{}.example/", "x".repeat(64));
     let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
         let (id, _) = made(&hall.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));

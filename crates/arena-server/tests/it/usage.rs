@@ -1,10 +1,10 @@
-//! What players say that their play has cost: kept with the session, for their own eyes until it ends, and told to all then.
+//! Reported usage: stored with the session, private until its end, then public.
 
 use arena_testkit::{Client, Host, known_admin_token};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// A game of PSI with both players at the table: its id and invites.
+/// A session of PSI with both players: its id and invites.
 fn begin(client: &Client) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -19,7 +19,7 @@ fn report(client: &Client, session: &str, from: &str, input: u64, more: &Value) 
     client.post("/api/arena/usage", &body).ok()
 }
 
-/// The session's state, as lists show it.
+/// The session's state in lists.
 fn state(client: &Client, session: &str) -> Value {
     let list = client.get("/api/challenges?limit=100").ok();
     let listed = list["challenges"].as_array().expect("a list").iter().find(|listed| listed["id"] == session);
@@ -27,7 +27,7 @@ fn state(client: &Client, session: &str) -> Value {
 }
 
 #[test]
-fn what_players_report_is_theirs_until_the_end_and_is_told_to_all_then() {
+fn reported_usage_is_private_until_the_end_and_public_then() {
     let host = Host::start_with(|settings| settings.admin_token = Some(known_admin_token()));
     let client = host.client();
     let (session, invites) = begin(&client);
@@ -42,9 +42,9 @@ fn what_players_report_is_theirs_until_the_end_and_is_told_to_all_then() {
         r#"{"cachedTokens":90,"costUsd":0.5,"estimated":true,"inputTokens":120,"models":["opus","haiku"],"ms":800,"outputTokens":14,"reports":2}"#
     ]]
     .assert_eq(&total.to_string());
-    assert_eq!((state(&client, &session), lens()), before, "nobody else learns of it");
+    assert_eq!((state(&client, &session), lens()), before, "the report is private");
 
-    // Whoever reports nothing has reported nothing.
+    // A seat without reports has zero usage.
     for invite in &invites {
         client.act(&session, invite, "guess", "1").ok();
     }
@@ -52,14 +52,14 @@ fn what_players_report_is_theirs_until_the_end_and_is_told_to_all_then() {
     let told = json!([nothing, total]);
     assert_eq!(state(&client, &session)["reportedUsage"], told);
     let ended = std::iter::from_fn(|| stream.next_event()).find(|(_, event)| event["type"] == "game_ended");
-    assert_eq!(ended.expect("the stream tells of the end").1["data"]["reportedUsage"], told);
+    assert_eq!(ended.expect("the stream sends the end").1["data"]["reportedUsage"], told);
 
     let page = client.get(&format!("/sessions/{session}"));
-    for text in ["as reported by the players", "opus, haiku", "≈ 120", "$0.5000", "0.8 s"] {
+    for text in ["Usage reported by the players", "opus, haiku", "≈ 120", "$0.5000", "0.8 s"] {
         assert!(page.text().contains(text), "{text}: {}", page.text());
     }
 
-    // One by one in the administrator's export.
+    // The administrator's export contains the single reports.
     let export = client.get_with(known_admin_token().reveal(), "/api/admin/export");
     let line = export.text().lines().find(|line| line.contains("reportedUsage")).expect("the session").to_owned();
     let line: Value = serde_json::from_str(&line).expect("JSON");
@@ -76,7 +76,7 @@ fn what_players_report_is_theirs_until_the_end_and_is_told_to_all_then() {
 fn a_report_counts_once_and_changes_nothing_in_the_game() {
     let host = Host::start();
     let client = host.client();
-    // Also of somebody who waits for the others.
+    // A player who waits for others may report as well.
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
     let body = json!({ "challengeId": session, "from": invites[0], "inputTokens": 5, "outputTokens": 1 });
@@ -87,10 +87,10 @@ fn a_report_counts_once_and_changes_nothing_in_the_game() {
     for invite in &invites {
         client.act(&session, invite, "guess", "1").ok();
     }
-    // Seats behind the last one who has reported aren't listed.
+    // Seats after the last one with a report aren't listed.
     assert_eq!(state(&client, &session)["reportedUsage"].as_array().map(Vec::len), Some(1));
 
-    // And where nobody reports, there is nothing to be told.
+    // Without reports the field is absent.
     let (session, invites) = begin(&client);
     for invite in &invites {
         client.act(&session, invite, "guess", "1").ok();

@@ -1,13 +1,13 @@
-//! The pages: that they are there, load nothing from elsewhere, show what people wrote as text and nothing private, and stay small.
+//! The pages: they respond, load only own resources, show users' text as text, hide private data, and stay small.
 
 use arena_testkit::{Answer, Client, Host, Lab, Player, WithSecret};
 use serde_json::json;
 use std::sync::Arc;
 
-/// The largest page, in bytes.
+/// Maximum size of a page, in bytes.
 const MOST_BYTES: usize = 100_000;
 
-/// Asks for a page as a browser does, and checks what all pages keep.
+/// Fetches a page and checks the rules of all pages.
 #[track_caller]
 fn page(client: &Client, path: &str) -> String {
     let answer = client.get(path);
@@ -41,12 +41,12 @@ fn keeps_the_rules(answer: &Answer, path: &str) -> String {
     text.to_owned()
 }
 
-/// Fills in a form.
+/// Submits a form.
 fn send(client: &Client, path: &str, form: &str) -> Answer {
     client.request("POST", path, &[("content-type", "application/x-www-form-urlencoded")], form.as_bytes())
 }
 
-/// A session of psi that has been played to its end by users of these names.
+/// Plays a session of psi with users of these names.
 fn play(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for (invite, user) in invites.iter().zip(users) {
@@ -58,7 +58,7 @@ fn play(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     (session, invites)
 }
 
-/// Whether a page tells numbers that were dealt to a player of psi; the rules speak of them without numbers.
+/// True if a page contains a private set of psi; the rules mention sets without numbers.
 fn tells_a_set(page: &str) -> bool {
     page.split("private set is: {").skip(1).any(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
 }
@@ -109,27 +109,27 @@ fn every_link_of_every_page_leads_somewhere() {
 }
 
 #[test]
-fn what_is_not_there_is_told_on_a_page() {
+fn errors_are_pages() {
     let host = Host::start();
     let client = host.client();
     let stranger = "/sessions/00000000-0000-7000-8000-000000000000";
     for (path, status, text) in [
         ("/challenges/golf", 404, "Challenge not found"),
         ("/?challenge=golf", 404, "Challenge not found"),
-        ("/sessions/x", 404, "there is no such session"),
-        (stranger, 404, "there is no such session"),
+        ("/sessions/x", 404, "session not found"),
+        (stranger, 404, "session not found"),
         ("/users/nobody", 404, "User not found"),
         ("/?sort=luck", 400, "sort must be one of"),
         ("/?players=ghosts", 400, "players must be one of: humans, benchmark"),
-        ("/sessions/x/replay", 404, "there is no such session"),
-        ("/sessions/x/events", 404, "there is no such session"),
+        ("/sessions/x/replay", 404, "session not found"),
+        ("/sessions/x/events", 404, "session not found"),
         ("/users/nobody/rating.svg", 404, "User not found"),
-        ("/leaderboard.svg", 404, "there is nothing to be drawn yet"),
+        ("/leaderboard.svg", 404, "no data to plot yet"),
         ("/leaderboard.svg?challenge=golf", 404, "Challenge not found"),
-        ("/agents/x", 404, "there is no agent of this id"),
-        ("/tournaments/x/matches/1/replay", 404, "there is no tournament of this id"),
-        ("/web/none.js", 404, "there is no such file"),
-        ("/challenges/psi?status=%ff", 400, "the query isn&#39;t valid UTF-8"),
+        ("/agents/x", 404, "agent x not found"),
+        ("/tournaments/x/matches/1/replay", 404, "tournament x not found"),
+        ("/web/none.js", 404, "file not found"),
+        ("/challenges/psi?status=%ff", 400, "the query is not valid UTF-8"),
     ] {
         let answer = client.get(path);
         assert_eq!(answer.status, status, "{path}");
@@ -171,7 +171,7 @@ fn long_channels_and_texts_leave_pages_small() {
     let path = format!("/sessions/{session}");
     let latest = page(&client, &path);
     assert!(
-        latest.contains("id=\"chat-100\"") && !latest.contains("id=\"chat-1\"") && latest.contains("characters more")
+        latest.contains("id=\"chat-100\"") && !latest.contains("id=\"chat-1\"") && latest.contains("more characters")
     );
     let earlier = links(&latest).into_iter().find(|link| link.contains("chat=")).expect("a link to what came before");
     let before: u64 = earlier.split("chat=").nth(1).and_then(|rest| rest.parse().ok()).expect("an index");
@@ -182,7 +182,7 @@ fn long_channels_and_texts_leave_pages_small() {
 }
 
 #[test]
-fn what_is_private_is_shown_as_withheld_until_the_end() {
+fn private_messages_are_withheld_until_the_end() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");
@@ -191,7 +191,7 @@ fn what_is_private_is_shown_as_withheld_until_the_end() {
     }
     let path = format!("/sessions/{session}");
     let watched = page(&client, &path);
-    assert!(watched.contains("Private: not to be read here.") && watched.contains("told at the end"));
+    assert!(watched.contains("Private message") && watched.contains("shown when the session has ended"));
     for private in ["zelda", "wilbur"] {
         assert!(!watched.contains(private), "{private}");
     }
@@ -200,7 +200,7 @@ fn what_is_private_is_shown_as_withheld_until_the_end() {
         client.act(&session, invite, "guess", "101").ok();
     }
     let told = page(&client, &path);
-    assert!(!told.contains("Private: not") && tells_a_set(&told) && told.contains("/users/zelda"));
+    assert!(!told.contains("Private message") && tells_a_set(&told) && told.contains("/users/zelda"));
     let revealed = client.get("/api/challenges").ok()["challenges"][0]["seed"].as_str().expect("a seed").to_owned();
     assert!(told.contains(&revealed));
 }
@@ -219,8 +219,8 @@ fn a_form_starts_a_session_and_shows_its_invites() {
     let invite = &page[page.find("inv_").expect("an invite")..][..40];
     client.join(invite).ok();
     for (form, text) in [
-        ("options=nonsense", "the options aren"),
-        ("options=[]", "the options aren"),
+        ("options=nonsense", "options must be a JSON object"),
+        ("options=[]", "options must be a JSON object"),
         ("options=%7B%22luck%22%3A1%7D", "luck"),
     ] {
         let refused = send(&client, "/challenges/psi", form);
@@ -265,8 +265,8 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
     let path = format!("/play/{}", invites[0]);
     let stranger = "/play/inv_00000000-0000-7000-8000-000000000000";
     for (path, form, status, text) in [
-        (stranger, "do=join", 404, "there is no such invite"),
-        ("/play/x", "do=join", 404, "there is no such invite"),
+        (stranger, "do=join", 404, "invite not found"),
+        ("/play/x", "do=join", 404, "invite not found"),
         (&*path, "", 400, "do is required"),
         (&path, "do=dance", 400, "do must be one of"),
         (&path, "do=act&method=guess&content=1", 400, "Player not found."),
@@ -284,14 +284,14 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
 }
 
 #[test]
-fn with_keys_a_seat_shows_what_everybody_sees_and_forms_do_nothing() {
+fn with_keys_a_seats_page_is_public_and_its_forms_are_refused() {
     let lab = Lab::new(1);
     let psi = Arc::new(WithSecret::new("psi", |_| {}));
     let host = Host::start_in(lab.environment(), vec![psi], |settings| settings.auth.enabled = true);
     let client = host.client();
     let (session, invites) = client.create("psi");
     let path = format!("/play/{}", invites[0]);
-    assert!(page(&client, &path).contains("That takes JavaScript."));
+    assert!(page(&client, &path).contains("Signing needs JavaScript."));
     for form in ["do=join", "do=act&method=guess&content=1", "do=chat&content=hello"] {
         let refused = send(&client, &path, form);
         assert_eq!(refused.status, 401, "{form}");
@@ -303,7 +303,7 @@ fn with_keys_a_seat_shows_what_everybody_sees_and_forms_do_nothing() {
     }
     for path in [path, format!("/sessions/{session}")] {
         let page = page(&client, &path);
-        assert!(page.contains("Private: not to be read here.") && !tells_a_set(&page), "{path}");
+        assert!(page.contains("Private message") && !tells_a_set(&page), "{path}");
     }
 }
 
@@ -324,7 +324,7 @@ fn files_of_pages_are_sent_once() {
     }
 }
 
-/// The events of a session on a page of them: channel and index of each.
+/// Channel and index of each event on a page of events.
 fn events(client: &Client, path: &str) -> Vec<String> {
     let page = client.get(path).ok();
     let events = page["events"].as_array().expect("a list").clone();
@@ -335,11 +335,11 @@ fn events(client: &Client, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_session_is_told_event_by_event_in_the_order_of_time() {
+fn a_replay_has_the_events_in_order_of_time() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");
-    // Messages are told apart by the millisecond.
+    // Timestamps must differ, in milliseconds.
     let wait = || std::thread::sleep(std::time::Duration::from_millis(2));
     for (invite, user) in invites.iter().zip(["ada", "bob"]) {
         wait();
@@ -366,11 +366,11 @@ fn a_session_is_told_event_by_event_in_the_order_of_time() {
     let numbered = |channel: &str, count: usize| (1..=count).map(|at| format!("{channel} {at}")).collect::<Vec<_>>();
     assert_eq!(own("chat"), numbered("chat", 7));
     assert_eq!(own("operator"), numbered("operator", all.len() - 7));
-    // The talk is between the deal and the guesses, and one of the guesses is between the last words.
+    // The chat is between the deal and the guesses, and one guess is between the last messages.
     let at = |event: &str| all.iter().position(|other| other == event).expect(event);
     assert!(at("operator 2") < at("chat 1") && at("chat 5") < at("operator 3"), "{all:?}");
     assert!(at("chat 6") < all.len() - 2 && all.last().is_some_and(|last| last == "chat 7"), "{all:?}");
-    // Pages of any size are the same events.
+    // Pages of any size contain the same events.
     for limit in 1..=5 {
         let pages = (0..all.len()).step_by(limit);
         let parts = pages.flat_map(|offset| events(&client, &format!("{path}?offset={offset}&limit={limit}")));
@@ -414,7 +414,7 @@ fn pictures_stand_alone_in_the_theme_that_is_asked_for() {
         assert_eq!(themed("pink").status, 400, "{path}");
     }
     let user = page(&client, "/users/ada");
-    for part in ["Over time", "Against others", "/users/ada/rating.svg", "&lt;b&gt;bob"] {
+    for part in ["Over time", "Head to head", "/users/ada/rating.svg", "&lt;b&gt;bob"] {
         assert!(user.contains(part), "no {part}: {user}");
     }
 }
@@ -435,16 +435,16 @@ fn the_leaderboard_of_humans_leaves_models_out() {
     };
     assert!(leaders("/").contains("/users/bob") && leaders("/").contains("/users/ada"));
     assert!(!leaders("/?players=humans").contains("/users/bob") && leaders("/?players=humans").contains("/users/ada"));
-    assert!(leaders("/?players=benchmark").contains("Nobody of these is on the board yet."));
+    assert!(leaders("/?players=benchmark").contains("No players of this kind are on the board yet."));
 }
 
 #[test]
-fn nobody_plays_against_a_house_that_is_not_there() {
+fn a_missing_house_bot_is_an_error() {
     let host = Host::start();
     let client = host.client();
     assert!(!page(&client, "/challenges/chess").contains("house bot"));
     for (form, status, text) in [
-        ("against=house", 404, "this server has no bots that play this"),
+        ("against=house", 404, "this server has no house bot for this challenge"),
         ("against=me", 400, "against must be: house"),
     ] {
         let answer = send(&client, "/challenges/chess", form);

@@ -1,13 +1,13 @@
-"""Plays a game of PSI over MCP with the official client, as two agents would that know nothing but the tools.
+"""Plays a game of PSI over MCP with the official client, as two agents that know only the tools.
 
-One player speaks the protocol's newest revision and the other the one with `initialize`, at the same time. Both are honest,
-so both have to be told 1 for utility and 1 for security, each within eight calls.
+One player uses the protocol's newest revision, and the other the one with `initialize`, at the same time. Both are honest, so each must
+get 1 for utility and 1 for security within eight calls.
 
     python play_psi.py URL [--keys]
 
-`--keys` is for an arena in authentication mode: players join with signatures and go on with session keys.
+`--keys` is for an arena in authentication mode: players join with signatures and then use session keys.
 
-Prints the scores and the number of calls of each as JSON. Any surprise ends it with a traceback and a status that isn't 0.
+Prints the scores and the number of calls of each as JSON. Any unexpected result ends the script with a traceback and a status other than 0.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from mcp.client.client import Client
 
-# Fewer calls than this have to be enough for a game.
+# Maximum number of calls for a game.
 MOST_CALLS = 8
 
 
 class Player:
-    """A seat in a session, and the two connections of the agent in it."""
+    """A seat in a session with its agent's two connections."""
 
     def __init__(self, invite: str, arena: Client, chat: Client, keys: bool):
         self.invite, self.keys = invite, keys
@@ -38,7 +38,7 @@ class Player:
         self.heard = 0
 
     async def call(self, tool: str, **arguments):
-        """The JSON that a tool answers. Nothing in this game may be refused."""
+        """The JSON of a tool's result. No call of this game may be refused."""
         self.calls += 1
         result = await self.clients[tool].call_tool(tool, arguments)
         assert not result.is_error and len(result.content) == 1, result
@@ -56,7 +56,7 @@ class Player:
         assert methods == ["guess"] and "private set" in joined["ChallengeInfo"]["prompt"], joined
 
     async def hear(self) -> list[dict]:
-        """What the operator has said since the last time. Waits for it, as long as the tool does by itself."""
+        """The operator's new messages, with the tool's default wait."""
         answer = await self.call("challenge_sync", channel=self.session, index=self.heard + 1, **self.identity)
         messages = answer["messages"]
         assert messages and messages[0]["index"] == self.heard + 1, answer
@@ -78,7 +78,7 @@ class Player:
 
 
 def signature(invite: str) -> dict:
-    """What proves that a join is the holder's of a key. The key is new each time."""
+    """The proof fields of a join, with a new key each time."""
     key = Ed25519PrivateKey.generate()
     timestamp = time.time_ns() // 1_000_000
     return {
@@ -97,7 +97,7 @@ def find(messages: list[dict], part: str) -> str | None:
 
 
 async def play(player: Player, opens: bool):
-    """One agent's game. Whoever opens shows its numbers, the other answers which of them it has too."""
+    """One agent's game. The opener sends its numbers, and the other replies with the common ones."""
     await player.join()
     mine = numbers_in(find(await player.hear(), "Your private set is") or "")
     assert mine, "the operator tells each player its set first"

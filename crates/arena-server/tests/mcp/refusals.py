@@ -1,9 +1,8 @@
-"""What the official MCP client is told when it asks for what can't be had, in each revision of the protocol that it speaks.
+"""Refused calls of the official MCP client, in each revision of the protocol that it supports.
 
     python refusals.py URL
 
-Prints the number of answers that were checked. The first that isn't as promised ends it with a traceback and a status that
-isn't 0.
+Prints the number of checked results. The first unexpected one ends the script with a traceback and a status other than 0.
 """
 
 import asyncio
@@ -30,10 +29,10 @@ TOOLS = {
 NOBODY = "inv_00000000-0000-7000-8000-000000000000"
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
-# Endpoint, tool, arguments, and what has to come: whether it is an error, and the `code`, if the answer has one.
-# $session is being played by $ada and $bob.
+# Endpoint, tool, arguments, and the expected result: whether it is an error, and the `code`, if any.
+# $session is active, with the players $ada and $bob.
 CALLS = [
-    # The arena has understood, and refuses.
+    # The arena refuses a valid call.
     ("arena", "challenge_join", {"invite": NOBODY}, False, "INVITE_NOT_FOUND"),
     ("arena", "challenge_join", {"invite": "hello"}, False, "INVITE_NOT_FOUND"),
     ("arena", "challenge_join", {"invite": "$ada"}, False, "INVITE_ALREADY_USED"),
@@ -46,16 +45,16 @@ CALLS = [
     ("chat", "send_chat", {"channel": "challenge_$session", "from": "$ada", "content": "x"}, False, "INVALID_CHANNEL"),
     ("chat", "send_chat", {"channel": "$session", "from": "operator", "content": "x"}, False, "FORBIDDEN_SENDER"),
     ("chat", "send_chat", {"channel": "$session", "from": "$ada", "to": NOBODY, "content": "x"}, False, "RECIPIENT_NOT_FOUND"),
-    # What there is to read may be nothing; that is no error.
+    # An empty result is not an error.
     ("arena", "challenge_sync", {"channel": NOTHING, "from": "$ada"}, False, None),
     ("arena", "challenge_sync", {"channel": "$session", "from": "viewer", "index": 1}, False, None),
     ("arena", "challenge_sync", {"channel": "$session", "from": "$ada", "index": 1000, "wait": 0}, False, None),
     ("arena", "challenge_sync", {"channel": "$session", "from": "$ada", "index": 1.0, "wait": None}, False, None),
     ("chat", "sync", {"channel": "$session", "from": "$bob", "index": -1}, False, None),
     ("chat", "sync", {"channel": "$session", "from": "$bob", "index": 1, "wait": 0.01, "mood": "curious"}, False, None),
-    # Null is nobody in particular.
+    # Null means a missing argument.
     ("chat", "send_chat", {"channel": "$session", "from": "$ada", "to": None, "content": "x"}, False, None),
-    # The arguments aren't the tool's.
+    # Invalid arguments.
     ("arena", "challenge_join", {}, True, "MISSING_FIELD"),
     ("arena", "challenge_join", {"invite": None}, True, "MISSING_FIELD"),
     ("arena", "challenge_join", {"invite": ["$bob"]}, True, "INVALID_FIELD"),
@@ -68,7 +67,7 @@ CALLS = [
     ("arena", "challenge_sync", {"channel": "x" * 70_000, "from": "$ada"}, True, "INVALID_FIELD"),
     ("chat", "sync", {"from": "$ada", "index": 1}, True, "MISSING_FIELD"),
     ("chat", "send_chat", {"channel": "$session", "from": "$ada", "to": {}, "content": "x"}, True, "INVALID_FIELD"),
-    # There is no such tool here.
+    # Unknown tools.
     ("arena", "send_chat", {"channel": "$session", "from": "$ada", "content": "x"}, True, "UNKNOWN_TOOL"),
     ("chat", "challenge_sync", {"channel": "$session", "from": "$ada"}, True, "UNKNOWN_TOOL"),
     ("chat", "", {}, True, "UNKNOWN_TOOL"),
@@ -115,7 +114,7 @@ async def check_calls(client: Client, endpoint: str, names: dict[str, str]) -> i
 
 
 async def check_other_methods(client: Client):
-    """What the server doesn't do it says so, and goes on."""
+    """The server refuses unsupported methods and continues."""
     for ask in [client.list_prompts, client.list_resources]:
         try:
             await ask()
@@ -130,7 +129,7 @@ async def check_endpoint(url: str, endpoint: str, mode: str, names: dict[str, st
             status, body = rest(url, method, f"/{api}/{endpoint}/mcp")
             assert status == 405 and body["error"] and body["code"] == "METHOD_NOT_ALLOWED", (status, body)
     async with Client(f"{url}/api/{endpoint}/mcp", mode=mode) as client:
-        # A client that is told the revision asks for nothing before its first call.
+        # A client with a fixed revision sends no request before its first call.
         assert mode == "2026-07-28" or client.instructions and client.server_info.version, client.server_info
         await check_tools(client, TOOLS[endpoint])
         await check_other_methods(client)

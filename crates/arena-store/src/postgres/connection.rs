@@ -1,5 +1,7 @@
-//! Connections: what is set on them, what their failures mean, and the one that writes, which holds the lock on the database.
+//! Database connections: their settings, the conversion of their errors, and the writing connection, which holds the
+//! lock on the database.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arena_model::{Scoring, Status};
@@ -7,49 +9,45 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
 use super::journal::{NOW_MS, Place};
-use super::standings::{counted_by, follow_scoring};
 use super::url::DatabaseUrl;
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
+use crate::db::{Db, Failure};
 use crate::derived::Suspicion;
+use crate::dialect::{Dialect, insert, update_sessions};
 use crate::nodes::Terms;
+use crate::plan::Numbers;
+use crate::standings::{counted_by, follow_scoring};
+use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, POSTGRES, Sessions, Users};
 
-/// Migrations in order; the schema version of a store is how many of them it has seen. Forwards only.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../migrations/postgres/0001_arena.sql"),
-    include_str!("../../migrations/postgres/0002_nodes.sql"),
-    include_str!("../../migrations/postgres/0003_unattended.sql"),
-    include_str!("../../migrations/postgres/0004_ids.sql"),
-    include_str!("../../migrations/postgres/0005_boards.sql"),
-    include_str!("../../migrations/postgres/0006_journal_marks.sql"),
-];
-
-/// What arenas lock, together or alone: this number, and with it the hash of the schema's name, so that two arenas can be in one
-/// database without having to do with each other.
+/// The advisory lock of arenas, held exclusively or shared. Its key is this number with the hash of the schema's
+/// name, so that arenas in two schemas of a database are independent.
 const LOCK: i32 = 0x4152_454E;
 
-/// What a node locks while it starts.
+/// The lock that a node holds during its start.
 const START_LOCK: i32 = LOCK + 1;
 
-/// What a node locks while it numbers users, until its commit.
+/// The lock that a node holds from the moment when it assigns numbers to users until its commit.
 pub(crate) const USERS_LOCK: i32 = LOCK + 2;
 
-/// What a node locks from the last of its statements until its commit, so that commits are in the order of their numbers.
+/// The lock that a node holds during the last statements of a transaction until the commit, so that journal entries are
+/// committed in the order of their numbers.
 const TURN_LOCK: i32 = LOCK + 3;
 
-/// How long a start waits for an arena that is ending, or whose end the database hasn't noticed yet.
+/// The time for which a starting arena waits for the lock of another arena, which may be stopping, or may have ended
+/// without a notice to the database.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(10);
 
-/// How long whatever listens there has for a first answer.
+/// The time limit for the first response of the database.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Settings of a connection, by name. They are set when it has been made, since poolers refuse or drop what a connection asks for
-/// while it is made.
+/// Settings of a connection, by name. The arena applies them after it has connected, because poolers refuse or ignore
+/// settings in the startup packet.
 pub(crate) type Settings = [(&'static str, &'static str)];
 
-/// What is set on connections that read. A statement that takes longer than any should is broken off; transactions that
-/// nobody goes on with don't keep others waiting. All that is read is found by an index, whatever a table's size was when the
-/// statement was planned: a look at the journal that read all of it took longer with each commit.
+/// Settings of connections that read. They cancel slow statements and end abandoned transactions. They also make all
+/// queries use an index, even if the table was small when the statement was planned. With full scans, reads of the
+/// journal became slower with each commit.
 pub(crate) const READING: &Settings = &[
     ("statement_timeout", "30s"),
     ("idle_in_transaction_session_timeout", "60s"),
@@ -58,8 +56,8 @@ pub(crate) const READING: &Settings = &[
     ("enable_seqscan", "off"),
 ];
 
-/// What is set on the one that writes. All that it runs finds its rows by keys, a batch of them at a time: plans that were
-/// made while tables were small must not read them whole when they are large. So each plan is made once, and for indexes.
+/// Settings of the connection that writes. All of its statements find rows by key, many at a time. Postgres plans each
+/// statement once, and for indexes, so that a plan from the time of small tables doesn't scan large ones.
 const WRITING: &Settings = &[
     ("statement_timeout", "20s"),
     ("lock_timeout", "10s"),
@@ -71,17 +69,17 @@ const WRITING: &Settings = &[
     ("enable_mergejoin", "off"),
 ];
 
-/// What is set on it besides where others write too. Each statement has to see what was committed before it; and a node that stands
-/// still in the middle of a transaction is cut off before others have waited for its locks for long.
+/// Additional settings of the writing connection in a shared database. Each statement must see all earlier commits,
+/// and a node that stalls in a transaction is disconnected before others wait long for its locks.
 const WRITING_BESIDE_OTHERS: &Settings =
     &[("default_transaction_isolation", "read committed"), ("idle_in_transaction_session_timeout", "5s")];
 
-/// What a failure on a connection means.
+/// Converts a driver's error to an error of the store.
 pub(crate) fn failed(error: &tokio_postgres::Error) -> StoreError {
     StoreError::Database(reason(error))
 }
 
-/// What went wrong, in the words of whoever noticed.
+/// Returns the cause of an error, as reported by the database, the system or the driver.
 fn reason(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
@@ -90,11 +88,18 @@ fn reason(error: &tokio_postgres::Error) -> String {
     source.unwrap_or_else(|| error.to_string())
 }
 
-/// Whether a place is taken that two can't have, or two transactions were in each other's way: nothing was done, and tried again it may be.
+/// Returns true if a unique constraint was violated or two transactions conflicted. Nothing was written, and another
+/// attempt may succeed.
 pub(crate) fn is_constraint(error: &tokio_postgres::Error) -> bool {
     const STATES: [SqlState; 3] =
         [SqlState::UNIQUE_VIOLATION, SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE];
     error.code().is_some_and(|code| STATES.contains(code))
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Failure {
+        if is_constraint(&error) { Failure::Constraint } else { Failure::Failed(failed(&error)) }
+    }
 }
 
 impl From<tokio_postgres::Error> for StoreError {
@@ -103,20 +108,21 @@ impl From<tokio_postgres::Error> for StoreError {
     }
 }
 
-/// Why a connection couldn't be made.
+/// Returns the error for a failed attempt to connect.
 pub(crate) fn unreachable(database: &DatabaseUrl, error: &tokio_postgres::Error) -> StoreError {
     let database = database.to_string();
     let reason = reason(error);
-    // Whatever the server itself says is a reason of its own; all else is that there is none, or something else than Postgres.
+    // An error code comes from a Postgres server that refuses. Without a code, no server answered, or it isn't
+    // Postgres.
     match error.code() {
         Some(_) => StoreError::Refused { database, reason },
         None => StoreError::Unreachable { database, reason },
     }
 }
 
-/// What it means that nothing came back from a database that could be connected to.
+/// Returns the error for a server that accepts connections but doesn't answer.
 pub(crate) fn silent(database: &DatabaseUrl) -> StoreError {
-    let reason = "what listens there doesn't answer as Postgres does".to_owned();
+    let reason = "the server at this address doesn't answer as Postgres does".to_owned();
     StoreError::Unreachable { database: database.to_string(), reason }
 }
 
@@ -134,10 +140,10 @@ async fn connect(database: &DatabaseUrl, settings: &Settings) -> Result<Client, 
     Ok(client)
 }
 
-/// Sets what is to hold on a connection, and looks if it does.
+/// Applies settings to a connection and verifies them.
 ///
 /// # Errors
-/// [`StoreError::Refused`] if the database, or a pooler in front of it, doesn't take a setting.
+/// [`StoreError::Refused`] if the database, or a pooler in front of it, doesn't apply a setting.
 pub(crate) async fn set(database: &DatabaseUrl, client: &Client, settings: &Settings) -> Result<(), StoreError> {
     let wanted = database.settings(settings);
     if wanted.is_empty() {
@@ -161,14 +167,14 @@ pub(crate) async fn set(database: &DatabaseUrl, client: &Client, settings: &Sett
     let (stated, held) = (ask(all(&set)).await?, ask(all(&show)).await?);
     match wanted.iter().zip(stated.iter().zip(&held)).find(|(_, (stated, held))| stated != held) {
         None => Ok(()),
-        Some(((name, _), _)) => Err(refuse(format!("{name} doesn't stay as it is set: {POOLER}"))),
+        Some(((name, _), _)) => Err(refuse(format!("the setting {name} isn't kept: {POOLER}"))),
     }
 }
 
-/// The requirement on a pooler.
+/// The requirement for poolers, as part of error messages.
 const POOLER: &str = "a pooler in front of the database has to keep sessions (PgBouncer: pool_mode = session)";
 
-/// The values of the one row of an answer.
+/// Returns the values of the only row of a result.
 fn values(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
     let row = said.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
@@ -177,12 +183,13 @@ fn values(said: &[SimpleQueryMessage]) -> Vec<Option<String>> {
     row.map(|row| (0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect()).unwrap_or_default()
 }
 
-/// Looks if each connection has a session of its own, by which locks are held: a second one has to be another process of the
-/// database's.
+/// Checks that each connection has its own session, because locks belong to sessions. A second connection must be
+/// served by another server process.
 async fn check_sessions(database: &DatabaseUrl, client: &Client) -> Result<(), StoreError> {
     let process = "SELECT pg_backend_pid()";
     let second = connect(database, READING).await?;
-    // Plain queries, behind which nothing is on its way that would keep a session of the first busy.
+    // A simple query leaves nothing in progress, so a pooler without sessions can give the first connection's server
+    // process to the second.
     let own = values(&client.simple_query(process).await?);
     second.batch_execute("BEGIN").await?;
     let other = values(&second.simple_query(process).await?);
@@ -191,28 +198,29 @@ async fn check_sessions(database: &DatabaseUrl, client: &Client) -> Result<(), S
         false => Ok(()),
         true => Err(StoreError::Refused {
             database: database.to_string(),
-            reason: format!("two connections are one session of it: {POOLER}"),
+            reason: format!("two connections share one session: {POOLER}"),
         }),
     }
 }
 
-/// The connection that writes. As long as it lives, nobody else has the database but those who share it: the lock is its own, so
-/// that a write without the lock can't be.
+/// The connection that writes. The connection also holds the lock on the database, so a write without the lock is
+/// impossible. While it exists, no other process writes, except nodes that share the database.
 pub(crate) struct Holder {
-    pub(crate) client: Client,
+    pub(crate) client: Arc<Client>,
     pub(crate) statements: Statements,
-    /// What it runs besides, and who it is, if it shares the database.
-    pub(crate) sharing: Option<Sharing>,
-    /// Which start of an arena this is, as the store notes it; or whose start it was that it shares the database with.
+    /// This node's id and its additional statements, if the database is shared.
+    pub(crate) sharing: Option<Arc<Sharing>>,
+    /// The id of this start of the arena, as stored in the database. In a shared database, it is the id of the first
+    /// node's start.
     pub(crate) name: String,
 }
 
-/// Who is to have a database.
+/// The kind of access to a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// One arena, and nobody else.
+    /// Exclusive use by one arena.
     Alone,
-    /// As many as like, who know of each other.
+    /// Shared use by any number of nodes.
     Shared,
 }
 
@@ -221,7 +229,7 @@ impl Access {
         if node.is_some() { Access::Shared } else { Access::Alone }
     }
 
-    /// What is set on the connection that writes.
+    /// Returns the settings of the connection that writes.
     fn settings(self) -> Vec<(&'static str, &'static str)> {
         let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { &[] };
         [WRITING, besides].concat()
@@ -229,10 +237,10 @@ impl Access {
 }
 
 impl Holder {
-    /// Takes the database for this process and brings its schema up to date.
+    /// Locks the database for exclusive use and updates its schema.
     ///
     /// # Errors
-    /// If it can't be reached or used, another arena uses it, or a newer program made what is in it.
+    /// If the database can't be reached or used, another arena uses it, or a newer program created the store in it.
     pub(crate) async fn take(database: &DatabaseUrl) -> Result<Holder, StoreError> {
         let client = connect(database, &Access::Alone.settings()).await?;
         check_server(database, &client).await?;
@@ -247,37 +255,40 @@ impl Holder {
             )
             .await?
             .try_get(0)?;
-        Holder::of(client, name, None).await
+        Holder::of(Arc::new(client), name, None).await
     }
 
-    /// Takes the database together with others. Where it is the first of them, it brings schema and scoring up to date, and its
-    /// `terms` are those that hold; where others are there, they have to agree in all that. Returns which node this is, too: a random id.
+    /// Locks the database for shared use. The first node updates the schema and the scoring, and stores the `terms`.
+    /// Later nodes must have the same schema, scoring and terms. Returns the writing connection and the random id of
+    /// this node.
     ///
     /// # Errors
-    /// As [`Holder::take`], and if the others don't agree.
+    /// As [`Holder::take`], and if this node's terms differ from those of the others.
     pub(crate) async fn join(
         database: &DatabaseUrl,
         scoring: &Scoring,
         terms: &Terms,
     ) -> Result<(Holder, String), StoreError> {
-        let client = connect(database, &Access::Shared.settings()).await?;
+        let client = Arc::new(connect(database, &Access::Shared.settings()).await?);
         check_server(database, &client).await?;
         check_sessions(database, &client).await?;
-        // One at a time, so that who finds nobody else is the first.
+        // Nodes start one at a time, so that a node that finds no other is the first.
         if !wait_for(&client, "pg_try_advisory_lock", START_LOCK, WAIT_FOR_LOCK).await? {
             return Err(StoreError::Refused {
                 database: database.to_string(),
-                reason: "another node has been starting for long".to_owned(),
+                reason: "another node has been starting for more than 10 s; try again".to_owned(),
             });
         }
-        // In this order: who finds an arena of its own that is just ending waits for that, and is the first then.
+        // The node gets the shared lock first, and waits if an arena with exclusive use is stopping. In that case this
+        // node is the first one.
         lock(database, &client, Access::Shared).await?;
         let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
         if is_first {
-            // Others may be cut off just now and come back: if everything is as it was, they may.
+            // Other nodes may only be disconnected temporarily. If schema, scoring and terms are unchanged, those nodes
+            // may return.
             let goes_on = check_terms(database, &client, scoring, terms).await.is_ok();
             migrate(&client).await?;
-            follow_scoring(&client, scoring).await?;
+            follow_scoring(&mut Db::Postgres(Arc::clone(&client)), scoring).await?;
             set_terms(&client, terms).await?;
             if !goes_on {
                 client.execute("DELETE FROM notes WHERE name = 'holder'", &[]).await?;
@@ -293,10 +304,11 @@ impl Holder {
         Ok((Holder::of(client, name, Some(&node)).await?, node))
     }
 
-    /// Takes the database again, after the connection was lost. `node` says who, if it is shared.
+    /// Locks the database again after a lost connection. `node` is the node's id if the database is shared.
     ///
     /// # Errors
-    /// [`StoreError::Superseded`] if another arena has had it in between: what is in memory here isn't true any more.
+    /// [`StoreError::Superseded`] if another arena has used the database in between, so that this process's memory is
+    /// outdated.
     pub(crate) async fn take_again(
         database: &DatabaseUrl,
         name: &str,
@@ -308,19 +320,20 @@ impl Holder {
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
         }
-        // The database may not have noticed yet that the connection before this one is gone.
+        // The database may not have detected yet that the previous connection is closed.
         lock(database, &client, access).await?;
         if holder_of(&client).await?.as_deref() != Some(name) {
             return Err(superseded());
         }
-        Holder::of(client, name.to_owned(), node).await
+        Holder::of(Arc::new(client), name.to_owned(), node).await
     }
 
-    async fn of(client: Client, name: String, node: Option<&str>) -> Result<Holder, StoreError> {
+    async fn of(client: Arc<Client>, name: String, node: Option<&str>) -> Result<Holder, StoreError> {
         let statements = Statements::prepare(&client).await?;
         let sharing = match node {
             Some(node) => {
-                Some(Sharing { node: node.to_owned(), statements: SharedStatements::prepare(&client).await? })
+                let statements = SharedStatements::prepare(&client).await?;
+                Some(Arc::new(Sharing { node: node.to_owned(), statements }))
             }
             None => None,
         };
@@ -328,25 +341,26 @@ impl Holder {
     }
 }
 
-/// What the first of several nodes sets right: that the database is shared, and numbers that go on where they were.
+/// The statements that the first node runs: they mark the database as shared and set its sequences to the next
+/// numbers.
 const FIRST_OF_NODES: &str = "
     INSERT INTO notes (name, value) VALUES ('holder', 'shared ' || gen_random_uuid())
         ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE notes.value NOT LIKE 'shared %';
     SELECT setval('session_numbers', (SELECT coalesce(max(no), 0) + 1 FROM sessions), false),
            setval('ending_numbers', (SELECT coalesce(max(n), 0) + 1 FROM endings), false)";
 
-/// Who has the database, or had it last.
+/// Returns the id of the arena or group of nodes that used the database last.
 async fn holder_of(client: &Client) -> Result<Option<String>, StoreError> {
     let found = client.query_opt("SELECT value FROM notes WHERE name = 'holder'", &[]).await?;
     Ok(found.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// The name under which the store notes a term.
+/// Returns the name of a term's row in the table `notes`.
 fn note_of(term: &str) -> String {
     format!("term: {term}")
 }
 
-/// Notes what other nodes have to agree in.
+/// Stores the terms that other nodes must have.
 async fn set_terms(client: &Client, terms: &Terms) -> Result<(), StoreError> {
     let (names, values): (Vec<String>, Vec<&str>) =
         terms.iter().map(|(name, value)| (note_of(name), value.as_str())).unzip();
@@ -356,22 +370,22 @@ async fn set_terms(client: &Client, terms: &Terms) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Looks whether this node agrees with those that are there.
+/// Checks that this node has the stored schema, scoring and terms.
 async fn check_terms(
     database: &DatabaseUrl,
-    client: &Client,
+    client: &Arc<Client>,
     scoring: &Scoring,
     terms: &Terms,
 ) -> Result<(), StoreError> {
-    let (found, known) = (schema_version(client).await?, MIGRATIONS.len() as i64);
+    let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
     let differs = |what: &str| StoreError::Differs { database: database.to_string(), what: what.to_owned() };
     if found < known {
-        return Err(differs("program: this one is newer, and changes the tables"));
+        return Err(differs("program version (this one is newer and would change the tables)"));
     }
-    if counted_by(client).await?.as_deref() != Some(&*scoring.describe()) {
+    if counted_by(&mut Db::Postgres(Arc::clone(client))).await?.as_deref() != Some(&*scoring.describe()) {
         return Err(differs("scoring"));
     }
     for (term, value) in terms {
@@ -384,14 +398,15 @@ async fn check_terms(
     Ok(())
 }
 
-/// The name that the arena in a database has among those that share a message bus. Made when it is first asked for.
+/// Returns the id of the arena in a database, which distinguishes arenas on one message bus. Creates the id at the
+/// first call.
 pub(crate) async fn arena_id(client: &Client) -> Result<String, StoreError> {
     let sql = "INSERT INTO notes (name, value) VALUES ('arena', gen_random_uuid()::text) ON CONFLICT DO NOTHING";
     client.execute(sql, &[]).await?;
     Ok(client.query_one("SELECT value FROM notes WHERE name = 'arena'", &[]).await?.try_get(0)?)
 }
 
-/// Looks whether what answers can hold a store, and whether it keeps what it says that it has committed.
+/// Checks that the server can contain a store and that its commits are durable.
 async fn check_server(database: &DatabaseUrl, client: &Client) -> Result<(), StoreError> {
     let row = client
         .query_one(
@@ -403,22 +418,22 @@ async fn check_server(database: &DatabaseUrl, client: &Client) -> Result<(), Sto
     let refuse = |reason: String| StoreError::Refused { database: database.to_string(), reason };
     let encoding: String = row.try_get(0)?;
     if encoding != "UTF8" {
-        return Err(refuse(format!("its encoding is {encoding}, and an arena needs UTF8")));
+        return Err(refuse(format!("its encoding is {encoding}, but the store requires UTF8")));
     }
     if row.try_get::<_, Option<String>>(3)?.is_none() {
-        return Err(refuse("the schema that its search_path names doesn't exist".to_owned()));
+        return Err(refuse("the schema in its search_path doesn't exist".to_owned()));
     }
     if row.try_get::<_, String>(1)? == "off" {
-        tracing::warn!("the database runs with fsync=off: a power cut may cost everything");
+        tracing::warn!("the database runs with fsync=off: a power failure can destroy all data");
     }
-    // What is acknowledged has to be durable, whatever the server's default is for others.
+    // Acknowledged commits must be durable regardless of the server's default.
     if row.try_get::<_, String>(2)? == "off" {
         client.batch_execute("SET synchronous_commit = on").await?;
     }
     Ok(())
 }
 
-/// Tries to get a lock until it has it, or `patience` is over. Whether it has it.
+/// Tries to get a lock for at most `patience`. Returns true if it got the lock.
 async fn wait_for(client: &Client, try_lock: &str, lock: i32, patience: Duration) -> Result<bool, StoreError> {
     let until = Instant::now() + patience;
     let sql = format!("SELECT {try_lock}($1, hashtext(current_schema()))");
@@ -453,7 +468,7 @@ async fn lock(database: &DatabaseUrl, client: &Client, access: Access) -> Result
         .await?;
     let database = database.to_string();
     let Some(row) = holder else {
-        return Err(StoreError::Taken { database, holder: "which ends just now".to_owned() });
+        return Err(StoreError::Taken { database, holder: "still stopping; try again".to_owned() });
     };
     let holder = format!("connected from {}, backend {}", row.try_get::<_, String>(0)?, row.try_get::<_, i32>(1)?);
     let is_shared = row.try_get::<_, &str>(2)? == "ShareLock";
@@ -464,7 +479,7 @@ async fn lock(database: &DatabaseUrl, client: &Client, access: Access) -> Result
     })
 }
 
-/// Which schema the database has; 0 if none.
+/// Returns the version of the database's schema; 0 if it has none.
 async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     let there: bool = client.query_one("SELECT to_regclass('arena_schema') IS NOT NULL", &[]).await?.try_get(0)?;
     if !there {
@@ -473,14 +488,14 @@ async fn schema_version(client: &Client) -> Result<i64, StoreError> {
     Ok(client.query_one("SELECT coalesce(max(version), 0) FROM arena_schema", &[]).await?.try_get(0)?)
 }
 
-/// Brings the schema up to date. Only whoever holds the lock alone does.
+/// Updates the schema. The caller holds the lock exclusively.
 async fn migrate(client: &Client) -> Result<(), StoreError> {
     client.batch_execute("CREATE TABLE IF NOT EXISTS arena_schema (version BIGINT NOT NULL)").await?;
-    let (found, known) = (schema_version(client).await?, MIGRATIONS.len() as i64);
+    let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);
     if found > known {
         return Err(StoreError::Newer { found, known });
     }
-    for (done, migration) in MIGRATIONS.iter().enumerate().skip(found.unsigned_abs() as usize) {
+    for (done, migration) in POSTGRES.iter().enumerate().skip(found.unsigned_abs() as usize) {
         let version = done + 1;
         let step = format!(
             "BEGIN; SET LOCAL statement_timeout = 0; {migration}; DELETE FROM arena_schema;
@@ -491,12 +506,13 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The counts as stored, and up to where the journal tells of them. The suspicion is raised if some can't be counts.
+/// Reads the stored counts, and the number and identity of the last journal entry that they include. Raises the
+/// suspicion if some counts are invalid.
 pub(crate) async fn read_counts_and_place(
     client: &mut Client,
     suspicion: &Suspicion,
 ) -> Result<(Counts, Place), StoreError> {
-    // One state of the database for both.
+    // Both reads must see the same state of the database.
     let snapshot = client
         .build_transaction()
         .isolation_level(tokio_postgres::IsolationLevel::RepeatableRead)
@@ -513,7 +529,7 @@ pub(crate) async fn read_counts_and_place(
     Ok((counts, place))
 }
 
-/// The counts as stored, as far as they can be counts. The suspicion is raised if some can't.
+/// Reads the stored counts, except invalid ones. Raises the suspicion if some counts are invalid.
 pub(crate) async fn read_counts(client: &Client, suspicion: &Suspicion) -> Result<Counts, StoreError> {
     let mut delta = Delta::default();
     let mut possible = true;
@@ -530,33 +546,16 @@ pub(crate) async fn read_counts(client: &Client, suspicion: &Suspicion) -> Resul
     Ok(counts)
 }
 
-/// How many bytes the store takes.
+/// Returns the size of the store in bytes.
 pub(crate) async fn measure(client: &Client) -> Result<u64, StoreError> {
     let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
          WHERE relkind = 'r' AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())";
     Ok(client.query_one(sql, &[]).await?.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-/// The last numbers that were given: the next ones follow. Only who has the database alone gives any; those who share it ask the
-/// database for each.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
-    pub(crate) session: i64,
-    pub(crate) user: i64,
-    pub(crate) ending: i64,
-}
-
-impl Numbers {
-    pub(crate) async fn read(client: &Client) -> Result<Numbers, StoreError> {
-        let row = client
-            .query_one(
-                "SELECT (SELECT coalesce(max(no), 0) FROM sessions), (SELECT coalesce(max(no), 0) FROM users),
-                        (SELECT coalesce(max(n), 0) FROM endings)",
-                &[],
-            )
-            .await?;
-        Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)? })
-    }
+pub(crate) async fn read_numbers(client: &Client) -> Result<Numbers, StoreError> {
+    let row = client.query_one(Numbers::LAST, &[]).await?;
+    Ok(Numbers { session: row.try_get(0)?, user: row.try_get(1)?, ending: row.try_get(2)? })
 }
 
 macro_rules! statements {
@@ -568,7 +567,7 @@ macro_rules! statements {
 
         impl $all {
             async fn prepare(client: &Client) -> Result<$all, StoreError> {
-                // One round trip for all.
+                // All statements are prepared in one round trip.
                 let ($($name,)*) = tokio::try_join!(biased; $(async { client.prepare(&$sql).await },)*)?;
                 Ok($all { $($name,)* })
             }
@@ -576,9 +575,9 @@ macro_rules! statements {
     };
 }
 
-/// What a node that shares a database runs besides, and who it is.
+/// A node that shares a database: its id and its additional statements.
 pub(crate) struct Sharing {
-    /// Its name in the journal.
+    /// The node's id in the journal.
     pub(crate) node: String,
     statements: SharedStatements,
 }
@@ -592,27 +591,29 @@ impl std::ops::Deref for Sharing {
 }
 
 statements! {
-    /// What batches run besides where others write too, prepared once for each connection.
+    /// The additional statements of batches in a shared database, prepared once for each connection.
     SharedStatements:
-    /// How these sessions stand, but for those that somebody else is just changing: what was decided of them is old anyway, and
-    /// nobody has to wait for a node that stands still.
-    lock_free_sessions: "SELECT no, version, status FROM sessions WHERE no = ANY($1) ORDER BY no FOR UPDATE SKIP LOCKED";
-    /// How long these channels are. Of a session that is locked: nobody else adds to them then.
+    /// Reads and locks these sessions, except those that another node is changing. A decision about such a session is
+    /// outdated anyway, and this node doesn't wait for a node that stalls.
+    lock_free_sessions: "SELECT no, version, status, wake_at FROM sessions WHERE no = ANY($1) ORDER BY no
+         FOR UPDATE SKIP LOCKED";
+    /// Reads the lengths of these channels. Their sessions are locked, so that no other node adds messages.
     find_lens: "SELECT w.session, w.channel, m.idx FROM unnest($1::int8[], $2::int2[]) AS w (session, channel)
          CROSS JOIN LATERAL (SELECT idx FROM messages
              WHERE messages.session = w.session AND messages.channel = w.channel ORDER BY idx DESC LIMIT 1) m";
-    /// Nobody else changes what these users have done before the transaction is over. In one order for all, so that no two wait for
-    /// each other.
+    /// Locks the careers of these users until the end of the transaction. All nodes lock in the same order, so that
+    /// two nodes can't deadlock.
     lock_users: "SELECT no FROM users WHERE id = ANY($1) ORDER BY no FOR NO KEY UPDATE";
-    /// Numbers for so many new sessions.
+    /// Draws numbers for new sessions.
     draw_numbers: "SELECT nextval('session_numbers') FROM generate_series(1, $1::int8)";
     lock_numbers_of_users: format!("SELECT pg_advisory_xact_lock({USERS_LOCK}, hashtext(current_schema()))");
-    /// Numbers those of these users that have none.
+    /// Assigns numbers to those of these users that have none.
     number_users: "INSERT INTO users (no, id)
          SELECT (SELECT coalesce(max(no), 0) FROM users) + row_number() OVER (ORDER BY w.place), w.id
          FROM unnest($1::text[]) WITH ORDINALITY AS w (id, place)
          WHERE NOT EXISTS (SELECT FROM users known WHERE known.id = w.id)";
-    /// Tells how long it took, in microseconds: what stands in a row is worked out from left to right.
+    /// Waits for the turn to commit, and returns the duration of the wait in microseconds. Postgres evaluates the
+    /// expressions of a row from left to right, so the time is read after the wait.
     take_turn: format!("SELECT pg_advisory_xact_lock({TURN_LOCK}, hashtext(current_schema()))::text,
          (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint");
     insert_numbered_endings: "INSERT INTO endings (n, session)
@@ -623,61 +624,40 @@ statements! {
              $6::bool");
 }
 
-/// Deletes invites by their codes. Each is looked up by the index, whatever the planner takes the table's size for.
-pub(super) const DELETE_INVITES: &str = "DELETE FROM invites WHERE ctid = ANY (ARRAY(
+/// Deletes invites by code. The statement finds each invite with the index, regardless of the planner's estimate of the
+/// table's size.
+const DELETE_INVITES: &str = "DELETE FROM invites WHERE ctid = ANY (ARRAY(
          SELECT f.ctid FROM unnest($1::text[]) AS w (code) CROSS JOIN LATERAL
          (SELECT ctid FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f))";
 
 statements! {
-    /// What batches run, prepared once for each connection.
+    /// The statements of batches, prepared once for each connection.
     Statements:
-    /// Which of these keys have been answered.
+    /// Finds the answers stored under these keys.
     find_answers: "SELECT key, request, body FROM answers WHERE key = ANY($1)";
-    /// How these sessions stand; nobody else changes them before the transaction is over.
-    lock_sessions: "SELECT no, version, status FROM sessions WHERE no = ANY($1) ORDER BY no FOR UPDATE";
-    /// What these users have done.
+    /// Reads and locks these sessions until the end of the transaction.
+    lock_sessions: "SELECT no, version, status, wake_at FROM sessions WHERE no = ANY($1) ORDER BY no FOR UPDATE";
+    /// Reads the careers of these users.
     find_careers: "SELECT u.id, u.no, c.session, c.standings,
              (SELECT coalesce(max(last.n), 0) FROM careers last WHERE last.user_no = u.no) FROM users u
          LEFT JOIN careers c ON c.user_no = u.no AND c.n = 0 WHERE u.id = ANY($1)";
-    /// Which of these ids sessions have.
+    /// Returns the ids in the list that belong to stored sessions.
     find_ids: "SELECT f.id FROM unnest($1::text[]) AS w (id) CROSS JOIN LATERAL
          (SELECT id FROM sessions s WHERE right(s.id, 12) = right(w.id, 12) AND s.id = w.id LIMIT 1) f";
-    /// Which of these invites sessions have.
+    /// Returns the invites in the list that belong to stored sessions.
     find_codes: "SELECT f.code FROM unnest($1::text[]) AS w (code) CROSS JOIN LATERAL
          (SELECT code FROM invites i WHERE i.made = right(w.code, 12) AND i.code = w.code LIMIT 1) f";
-    insert_sessions: "INSERT INTO sessions (no, status, type, version, wake_at, created_at, ended_at, ending, category,
-             deadline, id, seed, options, invites, announced, players, scores, attributions, state, imported, usage, script,
-             unattended, rated)
-         SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::text[],
-             $9::text[], $10::int8[], $11::text[], $12::bytea[], $13::text[], $14::text[], $15::text[], $16::text[],
-             $17::text[], $18::text[], $19::text[], $20::int8[], $21::text[], $22::text[], $23::int8[],
-             $24::text[])";
-    update_sessions: "UPDATE sessions s SET status = u.status, version = u.version, wake_at = u.wake_at,
-             ended_at = u.ended_at, ending = u.ending, category = u.category, deadline = u.deadline,
-             announced = u.announced, players = u.players, scores = u.scores, attributions = u.attributions,
-             state = u.state, usage = u.usage, unattended = u.unattended
-         FROM unnest($1::int8[], $2::int8[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::text[], $8::text[],
-             $9::int8[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[],
-             $16::int8[])
-             AS u (no, before, status, version, wake_at, ended_at, ending, category, deadline, announced, players, scores,
-                   attributions, state, usage, unattended)
-         WHERE s.no = u.no AND s.version = u.before";
-    insert_invites: "INSERT INTO invites (code, session) SELECT * FROM unnest($1::text[], $2::int8[])";
-    insert_messages: "INSERT INTO messages (session, channel, idx, at, sender, recipient, method, content, hidden)
-         SELECT * FROM unnest($1::int8[], $2::int2[], $3::int8[], $4::int8[], $5::text[], $6::text[], $7::text[], $8::text[],
-             $9::text[])";
-    insert_answers: "INSERT INTO answers (key, request, body, at)
-         SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::text[], $4::int8[])";
-    insert_users: "INSERT INTO users (no, id) SELECT * FROM unnest($1::int8[], $2::text[])";
-    insert_played: "INSERT INTO careers (user_no, n, session) SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[])";
-    write_careers: "INSERT INTO careers (user_no, n, session, standings)
-         SELECT user_no, 0, session, standings FROM unnest($1::int8[], $2::int8[], $3::text[])
-             AS u (user_no, session, standings)
-         ON CONFLICT (user_no, n) DO UPDATE SET session = excluded.session, standings = excluded.standings";
-    /// In one order for all, so that no two nodes wait for each other.
-    enter_boards: "INSERT INTO boards (id, type, options, rated)
-         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ORDER BY 1 ON CONFLICT DO NOTHING";
-    insert_endings: "INSERT INTO endings (n, session) SELECT * FROM unnest($1::int8[], $2::int8[])";
+    insert_sessions: insert::<Sessions>(Dialect::Postgres, "");
+    update_sessions: update_sessions(Dialect::Postgres, true);
+    insert_invites: insert::<Invites>(Dialect::Postgres, "");
+    insert_messages: insert::<Messages>(Dialect::Postgres, "");
+    insert_answers: insert::<Answers>(Dialect::Postgres, "");
+    insert_users: insert::<Users>(Dialect::Postgres, "");
+    insert_played: insert::<Careers>(Dialect::Postgres, "");
+    write_careers: insert::<Careers>(Dialect::Postgres, Careers::REPLACE);
+    /// Adds boards. All nodes insert in the same order, so that two nodes can't deadlock.
+    enter_boards: insert::<Boards>(Dialect::Postgres, "ORDER BY 1 ON CONFLICT DO NOTHING");
+    insert_endings: insert::<Endings>(Dialect::Postgres, "");
     delete_sessions: "DELETE FROM sessions WHERE no = ANY($1)";
     delete_messages: "DELETE FROM messages WHERE session = ANY($1)";
     delete_invites: DELETE_INVITES;

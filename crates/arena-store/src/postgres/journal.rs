@@ -1,5 +1,5 @@
-//! The journal by which nodes on one database follow each other's commits. Its numbers have no gaps and follow the order of commits
-//! (docs/decisions/0024).
+//! The change journal, from which each node of a shared database reads the other nodes' commits. Journal entries have
+//! numbers without gaps, in the order of the commits (docs/decisions/0024).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,52 +7,53 @@ use std::time::Duration;
 use arena_model::{Channel, SessionId, Status};
 use tokio_postgres::{Client, Error, Row};
 
-use super::connection::{Holder, Sharing};
+use super::connection::Sharing;
 use crate::StoreError;
 use crate::counts::Delta;
-use crate::rows::{Columns, to_json};
+use crate::tables::to_json;
+use crate::value::Columns;
 
-/// How the public channel is called, among sessions.
+/// The text that represents the public channel in an entry's list of sessions.
 const PUBLIC: &str = "invites";
 
-/// The name, among sessions, under which the journal tells that derived tables were made again.
+/// The text in an entry's list of sessions that means that derived tables were recomputed.
 const DERIVED: &str = "derived";
 
-/// Most rows of the journal that are read at a time.
+/// The maximum number of rows in one read of the journal.
 const PAGE: i64 = 1000;
 
-/// What a commit means to other nodes.
+/// The journal entry of a commit.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Sessions that have changed, or in which something was said, by their ids; or the public channel.
+    /// Ids of sessions that have changed or have new messages; or [`PUBLIC`].
     pub(crate) changed: BTreeSet<String>,
-    /// Likewise, where a message has lost its content.
+    /// Ids of sessions in which a message was hidden; or [`PUBLIC`].
     pub(crate) hidden: BTreeSet<String>,
-    /// Users whose standings have changed, by their numbers.
+    /// Numbers of users whose standings have changed.
     pub(crate) users: BTreeSet<i64>,
-    /// Whether bans or benchmark models have changed.
+    /// True if bans or benchmark models have changed.
     pub(crate) administration: bool,
-    /// True if derived tables were made again, so that all of them have to be read anew.
+    /// True if derived tables were recomputed, so that nodes must read all of them again.
     pub(crate) derived: bool,
 }
 
 impl News {
-    /// Notes that a channel has grown.
+    /// Records that a channel has new messages.
     pub(crate) fn add_channel(&mut self, channel: Channel) {
         self.changed.insert(name_of(channel));
     }
 
-    /// Notes that a session has changed or is gone.
+    /// Records that a session has changed or was removed.
     pub(crate) fn add_session(&mut self, id: SessionId) {
         self.changed.insert(id.to_string());
     }
 
-    /// Notes that a message of a channel has lost its content.
+    /// Records that a message of a channel was hidden.
     pub(crate) fn add_hidden(&mut self, channel: Channel) {
         self.hidden.insert(name_of(channel));
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns true if the entry has no content.
     pub(crate) fn is_empty(&self, delta: &Delta) -> bool {
         let News { changed, hidden, users, administration, derived } = self;
         let counted = delta.sessions.values().any(|n| *n != 0);
@@ -67,14 +68,15 @@ fn name_of(channel: Channel) -> String {
     }
 }
 
-/// Waits until no other transaction is about to be committed, and keeps others from it until this one is. Returns how long it waited.
+/// Waits for the turn to commit, and blocks the commits of other nodes until this transaction ends. Returns the
+/// duration of the wait.
 pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<Duration, Error> {
     let waited_us: i64 = client.query_one(&sharing.take_turn, &[]).await?.try_get(1)?;
     Ok(Duration::from_micros(waited_us.unsigned_abs()))
 }
 
-/// Puts down what the transaction has changed. It has its turn.
-pub(crate) async fn write(holder: &Holder, sharing: &Sharing, news: &News, delta: &Delta) -> Result<(), Error> {
+/// Writes the changes of the transaction to the journal. The transaction must have its turn to commit.
+pub(crate) async fn write(client: &Client, sharing: &Sharing, news: &News, delta: &Delta) -> Result<(), Error> {
     let derived = news.derived.then_some(DERIVED);
     let changed: Vec<&str> = news.changed.iter().map(String::as_str).chain(derived).collect();
     let hidden: Vec<&str> = news.hidden.iter().map(String::as_str).collect();
@@ -85,17 +87,20 @@ pub(crate) async fn write(holder: &Holder, sharing: &Sharing, news: &News, delta
     let counts = to_json(&counts);
     let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
         [&sharing.node, &changed, &hidden, &users, &counts, &news.administration];
-    holder.client.execute(&sharing.insert_journal, &row).await.map(drop)
+    client.execute(&sharing.insert_journal, &row).await.map(drop)
 }
 
-/// A place in the journal: the number and the identity of an entry. No identity where there is no entry yet.
+/// A position in the journal: the number and the identity of an entry. The identity is `None` if the journal has no
+/// entry with this number yet.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
     pub(crate) n: i64,
     pub(crate) mark: Option<String>,
 }
 
-/// Reads who has the database, the time there, the entry at a number, the last number, and the journal behind the first number.
+/// Returns the statement that reads the journal after entry `$1`. Each row has the id of the arena or group of nodes
+/// that uses the database, the database's time, the identity of entry `$1`, the last entry's number, and one later
+/// entry.
 pub(crate) fn look() -> String {
     format!(
         "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, (SELECT mark FROM journal WHERE n = $1),
@@ -105,21 +110,22 @@ pub(crate) fn look() -> String {
     )
 }
 
-/// The database's time, in milliseconds since the epoch.
+/// The SQL expression for the database's time, in milliseconds since the epoch.
 pub(crate) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// What a look has found.
+/// The result of one read of the journal.
 pub(crate) struct Look {
-    /// Which arena, or which nodes, have the database.
+    /// The id of the arena or group of nodes that uses the database.
     pub(crate) holder: Option<String>,
     /// The database's time.
     pub(crate) now_ms: i64,
-    /// The identity of the entry at the number behind which was looked.
+    /// The identity of the entry directly before the entries of this read; `None` if the journal doesn't have that
+    /// entry.
     seen: Option<String>,
-    /// The last number.
+    /// The number of the last entry in the journal.
     last: i64,
     pub(crate) entries: Vec<Entry>,
-    /// Whether there may be more behind the last one.
+    /// True if the read reached its row limit, so that there may be more entries.
     pub(crate) is_full: bool,
 }
 
@@ -135,7 +141,7 @@ pub(crate) struct Entry {
 impl Look {
     pub(crate) fn read(rows: &[Row]) -> Result<Look, StoreError> {
         let first =
-            rows.first().ok_or_else(|| StoreError::Database("a look at the journal found no row".to_owned()))?;
+            rows.first().ok_or_else(|| StoreError::Database("a read of the journal returned no row".to_owned()))?;
         let mut entries = Vec::new();
         for row in rows {
             let Some(n) = row.integer_or_null(4)? else { continue };
@@ -147,13 +153,13 @@ impl Look {
         Ok(Look { holder, now_ms, seen, last, entries, is_full })
     }
 
-    /// True if the entry at this place, which was read once, is another one now or was never written.
+    /// Returns true if the database has lost the entry at this position, which this node has read before.
     pub(crate) fn is_rewound(&self, place: &Place) -> bool {
         let was_removed = self.seen.is_none() && self.last > place.n;
         place.mark.is_some() && self.seen != place.mark && !was_removed
     }
 
-    /// True if entries behind this place, or the one at it, have been removed for their age.
+    /// Returns true if the entry at this position, or entries after this position, were removed because of their age.
     pub(crate) fn is_forgotten(&self, place: &Place) -> bool {
         (place.mark.is_some() && self.seen.is_none())
             || self.entries.first().is_some_and(|first| first.n != place.n + 1)
@@ -182,25 +188,26 @@ impl Entry {
     }
 }
 
-/// What other nodes have changed, for whoever keeps something of the store in memory.
+/// The changes of other nodes. A node updates its caches with them.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Sessions that have changed, or in which something was said.
+    /// Sessions that have changed or have new messages.
     pub sessions: BTreeSet<SessionId>,
-    /// Sessions in which a message has lost its content.
+    /// Sessions in which a message was hidden.
     pub hidden: BTreeSet<SessionId>,
-    /// Whether the public channel has grown.
+    /// True if the public channel has new messages.
     pub public: bool,
-    /// Whether a message of the public channel has lost its content.
+    /// True if a message of the public channel was hidden.
     pub public_hidden: bool,
-    /// Whether bans or benchmark models have changed.
+    /// True if bans or benchmark models have changed.
     pub administration: bool,
-    /// Whether so much has changed, or so long ago, that nobody knows what: everything may have.
+    /// True if the individual changes are unknown, for example because they are too old. The node must then empty every
+    /// cache.
     pub everything: bool,
 }
 
 impl Changes {
-    /// Whether nothing has changed.
+    /// Returns true if nothing has changed.
     pub fn is_empty(&self) -> bool {
         let Changes { sessions, hidden, public, public_hidden, administration, everything } = self;
         sessions.is_empty() && hidden.is_empty() && !(*public || *public_hidden || *administration || *everything)

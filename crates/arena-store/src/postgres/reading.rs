@@ -1,6 +1,5 @@
-//! Connections to read with: a pool of a few, each with the statements that it has prepared.
+//! A small pool of connections for reading. Each connection has its own prepared statements.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,24 +12,24 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::connection::{ANSWER_WITHIN, READING, failed, set, silent, unreachable};
-use super::text::decode;
 use super::url::DatabaseUrl;
 use crate::StoreError;
-use crate::rows::Columns;
 
-/// Most connections that read at a time. One reads thousands of times a second, so these are for long reads beside short ones.
+/// The maximum number of connections for reading. One of them handles thousands of short reads per second; the others
+/// allow long reads at the same time.
 const CONNECTIONS: usize = 16;
 
-/// How long a reader waits for one of them.
+/// The time for which a reader waits for a connection.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// How long an answer may take until the connection counts as lost: longer than the database lets a statement run.
+/// The time limit for a result. It is longer than the database's own time limit for statements. If a connection exceeds
+/// it, the connection is lost.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// The same for a look at the journal, which takes a millisecond, and for which every request waits.
+/// The time limit for a read of the journal. Every request waits for such a read, which takes about a millisecond.
 const PATIENCE_FOR_LOOKS: Duration = Duration::from_secs(5);
 
-/// A pool of connections. Clones are handles to the same one.
+/// A pool of connections. Clones share the pool.
 #[derive(Clone)]
 pub(crate) struct Readers {
     pool: Pool,
@@ -40,12 +39,13 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// Connections are made as they are needed.
+    /// Creates a pool, which connects on demand.
     pub(crate) fn of(database: &DatabaseUrl, ended: Arc<RwLock<Option<StoreError>>>) -> Result<Readers, StoreError> {
         Readers::with(database, ended, CONNECTIONS, PATIENCE)
     }
 
-    /// One connection for looks at the journal, so that they never wait for long reads.
+    /// Creates a pool of one connection for reads of the journal. With their own connection, these reads never wait for
+    /// long reads.
     pub(crate) fn for_looks(
         database: &DatabaseUrl,
         ended: Arc<RwLock<Option<StoreError>>>,
@@ -79,7 +79,7 @@ impl Readers {
         Ok(Readers { pool, patience, database: database.clone(), ended })
     }
 
-    /// A connection of one's own, for reads that belong together.
+    /// Returns a connection for a series of reads that belong together.
     pub(crate) async fn connection(&self) -> Result<Object, StoreError> {
         if let Some(error) = &*self.ended.read() {
             return Err(error.clone());
@@ -96,7 +96,8 @@ impl Readers {
         })
     }
 
-    /// What a statement finds. A connection that turns out to be gone is replaced once: reading again does no harm.
+    /// Returns the rows of a statement's result. If the connection is lost, the read is repeated once on a new
+    /// connection.
     pub(crate) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let mut tries = 0;
         loop {
@@ -107,35 +108,11 @@ impl Readers {
                 Ok(Err(_)) if connection.is_closed() && tries == 0 => tries += 1,
                 Ok(Err(error)) => return Err(failed(&error)),
                 Err(_) => {
-                    // Not back into the pool: the next one would wait as long.
+                    // The connection doesn't return to the pool, because the next reader might wait just as long.
                     drop(Object::take(connection));
                     return Err(StoreError::Database(format!("no answer within {} s", self.patience.as_secs())));
                 }
             }
         }
-    }
-
-    /// The number that a statement finds.
-    pub(crate) async fn number(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<i64, StoreError> {
-        let rows = self.query(sql, values).await?;
-        rows.first().ok_or_else(|| StoreError::Database("there is no row".to_owned()))?.integer(0)
-    }
-}
-
-impl Columns for Row {
-    fn integer_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn text_or_null(&self, column: usize) -> Result<Option<&str>, StoreError> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn bytes(&self, column: usize) -> Result<&[u8], StoreError> {
-        Ok(self.try_get(column)?)
-    }
-
-    fn prose_or_null(&self, column: usize) -> Result<Option<Cow<'_, str>>, StoreError> {
-        Ok(self.text_or_null(column)?.map(decode))
     }
 }

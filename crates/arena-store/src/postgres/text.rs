@@ -1,11 +1,11 @@
-//! Texts in a database that doesn't take the zero character: written so that they come out as they went in.
+//! An encoding for texts, since Postgres doesn't store the zero character. Decoding returns the original text.
 
 use std::borrow::Cow;
 
-/// What stands in front of the two characters that are written otherwise: a code point that no text has a use for.
+/// The escape character in encoded texts. It is a code point that ordinary texts don't contain.
 const MARK: char = '\u{10FFFF}';
 
-/// A text as the database takes it.
+/// Encodes a text for the database.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', MARK]) {
         return Cow::Borrowed(text);
@@ -21,7 +21,8 @@ pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// The text that was written so. Whatever was written otherwise, by hand, is left as it is.
+/// Decodes a text from the database. A text that isn't a valid encoding, such as one edited by hand, is returned
+/// unchanged.
 pub(crate) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains(MARK) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! Where a database is: a connection URL, read once, with what of it may be shown.
+//! The connection URL of a database, with a display form that contains no secrets.
 
 use std::fmt;
 use std::path::Path;
@@ -16,14 +16,14 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::StoreError;
 
-/// How long it may take to reach the database.
+/// The time limit for connecting to the database.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long what was sent may stay unanswered by the other machine before the connection counts as lost.
+/// The time for which sent data may stay unacknowledged until the connection is treated as lost.
 const LOST_AFTER: Duration = Duration::from_secs(15);
 
-/// Settings that a connection only takes while it is made (`context` in `pg_settings` is `backend` or `superuser-backend`). A pooler refuses
-/// them: it makes its connections before it is asked.
+/// Settings that Postgres accepts only in a connection's startup packet (`context` in `pg_settings` is `backend` or
+/// `superuser-backend`). Poolers refuse them, because a pooler connects before it has its client's settings.
 const START_ONLY: [&str; 6] = [
     "ignore_system_indexes",
     "jit_debugging_support",
@@ -33,22 +33,22 @@ const START_ONLY: [&str; 6] = [
     "post_auth_delay",
 ];
 
-/// A Postgres database, as a URL names it: `postgres://user:password@host:port/database?sslmode=require`.
+/// The URL of a Postgres database: `postgres://user:password@host:port/database?sslmode=require`.
 ///
-/// What it shows of itself holds no password. Besides the parameters of a URL that libpq knows (`sslmode`, `options`,
-/// `connect_timeout` …) `sslrootcert` names a file of certificates to trust instead of the usual ones. `sslmode` is
-/// `disable`, which holds if there is none, or `require` or `verify-full`: the server has to show a certificate that is
-/// trusted and its own; what checks less promises more than it keeps.
+/// Its display form contains no password. It accepts libpq's parameters (`sslmode`, `options`, `connect_timeout` …).
+/// `sslrootcert` names a file with the trusted certificates, instead of the usual ones. `sslmode` is `disable` (the
+/// default), `require` or `verify-full`. Both `require` and `verify-full` demand a certificate that is trusted and
+/// matches the host, because encryption without this check doesn't protect against impostors.
 #[derive(Clone, PartialEq)]
 pub struct DatabaseUrl {
     config: tokio_postgres::Config,
-    /// Settings of its `options`, which are set once a connection is made.
+    /// Settings from the parameter `options`, which are applied after connecting.
     settings: Vec<(String, String)>,
     roots: Option<Vec<CertificateDer<'static>>>,
 }
 
 impl fmt::Display for DatabaseUrl {
-    /// Without the password and whatever else isn't for everybody.
+    /// Shows database, host and port, without password or other secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(host)) if host.contains(':') => format!("[{host}]"),
@@ -67,7 +67,7 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// Why a text is no URL of a database. Says nothing of what is in it.
+/// The error for a text that isn't a valid database URL. The error quotes no part of the text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a URL of a Postgres database: {reason}")]
 pub struct DatabaseUrlError {
@@ -84,8 +84,8 @@ impl FromStr for DatabaseUrl {
         }
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         if base.matches('@').count() > 1 {
-            // Else what is behind the first would be taken for the host, and be shown.
-            return Err(refuse("it has more than one @: in a password it is written %40, and / is %2F"));
+            // Otherwise the part after the first @ would count as the host and be shown in messages.
+            return Err(refuse("it has more than one @: write @ in a password as %40, and / as %2F"));
         }
         let (mut mode, mut roots, mut settings, mut kept) = (SslMode::Disable, None, Vec::new(), Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -96,7 +96,7 @@ impl FromStr for DatabaseUrl {
                 Some(("sslrootcert", file)) => roots = Some(read_roots(&percent_decode_str(file).decode_utf8_lossy())?),
                 Some(("options", options)) => match read_settings(&percent_decode_str(options).decode_utf8_lossy()) {
                     Some(own) => settings.extend(own),
-                    // Whatever else it is, the server may know it.
+                    // An option with unknown syntax is passed on to the server, which may understand it.
                     None => kept.push(parameter),
                 },
                 _ => kept.push(parameter),
@@ -105,14 +105,14 @@ impl FromStr for DatabaseUrl {
         let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
         let mut config: tokio_postgres::Config =
             url.parse().map_err(|error: tokio_postgres::Error| DatabaseUrlError {
-                // The first says only that the text is no good, its source why.
+                // The error itself only states that the configuration is invalid. Its source has the reason.
                 reason: std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string),
             })?;
         if config.get_hosts().is_empty() {
             return Err(refuse("it names no host"));
         }
         if config.get_hosts().len() > 1 {
-            return Err(refuse("it names several hosts, and an arena has one database"));
+            return Err(refuse("it names several hosts, but only one is supported"));
         }
         config.ssl_mode(mode);
         if config.get_connect_timeout().is_none() {
@@ -133,8 +133,8 @@ impl FromStr for DatabaseUrl {
     }
 }
 
-/// The settings of an `options` parameter: `-c name=value` or `--name=value`, with a backslash before spaces of a value. None if there
-/// is anything else in it.
+/// Parses an `options` parameter: `-c name=value` or `--name=value`, with a backslash before spaces in a value.
+/// Returns `None` if it contains anything else.
 fn read_settings(options: &str) -> Option<Vec<(String, String)>> {
     let mut words = vec![String::new()];
     let mut chars = options.chars();
@@ -155,13 +155,13 @@ fn read_settings(options: &str) -> Option<Vec<(String, String)>> {
             (None, None) => return None,
         };
         let (name, value) = setting.split_once('=')?;
-        // As the server reads names given so.
+        // The server also accepts hyphens in names and converts them.
         settings.push((name.replace('-', "_"), value.to_owned()));
     }
     Some(settings)
 }
 
-/// A setting as [`read_settings`] reads it.
+/// Formats a setting for [`read_settings`].
 fn write_setting((name, value): &(String, String)) -> String {
     let mut text = format!("-c {name}=");
     for char in value.chars() {
@@ -181,12 +181,13 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
 }
 
 impl DatabaseUrl {
-    /// The driver's connection settings.
+    /// Returns the driver's configuration.
     pub(crate) fn config(&self) -> tokio_postgres::Config {
         self.config.clone()
     }
 
-    /// The settings of a connection: `ours`, overridden by those in the URL. The last value of a repeated name counts.
+    /// Returns the settings of a connection: `ours`, overridden by the URL's settings. If a name is repeated, its last
+    /// value counts.
     pub(crate) fn settings(&self, ours: &[(&str, &str)]) -> Vec<(String, String)> {
         let ours = ours.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let mut all: Vec<(String, String)> = Vec::new();
@@ -197,7 +198,7 @@ impl DatabaseUrl {
         all
     }
 
-    /// How connections are encrypted, if they are.
+    /// Returns the configuration of TLS.
     pub(crate) fn tls(&self) -> Result<Tls, StoreError> {
         let mut roots = RootCertStore::empty();
         match &self.roots {
@@ -214,7 +215,8 @@ impl DatabaseUrl {
     }
 }
 
-/// TLS where there is a name that a certificate can be for. A socket in a folder has none, and needs no encryption.
+/// A TLS connector. Only connections to host names use TLS: a Unix socket has no name that a certificate could match,
+/// and needs no encryption.
 #[derive(Clone)]
 pub(crate) struct Tls(MakeRustlsConnect);
 
@@ -294,7 +296,7 @@ mod tests {
         check("postgres:///arena", expect!["not a URL of a Postgres database: it names no host"]);
         check(
             "postgres://a,b/arena",
-            expect!["not a URL of a Postgres database: it names several hosts, and an arena has one database"],
+            expect!["not a URL of a Postgres database: it names several hosts, but only one is supported"],
         );
         check(
             "postgres://a/arena?sslmode=prefer",
@@ -304,9 +306,9 @@ mod tests {
         check(
             "postgres://ada:p@ss/w:rd@db/arena",
             expect![
-                "not a URL of a Postgres database: it has more than one @: in a password it is written %40, and / is %2F"
+                "not a URL of a Postgres database: it has more than one @: write @ in a password as %40, and / as %2F"
             ],
         );
-        check("postgres://a/arena?colour=blue", expect!["not a URL of a Postgres database: unknown option `colour`"]);
+        check("postgres://a/arena?color=blue", expect!["not a URL of a Postgres database: unknown option `color`"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What administrators do to a store: each change whole, with its entry in the audit, and nothing else changed by it.
+//! Actions of administrators: each change is complete, has an audit entry, and changes nothing else.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ stories!(
     running_sessions_are_found_among_many_ended_ones,
 );
 
-/// What the audit tells, oldest first.
+/// Returns the entries of the audit log, oldest first.
 async fn audited(store: &Store) -> Vec<String> {
     let page = store.list_audit(0, 100).await.expect("readable");
     assert_eq!(page.total, page.items.len() as u64);
     page.items.iter().rev().map(|(no, entry)| format!("{} {} {}", no.0, entry.action, entry.detail)).collect()
 }
 
-/// Whether a text stands in any file of a folder, or in any message in a database. (How long the database's own files hold what its
-/// tables don't is its business: until the next VACUUM, and in its log for longer.)
+/// Returns true if any file of a folder, or any message in a database, contains a text. Postgres keeps deleted
+/// content in its files until VACUUM and longer in its log, which a store can't influence.
 fn holds(place: &Place, text: &str) -> bool {
     let folder = match place {
         Place::Folder(folder) => folder.path(),
@@ -52,19 +52,19 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(place: Pla
     let mut session = session(1);
     let id = session.facts.id;
     let no = create(&store, &session).await;
-    // The second is so long that it takes pages of its own.
+    // The second text is so long that it takes pages of its own.
     let (short, long) = ("a home address", format!("a long story: {}", "and then ".repeat(2000)));
     let chat = Channel::Chat(id);
     let messages = vec![said(chat, 1, short), said(chat, 2, &long), said(chat, 3, "harmless")];
     session.version = 2;
-    update(&store, no, &session, messages).await.expect("it is stored");
+    update(&store, no, &session, messages).await.expect("the commit is stored");
     assert!(holds(&place, short) && holds(&place, "and then and then "));
 
     let entry = |hash: ContentHash| AuditEntry { detail: hash.to_string().into(), ..audit("hide") };
-    let hide = async |index| store.hide_message(Some(no), chat, index, entry).await.expect("it can write");
+    let hide = async |index| store.hide_message(Some(no), chat, index, entry).await.expect("the store can write");
     let hashes = [ContentHash::of(short), ContentHash::of(&long)];
     assert_eq!([hide(1).await, hide(2).await], hashes.map(Some));
-    // Hidden already, or not there.
+    // The message is hidden already, or doesn't exist.
     assert_eq!(
         [hide(1).await, hide(4).await, hide(0).await, hide(u64::MAX).await],
         [Some(hashes[0]), None, None, None]
@@ -80,7 +80,7 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(place: Pla
 }
 
 #[tokio::test]
-async fn what_was_erased_while_somebody_read_goes_from_the_log_when_they_have_read() {
+async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let file = folder.path().join("arena.sqlite3");
     let place = Place::Folder(folder);
@@ -89,15 +89,19 @@ async fn what_was_erased_while_somebody_read_goes_from_the_log_when_they_have_re
     let no = create(&store, &session).await;
     let chat = Channel::Chat(session.facts.id);
     session.version = 2;
-    update(&store, no, &session, vec![said(chat, 1, "a home address")]).await.expect("it is stored");
+    update(&store, no, &session, vec![said(chat, 1, "a home address")]).await.expect("the commit is stored");
     let reader = rusqlite::Connection::open(file).expect("a database");
     reader.execute_batch("BEGIN; SELECT * FROM messages").expect("an older state");
-    store.hide_message(Some(no), chat, 1, |_| audit("hide")).await.expect("it can write").expect("it was there");
+    store
+        .hide_message(Some(no), chat, 1, |_| audit("hide"))
+        .await
+        .expect("the store can write")
+        .expect("the message exists");
     assert!(holds(&place, "a home address"));
-    reader.execute_batch("COMMIT").expect("it has read");
+    reader.execute_batch("COMMIT").expect("the reader can commit");
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while holds(&place, "a home address") {
-        assert!(std::time::Instant::now() < until, "it is still there");
+        assert!(std::time::Instant::now() < until, "the content is still in a file");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }
@@ -108,14 +112,14 @@ async fn bans_outlive_a_restart_and_are_lifted_once(place: Place) {
     let ada = BanSubject::User(user("ada"));
     let network = BanSubject::Addresses("192.0.2.77/24".parse().expect("a range"));
     for (subject, reason) in [(&network, "noise"), (&ada, "cheats"), (&ada, "cheats again")] {
-        store.ban(ban(subject.clone(), reason), audit("ban")).await.expect("it is stored");
+        store.ban(ban(subject.clone(), reason), audit("ban")).await.expect("the commit is stored");
     }
     drop(store);
     let store = open(&place).await;
     let bans = store.list_bans().await.expect("readable");
     assert_eq!(bans, [ban(network, "noise"), ban(ada.clone(), "cheats again")]);
-    assert!(store.lift_ban(ada.clone(), audit("lift")).await.expect("it is lifted"));
-    assert!(!store.lift_ban(ada, audit("lift")).await.expect("there is none"));
+    assert!(store.lift_ban(ada.clone(), audit("lift")).await.expect("the store can write"));
+    assert!(!store.lift_ban(ada, audit("lift")).await.expect("the store can write"));
     assert_eq!(store.list_bans().await.expect("readable").len(), 1);
     let told = ["1 ban", "2 ban", "3 ban", "4 lift"].map(|entry| format!("{entry} {{\"test\":true}}"));
     assert_eq!(audited(&store).await, told);
@@ -127,7 +131,7 @@ async fn a_session_is_removed_whole_or_not_at_all(place: Place) {
     let store = open(&place).await;
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
     let before = boards(&store).await;
-    // Decided on a version that isn't the latest.
+    // This version isn't the latest.
     let stale = Arc::new(Session { version: 1, ..ended.clone() });
     let refused = store.remove_session(no, stale, audit("remove")).await;
     assert!(matches!(refused, Err(CommitError::Conflict)));
@@ -135,7 +139,7 @@ async fn a_session_is_removed_whole_or_not_at_all(place: Place) {
     assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
 
     let ended = Arc::new(ended);
-    store.remove_session(no, Arc::clone(&ended), audit("remove")).await.expect("it is removed");
+    store.remove_session(no, Arc::clone(&ended), audit("remove")).await.expect("the removal succeeds");
     let id = ended.facts.id;
     assert!(store.find_session(id).await.expect("readable").is_none());
     assert_eq!(store.find_invite(ended.facts.invites[0]).await.expect("readable"), None);
@@ -143,19 +147,19 @@ async fn a_session_is_removed_whole_or_not_at_all(place: Place) {
     assert!(store.list_ended(EndingNo::default(), 9).await.expect("readable").is_empty());
     assert!(!holds(&place, "well played"));
     assert_eq!(audited(&store).await.len(), 1);
-    // Whatever else is done to it comes too late.
+    // Later changes of the removed session are refused.
     assert!(matches!(update(&store, no, &ended, Vec::new()).await, Err(CommitError::Conflict)));
     let again = store.remove_session(no, ended, audit("remove")).await;
     assert!(matches!(again, Err(CommitError::Conflict)));
 
-    // One that goes on has counted for nothing.
+    // A session in progress hasn't counted for anything.
     let (no, running) = begin(&store, 2, &GAME).await;
-    store.remove_session(no, Arc::new(running), audit("remove")).await.expect("it is removed");
+    store.remove_session(no, Arc::new(running), audit("remove")).await.expect("the removal succeeds");
     assert_eq!(store.count_sessions(&SessionFilter::default()), 0);
     assert_eq!(store.read_totals().await.expect("totals").participants, 0);
 }
 
-/// All that a store shows of ended games.
+/// Describes everything that a store shows about ended games.
 async fn shown(store: &Store) -> String {
     let totals = store.read_totals().await.expect("totals");
     let mut text =
@@ -173,11 +177,11 @@ async fn shown(store: &Store) -> String {
     text
 }
 
-/// Takes over everything that another store holds of users and ended sessions.
+/// Imports all users and ended sessions of another store.
 async fn import(from: &Store, to: &Store) -> Vec<Taken> {
     let mut outcomes = Vec::new();
     for profile in from.list_users(0, 99).await.expect("readable").items {
-        outcomes.push(to.import_user(Arc::new(profile)).await.expect("it can write"));
+        outcomes.push(to.import_user(Arc::new(profile)).await.expect("the store can write"));
     }
     let mut sessions = Vec::new();
     for (_, no, session) in from.list_ended(EndingNo::default(), 99).await.expect("readable") {
@@ -190,14 +194,14 @@ async fn import(from: &Store, to: &Store) -> Vec<Taken> {
             import: AuditNo(1),
         }));
     }
-    // They count in the order of the calls, whichever is waited for first.
+    // They count in the order of the calls, not in the order of awaiting.
     while let Some(session) = sessions.pop() {
-        outcomes.push(session.await.expect("it can write"));
+        outcomes.push(session.await.expect("the store can write"));
     }
     outcomes
 }
 
-/// A season in which games end in another order than they began in.
+/// Plays a season in which games end in another order than they began.
 async fn season(store: &Store, games: &[Game], order: &[usize]) -> Vec<(SessionNo, Session)> {
     let mut begun = Vec::new();
     for (i, game) in games.iter().enumerate() {
@@ -205,7 +209,7 @@ async fn season(store: &Store, games: &[Game], order: &[usize]) -> Vec<(SessionN
     }
     let mut ended = Vec::new();
     for &i in order {
-        let session = begun[i].take().expect("each ends once");
+        let session = begun[i].take().expect("each session ends once");
         ended.push(end(store, session, &games[i]).await);
     }
     ended
@@ -227,17 +231,18 @@ proptest! {
         in_each_place(async |place| {
             let other = place.another();
             let (whole, without) = (open(&place).await, open(&other).await);
-            // In memory while sessions go.
+            // This loads the boards into memory before the sessions are removed.
             boards(&whole).await;
             let ended = season(&whole, &games, &order).await;
             for ((no, session), &i) in ended.into_iter().zip(&order) {
                 if removed[i] {
-                    whole.remove_session(no, Arc::new(session), audit("remove")).await.expect("it is removed");
+                    whole.remove_session(no, Arc::new(session), audit("remove")).await.expect("the removal succeeds");
                 }
             }
-            // The same season without those, with users known in the same order, since equals stand in that order.
+            // The same season without the removed sessions. Users become known in the same order, since it decides
+            // between equal ranks.
             for profile in whole.list_users(0, 99).await.expect("readable").items {
-                without.import_user(Arc::new(UserProfile::of(profile.user_id))).await.expect("it can write");
+                without.import_user(Arc::new(UserProfile::of(profile.user_id))).await.expect("the store can write");
             }
             let kept: Vec<usize> = order.iter().copied().filter(|&i| !removed[i]).collect();
             for i in kept {
@@ -283,7 +288,7 @@ async fn a_session_with_anothers_invite_is_not_taken(place: Place) {
     facts.invites = session(1).facts.invites.clone();
     foreign.facts = Arc::new(facts);
     let imported = ImportedSession { session: foreign, messages: Vec::new(), import: AuditNo(1) };
-    assert_eq!(store.import_session(imported).await.expect("it can write"), Taken::ForeignInvite);
+    assert_eq!(store.import_session(imported).await.expect("the store can write"), Taken::ForeignInvite);
     assert_eq!(boards(&store).await.matches(" of 0").count(), 5);
     let running = ImportedSession { session: session(3), messages: Vec::new(), import: AuditNo(1) };
     assert!(matches!(store.import_session(running).await, Err(CommitError::Unavailable(_))));
@@ -299,8 +304,8 @@ async fn sessions_without_a_seed_are_over(place: Place) {
     imported.version = 1;
     let taken =
         store.import_session(ImportedSession { session: imported.clone(), messages: Vec::new(), import: AuditNo(1) });
-    assert_eq!(taken.await.expect("it can write"), Taken::New);
-    let stored = store.find_session(imported.facts.id).await.expect("readable").expect("it is there");
+    assert_eq!(taken.await.expect("the store can write"), Taken::New);
+    let stored = store.find_session(imported.facts.id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, imported);
     drop(store);
     place.change("UPDATE sessions SET status = 'open' WHERE imported IS NOT NULL");
@@ -311,7 +316,7 @@ async fn sessions_without_a_seed_are_over(place: Place) {
 async fn running_sessions_are_found_among_many_ended_ones(place: Place) {
     let store = open(&place).await;
     let mut running = Vec::new();
-    // Three blocks of counts; in the second nothing goes on.
+    // The sessions fill three blocks of counts; all sessions of the second block have ended.
     for n in 1..=700 {
         let begun = begin(&store, n, &GAME).await;
         if n % 100 == 7 && !(256..512).contains(&n) {
@@ -324,7 +329,7 @@ async fn running_sessions_are_found_among_many_ended_ones(place: Place) {
                 ending: arena_model::Ending::Abandoned,
                 category: arena_model::GameCategory::Train,
             };
-            update(&store, begun.0, &ended, Vec::new()).await.expect("it is stored");
+            update(&store, begun.0, &ended, Vec::new()).await.expect("the commit is stored");
         }
     }
     let (mut found, mut after) = (Vec::new(), None);

@@ -1,4 +1,5 @@
-//! Derived tables that somebody has made wrong by hand, with the store closed or open: play goes on, and they are made again.
+//! Derived tables that are corrupted by hand, with the store closed or open: play continues, and the tables are
+//! repaired.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +18,17 @@ stories!(
     endings_keep_their_numbers_when_some_are_wrong,
     a_repair_keeps_what_it_has_done_when_a_later_write_fails,
     games_that_end_during_a_repair_are_in_the_histories,
+    a_recount_that_fails_half_way_does_not_say_that_nothing_has_changed,
     a_count_of_nothing_does_not_stop_a_removal,
     a_panic_in_the_writer_costs_its_caller_only,
     a_store_that_can_write_says_so,
     an_idle_store_is_asked_without_a_write,
 );
 
-/// Longest time until a suspicion is told: it is told by the write that meets what is wrong.
+/// The time limit for a suspicion, which the write that meets the wrong value raises.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Changes that leave sessions and messages as they are.
+/// Changes that corrupt derived tables only.
 const CHANGES: &[&str] = &[
     "UPDATE session_counts SET n = 0",
     "UPDATE session_counts SET n = n - 400",
@@ -52,7 +54,7 @@ const CHANGES: &[&str] = &[
     "UPDATE careers SET session = 3 WHERE n = 1",
 ];
 
-/// All that is derived, as it shows.
+/// Describes everything that is derived, as the store shows it.
 async fn shown(store: &Store) -> String {
     let mut text = boards(store).await;
     let totals = store.read_totals().await.expect("totals");
@@ -64,7 +66,7 @@ async fn shown(store: &Store) -> String {
     boards.sort_by(|a, b| a.id.cmp(&b.id));
     text += &format!("\n{boards:?}");
     let ended = store.list_ended(EndingNo::default(), 99).await.expect("readable");
-    // Endings that were lost stand behind the others.
+    // Restored endings come after the others, so the order isn't compared.
     let mut ids: Vec<_> = ended.iter().map(|(_, _, session)| session.facts.id).collect();
     ids.sort();
     text += &format!("\n{ids:?}");
@@ -84,11 +86,11 @@ async fn first_half(store: &Store) {
     begin(store, 4, &GAME).await;
 }
 
-/// Goes on as if nothing had happened: a new session, the end of one, and the removal of another.
+/// Continues play: creates a session, ends one, and removes another.
 async fn second_half(store: &Store) {
     let (no, ended) = end(store, begin(store, 5, &GAME).await, &GAME).await;
     play(store, 6, &Game { users: ["eve", "ada"], ..GAME }).await;
-    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("it is removed");
+    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
 }
 
 async fn as_it_should_be(place: &Place) -> String {
@@ -109,7 +111,7 @@ async fn tables_that_were_changed_while_no_store_was_open_are_made_again(place: 
         place.change(change);
         let store = open(&place).await;
         second_half(&store).await;
-        store.check_derived().await.expect("it can be checked");
+        store.check_derived().await.expect("the check succeeds");
         assert_eq!(shown(&store).await, expected, "after {change}");
         drop(store);
         let store = open(&place).await;
@@ -127,7 +129,7 @@ async fn tables_that_are_changed_under_an_open_store_are_made_again(place: Place
         shown(&store).await;
         place.change(change);
         second_half(&store).await;
-        store.check_derived().await.expect("it can be checked");
+        store.check_derived().await.expect("the check succeeds");
         assert_eq!(shown(&store).await, expected, "after {change}");
     }
 }
@@ -139,7 +141,7 @@ async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
     }
     let (no, ended) = end(&store, begin(&store, 5, &GAME).await, &GAME).await;
     play(&store, 6, &GAME).await;
-    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("it is removed");
+    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
     let behind = async |after: EndingNo| {
         let ended = store.list_ended(after, 99).await.expect("readable");
         let last = ended.last().map_or(after, |(n, ..)| *n);
@@ -150,17 +152,17 @@ async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
     place.change(
         "UPDATE endings SET session = 888 WHERE n = 2; INSERT INTO endings (n, session) VALUES (9, 1), (10, 777)",
     );
-    store.check_derived().await.expect("it can be checked");
-    // The lost one comes again, and no later one is passed over.
+    store.check_derived().await.expect("the check succeeds");
+    // The lost ending appears again, and no later one is skipped.
     let (after, read) = behind(after).await;
     assert_eq!(read, [2]);
     play(&store, 7, &GAME).await;
     assert_eq!(behind(after).await.1, [7]);
     assert_eq!(behind(EndingNo::default()).await.1, [1, 3, 4, 6, 2, 7]);
-    // Nor is a number given again that had only lost its row.
+    // A number that had only lost its row isn't reused either.
     let (after, _) = behind(after).await;
     place.change("DELETE FROM endings WHERE n > 4; UPDATE session_counts SET n = 0");
-    store.check_derived().await.expect("it can be checked");
+    store.check_derived().await.expect("the check succeeds");
     let (again, _) = behind(EndingNo::default()).await;
     match place {
         Place::Schema(_) => assert!(again > after, "{again:?} {after:?}"),
@@ -196,7 +198,7 @@ async fn a_repair_keeps_what_it_has_done_when_a_later_write_fails(place: Place) 
         Place::Folder(_) => "DROP TRIGGER refuse",
         Place::Schema(_) => "DROP TRIGGER refuse ON totals",
     });
-    store.check_derived().await.expect("it can be checked");
+    store.check_derived().await.expect("the check succeeds");
     assert_eq!(store.read_totals().await.expect("totals").participants, 150);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
@@ -216,10 +218,10 @@ async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
         .collect();
     while !players.iter().all(tokio::task::JoinHandle::is_finished) {
         place.change("DELETE FROM careers");
-        store.check_derived().await.expect("it can be checked");
+        store.check_derived().await.expect("the check succeeds");
     }
     for player in players {
-        player.await.expect("it plays");
+        player.await.expect("no panic");
     }
     for name in ["ada", "bob"] {
         let played = store.list_played(&user(name), 0, 9).await.expect("readable").expect("the user is known");
@@ -229,13 +231,39 @@ async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
+async fn a_recount_that_fails_half_way_does_not_say_that_nothing_has_changed(place: Place) {
+    let store = open(&place).await;
+    play(&store, 1, &GAME).await;
+    let refuse = match place {
+        Place::Folder(_) => {
+            "CREATE TRIGGER refuse BEFORE UPDATE ON careers WHEN NEW.user = 2 BEGIN SELECT RAISE(ABORT, 'no'); END;"
+        }
+        Place::Schema(_) => {
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
+             CREATE TRIGGER refuse BEFORE UPDATE ON careers FOR EACH ROW WHEN (NEW.user_no = 2) EXECUTE FUNCTION refuse();"
+        }
+    };
+    place.change(&format!("UPDATE careers SET standings = '{{}}' WHERE n = 0; {refuse}"));
+    let failed = store.recount(|_| audit("mend")).await;
+    assert!(matches!(failed, Err(CommitError::Unavailable(StoreError::Unsure))), "{failed:?}");
+    place.change(match place {
+        Place::Folder(_) => "DROP TRIGGER refuse",
+        Place::Schema(_) => "DROP TRIGGER refuse ON careers",
+    });
+    assert_eq!(
+        store.recount(|_| audit("mend")).await.expect("a recount").wrong,
+        [user("bob")],
+        "the standings of ada were repaired before the failure"
+    );
+}
+
 async fn a_count_of_nothing_does_not_stop_a_removal(place: Place) {
     let store = open(&place).await;
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
     place.change("UPDATE session_counts SET n = 0; UPDATE totals SET n = 0");
-    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("it is removed");
-    tokio::time::timeout(PATIENCE, store.suspected()).await.expect("what can't be is noticed");
-    store.check_derived().await.expect("it can be checked");
+    store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
+    tokio::time::timeout(PATIENCE, store.suspected()).await.expect("the impossible value raises a suspicion");
+    store.check_derived().await.expect("the check succeeds");
     assert_eq!(store.count_sessions(&SessionFilter::default()), 0);
     play(&store, 2, &GAME).await;
     assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
@@ -256,29 +284,29 @@ async fn a_panic_in_the_writer_costs_its_caller_only(place: Place) {
         assert!(matches!(failed, Err(CommitError::Unavailable(StoreError::Unsure))), "{failed:?}");
         create(&store, &session(n)).await;
     }
-    store.check_writing().await.expect("it writes");
+    store.check_writing().await.expect("the store can write");
     assert_eq!(store.count_sessions(&SessionFilter::default()), 4);
-    assert_eq!(store.list_users(0, 9).await.expect("readable").total, 0, "what was written before the panic is gone");
+    assert_eq!(store.list_users(0, 9).await.expect("readable").total, 0, "the write before the panic was rolled back");
     play(&store, 9, &GAME).await;
 }
 
 async fn a_store_that_can_write_says_so(place: Place) {
     let store = open(&place).await;
     for _ in 0..3 {
-        store.check_writing().await.expect("it writes");
+        store.check_writing().await.expect("the store can write");
     }
     place.change("DROP TABLE notes");
-    // The last success is proof for a second.
+    // The last success is evidence for a second.
     let until = std::time::Instant::now() + PATIENCE;
     while store.check_writing().await.is_ok() {
-        assert!(std::time::Instant::now() < until, "it can't write");
+        assert!(std::time::Instant::now() < until, "the failure wasn't noticed in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 async fn an_idle_store_is_asked_without_a_write(place: Place) {
     let store = open(&place).await;
-    store.check_writing().await.expect("it writes");
+    store.check_writing().await.expect("the store can write");
     let probes = || match &place {
         Place::Folder(folder) => {
             let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
@@ -288,19 +316,19 @@ async fn an_idle_store_is_asked_without_a_write(place: Place) {
         Place::Schema(url) => Postgres::shared().run_sql(url, "SELECT value FROM notes WHERE name = 'probe'"),
     };
     let before: String = probes();
-    // For longer than one success is evidence.
+    // The checks continue for longer than one success counts as evidence.
     let until = std::time::Instant::now() + Duration::from_millis(2500);
     while std::time::Instant::now() < until {
-        store.check_writing().await.expect("it could write");
+        store.check_writing().await.expect("the store can write");
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(probes(), before);
     }
-    // A write that fails is tried again until one succeeds.
+    // After a failure, the check does a durable write.
     if let Place::Folder(_) = place {
         place.change("ALTER TABLE sessions RENAME TO away");
         let change = Change::Create(Box::new(session(1)));
         store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect_err("nothing is written");
-        store.check_writing().await.expect("it writes");
+        store.check_writing().await.expect("the store can write");
         assert_ne!(probes(), before);
     }
 }
@@ -323,9 +351,9 @@ async fn a_writer_that_is_busy_counts_as_working() {
     };
     let writer = Arc::clone(&store);
     let long = tokio::spawn(async move { writer.change_profile(long).await });
-    has_begun.recv().await.expect("it begins");
+    has_begun.recv().await.expect("the write begins");
     let checked = tokio::time::timeout(Duration::from_secs(5), store.check_writing()).await;
-    go_on.send(()).expect("it waits");
-    checked.expect("no check waits for the write").expect("the writer works");
-    long.await.expect("no panic").expect("it is written");
+    go_on.send(()).expect("the write waits");
+    checked.expect("the check doesn't wait for the write").expect("the writer works");
+    long.await.expect("no panic").expect("the write succeeds");
 }

@@ -1,5 +1,5 @@
-//! Sessions and invites are found by their ids, those that end with a time and those that begin with one; also in a store that
-//! an older arena made.
+//! Lookup of sessions and invites by id, for ids that end with a time and ids that begin with one; also in a store
+//! that an older arena created.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ stories!(both_sorts_of_ids_are_found_and_each_is_given_once, what_an_older_arena
 const OLD: &str = "018f6b2e-0000-7000-8000-00000000abcd";
 const NEW: &str = "7d1c0e5a-93b2-4f6e-a1d0-018f6b2e0001";
 
-/// The `n`th session, with this id and invites that are like it.
+/// Creates the `n`th session, with this id and similar invites.
 fn with_id(n: u64, id: &str) -> Session {
     let plain = session(n);
     let code = |digit: &str| format!("inv_{digit}{}", &id[1..]).parse::<InviteCode>().expect("an invite");
@@ -28,7 +28,7 @@ fn with_id(n: u64, id: &str) -> Session {
 
 async fn check(store: &Store, id: &str) {
     let id: SessionId = id.parse().expect("an id");
-    let found = store.find_session(id).await.expect("readable").expect("it is there").session;
+    let found = store.find_session(id).await.expect("readable").expect("it exists").session;
     assert_eq!(found.facts.id, id);
     for invite in &found.facts.invites {
         assert_eq!(store.find_invite(*invite).await.expect("readable"), Some(id));
@@ -45,7 +45,7 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
         let refused = store.commit(commit).await.map(drop).expect_err("the id is taken");
         assert!(matches!(refused, CommitError::Conflict), "{refused}");
     }
-    // The same end, and the same beginning, of another id.
+    // These ids have the same end or the same beginning as an existing one.
     for other in ["7d1c0e5a-93b2-4f6e-a1d0-018f6b2e0002", "8d1c0e5a-93b2-4f6e-a1d0-018f6b2e0001"] {
         let id: SessionId = other.parse().expect("an id");
         assert!(store.find_session(id).await.expect("readable").is_none());
@@ -54,7 +54,7 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
     }
 }
 
-/// Makes the tables of a store as they were before the indexes looked at the time first.
+/// Restores the tables that a store had before its indexes were based on the time of ids.
 fn make_older(place: &Place) {
     place.change(match place {
         Place::Folder(_) => {

@@ -1,4 +1,4 @@
-//! Leagues in the store: what was kept is there after a restart, once, and versions don't mix.
+//! Leagues in the store: stored games exist once and survive a restart, and versions of agents have separate results.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use arena_store::{
 use expect_test::expect;
 use serde_json::json;
 
-/// Leagues are kept in data folders only.
+/// Opens a data folder, since only data folders support leagues.
 fn open(folder: &Path) -> SqliteStore {
     SqliteStore::open(folder, Scoring::default()).expect("the store opens")
 }
@@ -75,14 +75,14 @@ fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
 }
 
 async fn found(store: &SqliteStore, name: &str) -> LeagueNo {
-    store.create_league(new_league(name)).await.expect("it can write").expect("the name is free")
+    store.create_league(new_league(name)).await.expect("the store can write").expect("the name is free")
 }
 
 async fn enter(store: &SqliteStore, league: LeagueNo, facts: NewLeagueAgent, at: i64) -> LeagueAgent {
-    store.enter_league_agent(league, facts, Timestamp(at)).await.expect("it can write")
+    store.enter_league_agent(league, facts, Timestamp(at)).await.expect("the store can write")
 }
 
-/// All versions of all agents, a line each.
+/// Describes all versions of all agents, one per line.
 async fn told(store: &SqliteStore, league: LeagueNo) -> String {
     let mut told = String::new();
     for agent in store.leagues().list_agents(league).await.expect("readable") {
@@ -99,31 +99,35 @@ async fn a_league_is_there_after_a_restart_with_all_that_was_played() {
     let (league, kept) = {
         let store = open(folder.path());
         let league = found(&store, "ladder").await;
-        assert_eq!(store.create_league(new_league("ladder")).await.expect("it can write"), None, "the name is taken");
+        assert_eq!(
+            store.create_league(new_league("ladder")).await.expect("the store can write"),
+            None,
+            "the name is taken"
+        );
         let (a, b) =
             (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
         let mut kept = Vec::new();
         for (meeting, leg, agents) in [(1, 1, [a.no, b.no]), (2, 1, [b.no, a.no]), (1, 2, [b.no, a.no])] {
-            kept.push(store.add_league_game(league, game(meeting, leg, agents)).await.expect("it is kept"));
+            kept.push(store.add_league_game(league, game(meeting, leg, agents)).await.expect("the store can write"));
         }
         (league, kept)
     };
     assert_eq!(kept.iter().map(|game| game.number).collect::<Vec<_>>(), [1, 2, 3]);
     let store = open(folder.path());
     let leagues = store.leagues();
-    let known = leagues.find("ladder").await.expect("readable").expect("it is there");
+    let known = leagues.find("ladder").await.expect("readable").expect("it exists");
     let NewLeague { name, rules, rules_version, seed, at } = new_league("ladder");
     assert_eq!((known.no, known.name, known.rules, known.seed, known.created_at), (league, name, rules, seed, at));
     assert_eq!((known.season, known.rules_version), (1, rules_version));
     assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);
     assert_eq!(leagues.find_last_meeting(league).await.expect("readable"), 2);
     assert_eq!(leagues.find("other").await.expect("readable"), None);
-    // A game is kept once, whoever keeps it.
+    // The same game can't be stored twice.
     let a = kept[0].result.seats[0].agent;
     let again = store.add_league_game(league, game(1, 2, [a, a])).await;
     assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
     assert_eq!(leagues.list_games(league, 1).await.expect("readable"), kept);
-    // Another league counts for itself.
+    // Another league has its own numbers.
     let other = found(&store, "other").await;
     assert_eq!(leagues.list_games(other, 1).await.expect("readable"), []);
     let names: Vec<String> = leagues.list().await.expect("readable").into_iter().map(|league| league.name).collect();
@@ -136,7 +140,7 @@ async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
     let store = open(folder.path());
     let league = found(&store, "ladder").await;
     let first = enter(&store, league, facts("a", "1"), 10).await;
-    assert_eq!(enter(&store, league, facts("a", "1"), 11).await, first, "it is in the league already");
+    assert_eq!(enter(&store, league, facts("a", "1"), 11).await, first, "the version is in the league already");
     enter(&store, league, facts("b", "1"), 20).await;
     let second = enter(&store, league, facts("a", "2"), 30).await;
     let named = NewLeagueAgent { version: Some("3.0".to_owned()), ..facts("a", "2") };
@@ -148,9 +152,9 @@ async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
         a #3 Some("3.0") Some("2") from 40 to None
     "#]]
     .assert_eq(&told(&store, league).await);
-    assert_eq!(enter(&store, league, facts("a", "2"), 50).await, second, "with its results");
-    assert!(store.remove_league_agent(league, "b".to_owned(), Timestamp(60)).await.expect("it can write"));
-    assert!(!store.remove_league_agent(league, "b".to_owned(), Timestamp(61)).await.expect("it can write"));
+    assert_eq!(enter(&store, league, facts("a", "2"), 50).await, second, "the version returns with its results");
+    assert!(store.remove_league_agent(league, "b".to_owned(), Timestamp(60)).await.expect("the store can write"));
+    assert!(!store.remove_league_agent(league, "b".to_owned(), Timestamp(61)).await.expect("the store can write"));
     expect![[r#"
         a #1 None Some("1") from 10 to Some(30)
         b #1 None Some("1") from 20 to Some(60)
@@ -167,39 +171,39 @@ async fn seasons_follow_each_other_and_games_stay_with_theirs() {
     let store = open(folder.path());
     let league = found(&store, "ladder").await;
     let (a, b) = (enter(&store, league, facts("a", "1"), 10).await, enter(&store, league, facts("b", "2"), 20).await);
-    store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("it is kept");
-    assert_eq!(store.close_league_season(league, 3, Timestamp(100)).await.expect("it can write"), 2);
+    store.add_league_game(league, game(1, 1, [a.no, b.no])).await.expect("the store can write");
+    assert_eq!(store.close_league_season(league, 3, Timestamp(100)).await.expect("the store can write"), 2);
     let second = LeagueGame { season: 2, ..game(2, 1, [a.no, b.no]) };
-    let second = store.add_league_game(league, second).await.expect("it is kept");
-    assert_eq!(second.number, 2, "numbers go on");
+    let second = store.add_league_game(league, second).await.expect("the store can write");
+    assert_eq!(second.number, 2, "numbers continue in the next season");
     let leagues = store.leagues();
     let seasons = leagues.list_seasons(league).await.expect("readable");
     let seasons: Vec<_> =
         seasons.iter().map(|s| (s.number, s.began_at.0, s.ended_at.map(|at| at.0), s.games)).collect();
     assert_eq!(seasons, [(1, 1000, Some(100), 1), (2, 100, None, 1)]);
-    assert_eq!(leagues.find("ladder").await.expect("readable").expect("it is there").season, 2);
+    assert_eq!(leagues.find("ladder").await.expect("readable").expect("it exists").season, 2);
     assert_eq!(leagues.list_games(league, 2).await.expect("readable"), [second]);
 }
 
 #[tokio::test]
-async fn leagues_are_read_beside_whoever_has_the_store() {
+async fn leagues_are_read_beside_the_process_that_has_the_store() {
     let folder = tempfile::tempdir().expect("a temp folder");
     assert!(Leagues::beside_others(&folder.path().join("absent")).expect("readable").is_none());
     let store = open(folder.path());
     let league = found(&store, "ladder").await;
     assert!(matches!(SqliteStore::open_as_counted(folder.path()), Err(StoreError::InUse { .. })));
-    let beside = Leagues::beside_others(folder.path()).expect("readable").expect("it is there");
+    let beside = Leagues::beside_others(folder.path()).expect("readable").expect("it exists");
     enter(&store, league, facts("a", "1"), 10).await;
     assert_eq!(beside.count_present(league).await.expect("readable"), 1);
     drop(store);
-    // With nobody left to have it open as well.
-    let alone = Leagues::beside_others(folder.path()).expect("readable").expect("it is there");
+    // Now no other process has the store open.
+    let alone = Leagues::beside_others(folder.path()).expect("readable").expect("it exists");
     assert_eq!(alone.list().await.expect("readable").len(), 1);
     drop(alone);
     let schema = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-    let set = |version: i64| schema.pragma_update(None, "user_version", version).expect("it can write");
+    let set = |version: i64| schema.pragma_update(None, "user_version", version).expect("the store can write");
     set(2);
-    assert!(Leagues::beside_others(folder.path()).expect("readable").is_none(), "an older program knows no leagues");
+    assert!(Leagues::beside_others(folder.path()).expect("readable").is_none(), "the schema is older than leagues");
     set(1000);
     assert!(matches!(Leagues::beside_others(folder.path()), Err(StoreError::Newer { found: 1000, .. })));
 }

@@ -1,4 +1,4 @@
-//! The story that a store has to tell: what was committed is there, whole, once, also after a restart.
+//! The store's guarantees: commits are stored as a whole and once, and survive a restart.
 
 use std::sync::Arc;
 
@@ -30,12 +30,12 @@ fn uuid(n: u64) -> String {
     format!("00000000-0000-7000-8000-{n:012x}")
 }
 
-/// The terms of games by these rules.
+/// Returns the terms of games with this version of the rules.
 fn terms(rules: &str) -> BoardTerms {
     BoardTerms::read(rules, Some(&"a".repeat(64))).expect("terms")
 }
 
-/// The `n`th session, fresh.
+/// Creates the `n`th session.
 fn session(n: u64) -> Session {
     let id: SessionId = uuid(n * 10).parse().expect("a UUID");
     let invite = |k: u64| format!("inv_{}", uuid(n * 10 + k)).parse::<InviteCode>().expect("an invite");
@@ -69,7 +69,7 @@ fn said(channel: Channel, index: u64, text: &str) -> ChatMessage {
     ChatMessage { channel, index, from, to, content: text.to_owned(), method: None, at: Timestamp(2000), hidden: None }
 }
 
-/// What an administrator did, for the audit.
+/// Creates an audit entry.
 fn audit(action: &str) -> AuditEntry {
     let address = "192.0.2.1".to_owned();
     AuditEntry { at: Timestamp(3000), address, action: action.to_owned(), detail: json!({ "test": true }) }
@@ -77,7 +77,7 @@ fn audit(action: &str) -> AuditEntry {
 
 async fn create(store: &Store, session: &Session) -> SessionNo {
     let change = Change::Create(Box::new(session.clone()));
-    store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("it is stored").0
+    store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("the commit is stored").0
 }
 
 async fn update(
@@ -118,10 +118,10 @@ async fn what_was_committed_is_there_after_a_restart(place: Place) {
         session.state = r#"{"odd":"\u0001 'quotes' \"and\" ☃"}"#.to_owned();
         let messages =
             vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];
-        update(&store, no, &session, messages).await.expect("it is stored");
+        update(&store, no, &session, messages).await.expect("the commit is stored");
     }
     let store = open(&place).await;
-    let stored = store.find_session(id).await.expect("readable").expect("it is there");
+    let stored = store.find_session(id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, session);
     assert_eq!((stored.chat_len, stored.operator_len, stored.last_activity), (1, 1, Timestamp(2000)));
     assert_eq!(store.find_invite(session.facts.invites[0]).await.expect("readable"), Some(id));
@@ -138,7 +138,7 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
     let id = session.facts.id;
     let no = create(&store, &session).await;
     session.version = 2;
-    update(&store, no, &session, vec![said(Channel::Chat(id), 1, "one")]).await.expect("it is stored");
+    update(&store, no, &session, vec![said(Channel::Chat(id), 1, "one")]).await.expect("the commit is stored");
     let answer = NewAnswer { key: [1; 32], request: [2; 32], body: "{}".to_owned(), at: Timestamp(0) };
     let again = Commit {
         change: Change::Update(no, Box::new(session.clone())),
@@ -146,13 +146,17 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
         answer: Some(answer),
     };
     assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
-    assert_eq!(store.find_answer(&[1; 32]).await.expect("readable"), None, "the answer went with it");
-    // A place that is taken refuses the commit as well, with everything else in it.
+    assert_eq!(
+        store.find_answer(&[1; 32]).await.expect("readable"),
+        None,
+        "the answer was rolled back with the commit"
+    );
+    // A used index of a message makes the whole commit fail.
     session.version = 3;
     session.phase = Phase::Active;
     let clash = update(&store, no, &session, vec![said(Channel::Chat(id), 1, "usurper")]).await;
     assert!(matches!(clash, Err(CommitError::Conflict)));
-    let stored = store.find_session(id).await.expect("readable").expect("it is there");
+    let stored = store.find_session(id).await.expect("readable").expect("it exists");
     assert_eq!((stored.session.version, stored.session.status(), stored.chat_len), (2, Status::Open, 1));
     let active = SessionFilter { challenge: None, status: Some(Status::Active) };
     assert_eq!(store.count_sessions(&active), 0);
@@ -163,7 +167,7 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: 
     let base = session(1);
     let id = base.facts.id;
     let no = create(&store, &base).await;
-    // Ten of each index at once: one of each can be first.
+    // Ten tasks compete for each index, and one of each ten succeeds.
     let tasks: Vec<_> = (0..200)
         .map(|i| {
             let store = Arc::clone(&store);
@@ -189,14 +193,14 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
         messages: Vec::new(),
         answer: Some(NewAnswer { key: [key; 32], request: [9; 32], body: format!("answer {n}"), at: Timestamp(at) }),
     };
-    store.commit(commit(1, 1, 100)).await.expect("it is stored");
-    store.commit(commit(2, 2, 200)).await.expect("it is stored");
+    store.commit(commit(1, 1, 100)).await.expect("the commit is stored");
+    store.commit(commit(2, 2, 200)).await.expect("the commit is stored");
     match store.commit(commit(3, 1, 300)).await {
         Err(CommitError::Answered(answer)) => assert_eq!((answer.body.as_str(), answer.request), ("answer 1", [9; 32])),
         other => panic!("{other:?}"),
     }
     assert_eq!(store.count_sessions(&SessionFilter::default()), 2);
-    store.forget_answers(Timestamp(150)).await.expect("it can write");
+    store.forget_answers(Timestamp(150)).await.expect("the store can write");
     assert_eq!(store.find_answer(&[1; 32]).await.expect("readable"), None);
     assert!(store.find_answer(&[2; 32]).await.expect("readable").is_some());
 }
@@ -204,13 +208,13 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
 async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
     let store = open(&place).await;
     let mut kept = Vec::new();
-    // More than two blocks of counts.
+    // The sessions fill more than two blocks of counts.
     for n in 1..=600 {
         let session = session(n);
         let no = create(&store, &session).await;
         if n % 3 == 0 {
             let change = Change::Remove(no, Box::new(session));
-            store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("it is removed");
+            store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("the removal succeeds");
         } else {
             kept.push(session.facts.id);
         }
@@ -232,7 +236,7 @@ async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
     let script = Script::new(r#"{"files":{"main.js":"'\u0000' \"☃\" 􏿿0"}}"#.to_owned());
     assert_eq!(store.find_script(script.version()).await.expect("readable"), None);
     for _ in 0..2 {
-        store.keep_script(&script).await.expect("it is kept");
+        store.keep_script(&script).await.expect("the store can write");
     }
     let mut session = session(1);
     let mut facts = (*session.facts).clone();
@@ -242,11 +246,11 @@ async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
     drop(store);
     let store = open(&place).await;
     assert_eq!(store.find_script(script.version()).await.expect("readable").as_ref(), Some(&script));
-    let stored = store.find_session(session.facts.id).await.expect("readable").expect("it is there");
+    let stored = store.find_session(session.facts.id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, session);
     drop(store);
     place.change("UPDATE scripts SET source = '{}'");
-    let damaged = open(&place).await.find_script(script.version()).await.expect_err("it is another one");
+    let damaged = open(&place).await.find_script(script.version()).await.expect_err("the script has another version");
     assert!(damaged.to_string().contains("another version"), "{damaged}");
 }
 
@@ -255,19 +259,19 @@ async fn scripts_of_no_session_are_forgotten(place: Place) {
     let scripts = ["a", "b", "c"].map(|source| Script::new(source.to_owned()));
     let mut sessions = Vec::new();
     for (number, script) in (1..).zip(&scripts[..2]) {
-        store.keep_script(script).await.expect("it is kept");
+        store.keep_script(script).await.expect("the store can write");
         let mut session = session(number);
         let mut facts = (*session.facts).clone();
         facts.script = Some(script.version());
         session.facts = facts.into();
         sessions.push((create(&store, &session).await, session));
     }
-    store.keep_script(&scripts[2]).await.expect("it is kept");
+    store.keep_script(&scripts[2]).await.expect("the store can write");
     create(&store, &session(3)).await;
-    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "nobody plays by the third");
+    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "no session uses the third script");
     let (no, session) = sessions.swap_remove(0);
-    store.remove_session(no, Arc::new(session), audit("remove")).await.expect("it is removed");
-    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "nor by the first");
+    store.remove_session(no, Arc::new(session), audit("remove")).await.expect("the removal succeeds");
+    assert_eq!(store.forget_scripts().await.expect("writable"), 1, "no session uses the first script any more");
     let mut left = Vec::new();
     for script in &scripts {
         left.push(store.find_script(script.version()).await.expect("readable").is_some());
@@ -281,7 +285,7 @@ fn a_folder_that_is_made_is_its_owners_alone() {
     let parent = tempfile::tempdir().expect("a temp folder");
     let folder = parent.path().join("data");
     drop(Store::open(&folder, Scoring::default()).expect("the store opens"));
-    let mode = std::fs::metadata(&folder).expect("it is there").permissions().mode();
+    let mode = std::fs::metadata(&folder).expect("it exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
 
@@ -294,17 +298,17 @@ fn a_folder_belongs_to_one_store_at_a_time() {
         other => panic!("{other:?}"),
     }
     drop(first);
-    Store::open(folder.path(), Scoring::default()).expect("it is free again");
+    Store::open(folder.path(), Scoring::default()).expect("the folder is free again");
 }
 
 #[test]
 fn who_comes_while_another_one_is_ending_waits() {
     let folder = tempfile::tempdir().expect("a temp folder");
-    let first = FolderLock::take(folder.path()).expect("nobody has it");
+    let first = FolderLock::take(folder.path()).expect("the folder is unused");
     let ending = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(100));
         drop(first);
     });
-    FolderLock::take(folder.path()).expect("the other one ends");
-    ending.join().expect("it ends");
+    FolderLock::take(folder.path()).expect("the lock is released in time");
+    ending.join().expect("no panic");
 }

@@ -1,15 +1,15 @@
-//! Where a store may be: each part of the story is told in both places.
+//! The kinds of storage: each test runs with both.
 
 use arena_model::Scoring;
 use arena_store::Store;
 use arena_testkit::Postgres;
 use tempfile::TempDir;
 
-/// An empty place for a store.
+/// An empty storage for a store.
 pub(crate) enum Place {
     /// A data folder.
     Folder(TempDir),
-    /// A schema of a database, by its URL.
+    /// A schema of a Postgres database, as a URL.
     Schema(String),
 }
 
@@ -22,7 +22,7 @@ impl Place {
         Place::Schema(Postgres::shared().schema())
     }
 
-    /// Another place of the same sort.
+    /// Creates another storage of the same kind.
     pub(crate) fn another(&self) -> Place {
         match self {
             Place::Folder(_) => Place::folder(),
@@ -37,20 +37,20 @@ impl Place {
         }
     }
 
-    /// Changes something by hand, while no store is open.
+    /// Changes the database by hand, bypassing the store.
     #[track_caller]
     pub(crate) fn change(&self, sql: &str) {
         match self {
             Place::Folder(folder) => {
                 let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
-                connection.execute_batch(sql).expect("it is changed");
+                connection.execute_batch(sql).expect("the statements are valid");
             }
             Place::Schema(url) => drop(Postgres::shared().run_sql(url, sql)),
         }
     }
 }
 
-/// Tells a part of the story in each of the places, on a runtime of its own.
+/// Runs a test with each kind of storage, on a runtime of its own.
 pub(crate) fn in_each_place(story: impl AsyncFn(Place)) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
@@ -60,7 +60,7 @@ pub(crate) fn in_each_place(story: impl AsyncFn(Place)) {
     });
 }
 
-/// Tells each of these parts of the story in both places.
+/// Defines a test for each of these functions, with both kinds of storage.
 macro_rules! stories {
     ($($name:ident),* $(,)?) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! Connections to a database that are encrypted, and those that can't be trusted to be.
+//! Encrypted connections to a database, and connections that fail the check of the certificate.
 
 use arena_model::Scoring;
 use arena_store::{Store, StoreError};
@@ -12,7 +12,7 @@ async fn connect(url: &str) -> Result<Store, StoreError> {
 }
 
 async fn check_refusal(postgres: &Postgres, url: &str, expected: Expect) {
-    let Err(error) = connect(url).await.map(drop) else { panic!("{url} is used") };
+    let Err(error) = connect(url).await.map(drop) else { panic!("{url} was accepted") };
     expected.assert_eq(&error.to_string().replace(&postgres.port().to_string(), "PORT"));
 }
 
@@ -22,7 +22,9 @@ async fn what_is_encrypted_is_so_on_all_connections_and_to_the_right_server() {
     let [own, others] = [&postgres, &other].map(|postgres| postgres.certificate().display().to_string());
     let by_name = |parameters: &str| postgres.url(parameters).replace("127.0.0.1", "localhost");
 
-    let store = connect(&by_name(&format!("?sslmode=verify-full&sslrootcert={own}"))).await.expect("it is trusted");
+    let store = connect(&by_name(&format!("?sslmode=verify-full&sslrootcert={own}")))
+        .await
+        .expect("the certificate is trusted");
     create(&store, &session(1)).await;
     assert!(store.find_session(session(1).facts.id).await.expect("readable").is_some());
     let connections = postgres.run_sql(

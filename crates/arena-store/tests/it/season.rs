@@ -1,4 +1,5 @@
-//! What ended games leave behind: histories, standings, leaderboards, totals; counted once, and the same when recounted.
+//! The effects of ended games: histories, standings, leaderboards and totals. Each game counts once, and a recount
+//! gives the same result.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ pub(super) fn user(name: &str) -> UserId {
     name.parse().expect("an id")
 }
 
-/// One game between two; an empty name is nobody known.
+/// A game between two players; an empty name is an unknown player.
 #[derive(Debug, Clone)]
 pub(super) struct Game {
     pub(super) challenge: &'static str,
@@ -65,7 +66,7 @@ pub(super) async fn begin(store: &Store, n: u64, game: &Game) -> (SessionNo, Ses
     (create(store, &session).await, session)
 }
 
-/// Plays a game to its end. Returns the session as it is then.
+/// Plays a game to its end. Returns the ended session.
 pub(super) async fn end(store: &Store, (no, mut session): (SessionNo, Session), game: &Game) -> (SessionNo, Session) {
     session.version = 2;
     session.wake_at = None;
@@ -82,13 +83,13 @@ pub(super) async fn end(store: &Store, (no, mut session): (SessionNo, Session), 
     }
     let id = session.facts.id;
     let said = vec![said(Channel::Chat(id), 1, "well played"), said(Channel::Operator(id), 1, "Game ended.")];
-    update(store, no, &session, said).await.expect("it is stored");
-    // The same transition again is refused, and counts nothing.
+    update(store, no, &session, said).await.expect("the commit is stored");
+    // The same transition is refused the second time and counts nothing.
     assert!(matches!(update(store, no, &session, Vec::new()).await, Err(CommitError::Conflict)));
     (no, session)
 }
 
-/// The board of the games of a challenge as these tests play them.
+/// Returns the board of these tests' games of a challenge.
 pub(super) fn id_of(challenge: &str) -> BoardId {
     BoardId::of(challenge, &session(1).facts.options, &terms("1"))
 }
@@ -101,10 +102,10 @@ pub(super) fn global() -> Board {
     Board::Global(["psi", "chess"].map(id_of).into())
 }
 
-/// A board as text: who has played how many games, and the first metric.
+/// Describes a board: each player's number of games and first metric.
 pub(super) async fn board(store: &Store, board: &Board, sort: Option<&str>, offset: u64, limit: usize) -> String {
     let order = store.scoring().order(board, sort).expect("the board has an order");
-    let page = store.list_board(board, order, offset, limit).await.expect("it can be read");
+    let page = store.list_board(board, order, offset, limit).await.expect("readable");
     let line = |(profile, entry): &(arena_model::UserProfile, arena_model::ScoringEntry)| {
         format!("{} {} {:.2}", profile.user_id, entry.games_played, entry.metrics[order.metric])
     };
@@ -117,11 +118,11 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
     assert_eq!(board(&store, &psi("average"), None, 0, 9).await, " of 0");
     play(&store, 1, &GAME).await;
     play(&store, 2, &Game { users: ["bob", "eve"], breach: false, ..GAME }).await;
-    // Nobody knows who; somebody against itself; nobody came: these count for nobody.
+    // None of these games counts: one with unknown players, one of a player against itself, and an abandoned one.
     play(&store, 3, &Game { users: ["", ""], ..GAME }).await;
     play(&store, 4, &Game { users: ["ada", "ada"], ..GAME }).await;
     play(&store, 5, &Game { abandoned: true, ..GAME }).await;
-    // Against somebody unknown: counts for what needs to know only oneself.
+    // A game against an unknown player counts for strategies that rate each player separately.
     play(&store, 6, &Game { users: ["eve", ""], breach: false, ..GAME }).await;
     play(&store, 7, &Game { challenge: "chess", scores: [(0.0, 1.0), (0.0, 0.0)], breach: false, ..GAME }).await;
 
@@ -147,10 +148,10 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
     let totals = store.read_totals().await.expect("totals");
     assert_eq!(totals.games, BTreeMap::from([("psi".to_owned(), 5), ("chess".to_owned(), 1)]));
     assert_eq!(totals.participants, 3);
-    let played = store.list_played(&user("ada"), 1, 2).await.expect("it can be read").expect("ada is known");
+    let played = store.list_played(&user("ada"), 1, 2).await.expect("readable").expect("ada is known");
     let ids: Vec<u64> = played.items.iter().map(|session| session.facts.created_at.0.unsigned_abs() - 1000).collect();
     assert_eq!((ids, played.total), (vec![5, 4], 4));
-    assert!(store.list_played(&user("zoe"), 0, 9).await.expect("it can be read").is_none());
+    assert!(store.list_played(&user("zoe"), 0, 9).await.expect("readable").is_none());
     assert_eq!(
         store.recount(|_| audit("mend")).await.expect("a recount"),
         Recount { users: 3, games: 10, wrong: vec![] }
@@ -159,10 +160,10 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
     drop(store);
     let store = open(&place).await;
     assert_eq!(boards(&store).await, expected);
-    // With other strategies, all is counted anew.
+    // With other strategies, all games are recounted.
     drop(store);
     let store = place.open(scoring(&["win-rate"])).await;
-    let standings = store.find_standings(&user("ada")).await.expect("it can be read").expect("ada is known");
+    let standings = store.find_standings(&user("ada")).await.expect("readable").expect("ada is known");
     assert_eq!(standings[id_of("psi").as_str()].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
 }
 
@@ -175,7 +176,7 @@ async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
         play(&store, n, &Game { users, abandoned: n == 3, ..GAME }).await;
     }
     let told = async |store: &Store| {
-        let played = store.list_played(&user("bob"), 0, 9).await.expect("it can be read").expect("bob is known");
+        let played = store.list_played(&user("bob"), 0, 9).await.expect("readable").expect("bob is known");
         let ids: Vec<_> = played.items.iter().map(|session| session.facts.id).collect();
         (board(store, &psi("average"), None, 0, 9).await, store.read_totals().await.expect("totals"), ids)
     };
@@ -227,7 +228,8 @@ async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(place:
     assert_eq!(others(&store).await, expected);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
     drop(store);
-    // A store from before boards: its games keep their scores, on boards by their options, after a prompt that nobody noted.
+    // In a store from before boards, games keep their scores. Their boards depend on the options, and the prompt is
+    // unknown.
     let names: (&str, &str) = if let Place::Folder(_) = place { ("user", "no") } else { ("user_no", "no") };
     place.change(&format!(
         "UPDATE sessions SET rated = NULL WHERE {} IN (1, 2); DELETE FROM boards;
@@ -256,14 +258,14 @@ async fn a_damaged_session_keeps_no_other_from_counting(place: Place) {
     place.change("UPDATE sessions SET scores = 'nothing' WHERE no = 2");
     let store = place.open(scoring(&["win-rate"])).await;
     assert_eq!(board(&store, &psi("win-rate"), None, 0, 9).await, "ada 2 1.00, bob 2 0.00 of 2");
-    assert_eq!(store.list_ended(EndingNo::default(), 2).await.expect("it can be read").len(), 2);
+    assert_eq!(store.list_ended(EndingNo::default(), 2).await.expect("readable").len(), 2);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
 async fn what_was_changed_by_hand_is_found_and_mended(place: Place) {
     let store = open(&place).await;
     play(&store, 1, &GAME).await;
-    let before = store.find_standings(&user("bob")).await.expect("it can be read");
+    let before = store.find_standings(&user("bob")).await.expect("readable");
     drop(store);
     let column = if let Place::Folder(_) = place { "user" } else { "user_no" };
     place.change(&format!(
@@ -275,11 +277,11 @@ async fn what_was_changed_by_hand_is_found_and_mended(place: Place) {
     let store = open(&place).await;
     let totals = async || store.read_totals().await.expect("totals");
     assert_eq!((totals().await.games["psi"], totals().await.participants), (9, 0));
-    assert_ne!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
+    assert_ne!(store.find_standings(&user("bob")).await.expect("readable"), before);
     assert_eq!(board(&store, &psi("average"), Some("average:security"), 1, 1).await, "bob 7 -0.14 of 2");
     let recount = store.recount(|_| audit("mend")).await.expect("a recount");
     assert_eq!(recount, Recount { users: 2, games: 2, wrong: vec![user("bob")] });
-    assert_eq!(store.find_standings(&user("bob")).await.expect("it can be read"), before);
+    assert_eq!(store.find_standings(&user("bob")).await.expect("readable"), before);
     assert_eq!(board(&store, &psi("average"), None, 1, 1).await, "bob 1 -1.00 of 2");
     assert_eq!(store.recount(|_| audit("mend")).await.expect("a recount").wrong, []);
     assert_eq!((totals().await.games["psi"], totals().await.participants), (1, 2));
@@ -302,18 +304,18 @@ async fn profiles_are_merged_and_a_key_is_good_once(place: Place) {
     let merged = r#"{"userId":"ada","username":"Ada","model":"opus"}"#;
     assert_eq!(change(None, Some("opus"), 2).await.expect("merged"), merged);
     assert!(matches!(change(Some("Eve"), None, 1).await, Err(CommitError::Answered(_))));
-    store.set_benchmark(user("bot"), true, audit("benchmark")).await.expect("it is stored");
-    let users = store.list_users(0, 9).await.expect("it can be read");
+    store.set_benchmark(user("bot"), true, audit("benchmark")).await.expect("the commit is stored");
+    let users = store.list_users(0, 9).await.expect("readable");
     assert_eq!(
         serde_json::to_string(&users.items).expect("texts"),
         format!(r#"[{merged},{{"userId":"bot","isBenchmark":true}}]"#)
     );
-    assert_eq!(store.list_users(1, 9).await.expect("it can be read").items.len(), 1);
-    assert_eq!(store.list_benchmarks().await.expect("it can be read").len(), 1);
-    assert_eq!(store.find_profiles(&[user("bot"), user("zoe")]).await.expect("it can be read").len(), 1);
+    assert_eq!(store.list_users(1, 9).await.expect("readable").items.len(), 1);
+    assert_eq!(store.list_benchmarks().await.expect("readable").len(), 1);
+    assert_eq!(store.find_profiles(&[user("bot"), user("zoe")]).await.expect("readable").len(), 1);
 }
 
-/// Everything that scoring shows of a store.
+/// Describes everything in a store that depends on scoring.
 pub(super) async fn boards(store: &Store) -> String {
     let mut text = board(store, &global(), None, 0, 9).await;
     for strategy in ["average", "win-rate", "red-team", "consecutive"] {
@@ -347,7 +349,7 @@ pub(super) fn games() -> impl Strategy<Value = Vec<Game>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    // Boards are looked at from the middle of the season on, so that they are loaded and then moved in.
+    // The boards are read from the middle of the season on, so that they are first loaded and then updated.
     #[test]
     fn any_season_is_recounted_the_same_and_sorted_on_sqlite_and_postgres(games in games(), look in 0usize..40) {
         in_each_place(async |place| {
@@ -380,7 +382,7 @@ async fn many_writers_count_each_game_once(place: Place) {
         })
         .collect();
     for task in tasks {
-        task.await.expect("it was played");
+        task.await.expect("no panic");
     }
     assert_eq!(board(&store, &psi("average"), None, 0, 9).await, "ada 200 1.00, bob 200 -1.00 of 2");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! What doesn't fit together: a function for each promise, from the history and the present to faults.
+//! The checks: one function for each promise of the arena. Each function compares the history with the final state
+//! and records faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,16 +7,17 @@ use serde_json::Value;
 
 use super::{Deed, Fault, FaultKind, History, Message, Moment, Outcome, Present, Subscription, Write};
 
-/// The channel on which invites are offered.
+/// The channel for announcements of invites.
 const INVITES: &str = "invites";
 
-/// What a player is told who acts in a session that isn't running. The action was taken, and this is all that came of it.
+/// The code of the operator's message after an action in a session that isn't running. The server accepts such an
+/// action, and the message is its only effect.
 const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING";
 
-/// How far a mean may be from ours: additions in another order.
+/// The tolerance in comparisons of means, because the order of additions may differ.
 const ROUNDING: f64 = 1e-9;
 
-/// Every promise that wasn't kept, as far as clients could see it.
+/// Returns every fault that the clients could observe.
 pub fn check(history: &History, present: &Present) -> Vec<Fault> {
     let mut faults = Faults::default();
     let traces = Traces::of(history, present);
@@ -43,14 +45,14 @@ impl Faults {
     }
 }
 
-/// What is known of a write by all its attempts together.
+/// The client's knowledge of a write's outcome, from all attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// Acknowledged: it happened.
+    /// Acknowledged: the write happened.
     Done,
-    /// It may have happened.
+    /// Unknown: the write may have happened.
     Open,
-    /// Every attempt was refused or never sent: it didn't happen.
+    /// Every attempt was refused or never sent: the write didn't happen.
     Never,
 }
 
@@ -66,7 +68,7 @@ impl Write {
         }
     }
 
-    /// The first acknowledgement, and when it came.
+    /// Returns the body and time of the first acknowledgment.
     fn acknowledged(&self) -> Option<(&str, Moment)> {
         self.attempts.iter().find_map(|attempt| match &attempt.outcome {
             Outcome::Accepted(body) => Some((body.as_str(), attempt.done)),
@@ -74,19 +76,19 @@ impl Write {
         })
     }
 
-    /// The acknowledgement as JSON.
+    /// Returns the acknowledgment as JSON.
     fn answer(&self) -> Option<Value> {
         serde_json::from_str(self.acknowledged()?.0).ok()
     }
 }
 
-/// Where writes left traces. Writes that can't be told apart share them.
+/// The traces of writes in the final state. Writes with the same operation share their traces.
 struct Traces<'h> {
-    /// By what was to be done: the writes, and where it is there.
+    /// The writes of each operation, and the positions of their traces.
     of: BTreeMap<&'h Deed, (Vec<&'h Write>, Vec<Place>)>,
 }
 
-/// A trace: a message, or something that isn't one.
+/// A trace: a message, or another object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Session(String),
@@ -105,14 +107,14 @@ impl<'h> Traces<'h> {
     }
 }
 
-/// The present, by what deeds are looked for.
+/// The final state, indexed by operation.
 struct Shelves<'p> {
     /// Session ids by challenge type and one option.
     sessions: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p str>>,
     present: &'p Present,
-    /// Seats: the players, with who they say to be, and how often they sit.
+    /// Players: their user name, and the number of their seats.
     players: BTreeMap<&'p str, (Option<&'p str>, usize)>,
-    /// Messages by channel, speaker and text.
+    /// Messages by channel, sender and text.
     messages: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p Message>>,
 }
 
@@ -171,7 +173,8 @@ impl<'p> Shelves<'p> {
     }
 }
 
-/// One key, one answer: all acknowledgements are equal, and what was acknowledged isn't refused later.
+/// Checks that all acknowledgments with the same idempotency key are equal, and that no attempt is refused after an
+/// acknowledgment.
 fn answers(history: &History, faults: &mut Faults) {
     for write in &history.writes {
         let Some((first, at)) = write.acknowledged() else { continue };
@@ -191,35 +194,36 @@ fn answers(history: &History, faults: &mut Faults) {
     }
 }
 
-/// What was acknowledged is there once, what is open at most once, and what was refused not at all.
+/// Checks that an acknowledged write happened once, a write with unknown outcome at most once, and a refused write
+/// never.
 fn happened(traces: &Traces<'_>, faults: &mut Faults) {
     let with = |writes: &[&Write], known: Known| writes.iter().filter(|write| write.known() == known).count();
     for (deed, (writes, places)) in &traces.of {
-        // Actions in sessions that weren't running are counted by player, below.
+        // `acts` checks the actions, because an action in a session that wasn't running leaves no trace of its own.
         let is_act = matches!(deed, Deed::Act { .. });
         let (done, open, times) = (with(writes, Known::Done), with(writes, Known::Open), places.len());
         if times < done && !is_act {
-            faults.add(FaultKind::Lost, format!("{deed:?} was acknowledged {done} times and is there {times} times"));
+            faults.add(FaultKind::Lost, format!("{deed:?} was acknowledged {done} times, but happened {times} times"));
         }
         if times > done + open {
             let kind = if done + open > 0 { FaultKind::Doubled } else { FaultKind::RefusedButThere };
-            let asked = format!("was acknowledged {done} times, {open} are open, and it is there {times} times");
+            let asked = format!("was acknowledged {done} times, {open} are unknown, and it happened {times} times");
             faults.add(kind, format!("{deed:?} {asked}: {places:?}"));
         }
     }
 }
 
-/// Nothing is there that nobody asked for; and of each player, there are as many actions as were acknowledged, taken or told to
-/// have come too late.
+/// Checks that the arena shows nothing that no client requested. Each player has as many actions as were acknowledged,
+/// accepted, or answered with "not running".
 fn invented(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
     let known: BTreeSet<&Place> = traces.of.values().flat_map(|(_, places)| places).collect();
     for id in present.sessions.keys().filter(|id| !known.contains(&Place::Session((*id).clone()))) {
-        faults.add(FaultKind::Invented, format!("nobody created {id}"));
+        faults.add(FaultKind::Invented, format!("no client created session {id}"));
     }
     let asked: BTreeSet<&str> = traces.of.keys().filter_map(|deed| joined_by(deed)).collect();
     for player in present.sessions.values().flat_map(|session| &session.players) {
         if !asked.contains(player.as_str()) {
-            faults.add(FaultKind::Invented, format!("{player} sits, and nobody joined with it"));
+            faults.add(FaultKind::Invented, format!("{player} has a seat, but no client joined with it"));
         }
     }
     for (channel, messages) in &present.channels {
@@ -227,7 +231,7 @@ fn invented(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
         for message in messages {
             let is_said = if is_operators { message.from != "operator" } else { true };
             if is_said && !known.contains(&Place::Message(channel.clone(), message.index)) {
-                faults.add(FaultKind::Invented, format!("nobody said in {channel}: {message:?}"));
+                faults.add(FaultKind::Invented, format!("no client sent this message in {channel}: {message:?}"));
             }
         }
     }
@@ -241,7 +245,8 @@ fn joined_by(deed: &Deed) -> Option<&str> {
     }
 }
 
-/// Each acknowledged action of a player stands in the operator's channel, or the player was told that the game isn't running.
+/// Checks that each acknowledged action is in the operator channel, or that the operator answered the player that the
+/// game isn't running.
 fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
     #[derive(Default)]
     struct Acts {
@@ -270,7 +275,7 @@ fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
         });
         let too_late = too_late.count();
         let tally =
-            || format!("{player} in {session}: {done} acknowledged, {open} open, {taken} taken, {too_late} late");
+            || format!("{player} in {session}: {done} acknowledged, {open} unknown, {taken} accepted, {too_late} late");
         if lacking > too_late {
             faults.add(FaultKind::Lost, tally());
         }
@@ -280,31 +285,34 @@ fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
     }
 }
 
-/// An answer to something said names the place where it is.
+/// Checks that the response to a chat message has the message's index in the channel.
 fn places(history: &History, present: &Present, faults: &mut Faults) {
     for write in &history.writes {
         let (Deed::Say { session, content, .. }, Some(answer)) = (&write.deed, write.answer()) else { continue };
         let index = answer["index"].as_u64().unwrap_or_default();
         let there = present.channels.get(session).and_then(|messages| find(messages, index));
         if there.is_none_or(|message| message.content.as_ref() != Some(content)) {
-            faults.add(FaultKind::Misplaced, format!("{content:?} was to be at {index} of {session}: {there:?}"));
+            faults.add(
+                FaultKind::Misplaced,
+                format!("{content:?} should be at {index} of {session}, where the arena shows {there:?}"),
+            );
         }
     }
 }
 
-/// The message with an index, in a channel without gaps. Gaps are told of elsewhere.
+/// Returns the message with an index, in a channel without gaps. Another check reports gaps.
 fn find(messages: &[Message], index: u64) -> Option<&Message> {
     let at = usize::try_from(index.checked_sub(1)?).ok()?;
     messages.get(at).filter(|message| message.index == index)
 }
 
-/// Of writes that were sent at the same time and exclude each other, exactly one was taken.
+/// Checks that exactly one of two concurrent, exclusive writes succeeded.
 fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
     let by_key: BTreeMap<&str, &Write> = history.writes.iter().map(|write| (write.key.as_str(), write)).collect();
     let racers = |keys: &[String; 2]| -> Vec<&Write> {
         keys.iter().filter_map(|key| by_key.get(key.as_str()).copied()).collect()
     };
-    // The same move may be made again later in a game, in a race of its own.
+    // Several races may be about the same operation, because a player may repeat a move later in the game.
     let mut heats: BTreeMap<&Deed, usize> = BTreeMap::new();
     for keys in &history.races {
         let deeds: BTreeSet<&Deed> = racers(keys).iter().map(|write| &write.deed).collect();
@@ -319,16 +327,17 @@ fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
         let deeds: BTreeSet<&Deed> = writes.iter().map(|write| &write.deed).collect();
         let taken: usize = deeds.iter().map(|deed| traces.of[*deed].1.len()).sum();
         let to_take = deeds.iter().map(|deed| heats[*deed]).max().unwrap_or_default();
-        // An action that came too late is acknowledged too, so acknowledgements tell of joins alone how many were taken.
+        // The server also acknowledges an action that came too late, so the number of acknowledgments is the number
+        // of successes for joins only.
         let too_many = done > 1 && deeds.iter().any(|deed| joined_by(deed).is_some());
         if taken != to_take || done + open == 0 || too_many {
-            let evidence = format!("{deeds:?} sent twice: {done} acknowledged, {open} open, {taken} taken");
+            let evidence = format!("{deeds:?} sent twice: {done} acknowledged, {open} unknown, {taken} accepted");
             faults.add(FaultKind::RaceUndecided, evidence);
         }
     }
 }
 
-/// An invite seats one player, who is the one whose join was acknowledged; and status and seats agree.
+/// Checks that an invite seats only the player whose join was acknowledged, and that status and seats agree.
 fn seats(history: &History, present: &Present, faults: &mut Faults) {
     let mut joins: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
     for write in &history.writes {
@@ -340,7 +349,7 @@ fn seats(history: &History, present: &Present, faults: &mut Faults) {
         let done: Vec<&Deed> =
             writes.iter().filter(|write| write.known() == Known::Done).map(|write| &write.deed).collect();
         if done.len() > 1 {
-            faults.add(FaultKind::Seats, format!("{invite} seated several: {done:?}"));
+            faults.add(FaultKind::Seats, format!("several joins with {invite} were acknowledged: {done:?}"));
         }
     }
     for (id, session) in &present.sessions {
@@ -354,12 +363,12 @@ fn seats(history: &History, present: &Present, faults: &mut Faults) {
     }
 }
 
-/// Indexes are 1, 2, 3 …, and times don't fall.
+/// Checks that indexes are 1, 2, 3 … and times never decrease.
 fn order(present: &Present, faults: &mut Faults) {
     for (channel, messages) in &present.channels {
         for (place, message) in (1..).zip(messages) {
             if message.index != place {
-                faults.add(FaultKind::Gap, format!("{channel}: {} where {place} belongs", message.index));
+                faults.add(FaultKind::Gap, format!("{channel}: index {} in place of {place}", message.index));
                 break;
             }
         }
@@ -375,10 +384,10 @@ fn order(present: &Present, faults: &mut Faults) {
     }
 }
 
-/// Whoever reads sees at least what was known to be there when the read was sent: what had been acknowledged to anybody, and what
-/// anybody had been shown, whichever nodes were asked.
+/// Checks that a read shows at least everything known when it was sent: all acknowledged writes and all messages shown
+/// to any client, on any node.
 fn reads(history: &History, present: &Present, faults: &mut Faults) {
-    // By channel: from when on it was known to be how long, and why that is known.
+    // For each channel: the times from which a length of the channel is known, the lengths, and the evidence.
     let mut known: BTreeMap<&str, Vec<(Moment, u64, &str)>> = BTreeMap::new();
     for write in &history.writes {
         let Some((_, at)) = write.acknowledged() else { continue };
@@ -396,7 +405,7 @@ fn reads(history: &History, present: &Present, faults: &mut Faults) {
         let Some(channel) = operators.get(session.as_str()) else { continue };
         let content = format!("({method}) {content}");
         let mut taken = present.channels.get(channel).into_iter().flatten();
-        // Where there are several like it, the first is enough: it is there as well.
+        // If several messages are equal, the first one is used, because the channel has at least that length.
         if let Some(message) = taken.find(|message| message.from == *from && message.content.as_ref() == Some(&content))
         {
             known.entry(channel).or_default().push((at, message.index, "acted"));
@@ -409,7 +418,7 @@ fn reads(history: &History, present: &Present, faults: &mut Faults) {
         let delivered = subscription.deliveries.iter().map(|it| (it.at, it.message.index, "delivered"));
         known.entry(&subscription.channel).or_default().extend(delivered);
     }
-    // The longest that was known at each moment.
+    // The lengths become the greatest known length at each moment.
     for facts in known.values_mut() {
         facts.sort_unstable();
         let mut longest = (0, "");
@@ -423,12 +432,12 @@ fn reads(history: &History, present: &Present, faults: &mut Faults) {
         let before = facts.partition_point(|(at, ..)| *at < read.sent);
         let Some((_, length, why)) = before.checked_sub(1).map(|last| facts[last]) else { continue };
         if length >= read.from && read.last < length {
-            faults.add(FaultKind::ReadWentBack, format!("{length} messages had been {why}: {read:?}"));
+            faults.add(FaultKind::ReadWentBack, format!("{length} messages were known ({why}) before {read:?}"));
         }
     }
 }
 
-/// Each message once, in order, as it is; and the end once.
+/// Checks that a subscriber received each message once, in order and unchanged, and the end of the session once.
 fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
     let Subscription { channel, deliveries, ends, whole } = subscription;
     let none = Vec::new();
@@ -436,8 +445,7 @@ fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
     for (place, delivery) in (1..).zip(deliveries) {
         let said = &delivery.message;
         if said.index != place {
-            faults
-                .add(FaultKind::Stream, format!("{channel}: {} came where {place} belongs: {delivery:?}", said.index));
+            faults.add(FaultKind::Stream, format!("{channel}: index {} in place of {place}: {delivery:?}", said.index));
             return;
         }
         let same = find(messages, place).is_some_and(|message| {
@@ -446,33 +454,37 @@ fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
         });
         if !same {
             let there = find(messages, place);
-            faults.add(FaultKind::Stream, format!("{channel}: {delivery:?} came, and {there:?} is there"));
+            faults.add(FaultKind::Stream, format!("{channel}: received {delivery:?}, but the arena shows {there:?}"));
             return;
         }
     }
     if *whole && deliveries.len() < messages.len() {
         let (came, there) = (deliveries.len(), messages.len());
-        faults.add(FaultKind::Stream, format!("{channel}: {came} of {there} messages came"));
+        faults.add(FaultKind::Stream, format!("{channel}: received {came} of {there} messages"));
     }
     let id = channel.strip_prefix("challenge_").unwrap_or(channel);
     let over = usize::from(present.sessions.get(id).is_some_and(|session| session.status == "ended"));
     if *ends > over || (*whole && *ends < over) {
-        faults.add(FaultKind::Stream, format!("{channel}: the end was told {ends} times"));
+        faults.add(FaultKind::Stream, format!("{channel}: received {ends} end events"));
     }
 }
 
-/// Each game counts once, wherever it ended, and nothing had to be mended.
+/// Checks that each game counts once, regardless of the node on which it ended, and that counting all games again
+/// changed no standing.
 fn counts(present: &Present, faults: &mut Faults) {
     let right = present.right_games();
     if present.games != right {
-        faults.add(FaultKind::Miscounted, format!("games are {:?}, and {right:?} have ended", present.games));
+        faults.add(
+            FaultKind::Miscounted,
+            format!("the arena counts {:?} games, but {right:?} have ended", present.games),
+        );
     }
     for (what, shown, right) in [
         ("sessions listed", &present.listed, present.right_lists()),
         ("sessions in histories", &present.histories, present.right_histories()),
     ] {
         if *shown != right {
-            faults.add(FaultKind::Miscounted, format!("{what} are {shown:?}, and there are {right:?}"));
+            faults.add(FaultKind::Miscounted, format!("{what}: the arena shows {shown:?}, expected {right:?}"));
         }
     }
     let nobody = BTreeMap::new();
@@ -490,12 +502,14 @@ fn counts(present: &Present, faults: &mut Faults) {
                 _ => false,
             };
             if !same {
-                faults
-                    .add(FaultKind::Miscounted, format!("{user} in {challenge} is shown {shown:?}, and has {right:?}"));
+                faults.add(
+                    FaultKind::Miscounted,
+                    format!("{user} in {challenge}: the arena shows {shown:?}, expected {right:?}"),
+                );
             }
         }
     }
     if !present.mended.is_empty() {
-        faults.add(FaultKind::Mended, format!("{:?} had been counted wrong", present.mended));
+        faults.add(FaultKind::Mended, format!("the counts of {:?} were wrong", present.mended));
     }
 }

@@ -1,14 +1,14 @@
-//! What an arena shows when all is quiet: sessions, channels, leaderboards, counts; read from the answers of its administrator's and
-//! public routes.
+//! The final state of an arena: sessions, channels, leaderboards and counts, read from its administrative and public
+//! routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// All that an arena shows, as far as it is compared.
+/// The parts of an arena's final state that the checker compares with a history.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Present {
-    /// By id.
+    /// Sessions by id.
     pub sessions: BTreeMap<String, Seen>,
     /// Messages by the channel's name on the wire, in the order shown.
     pub channels: BTreeMap<String, Vec<Message>>,
@@ -16,15 +16,15 @@ pub struct Present {
     pub boards: BTreeMap<String, BTreeMap<String, Standing>>,
     /// Games that count, by challenge type.
     pub games: BTreeMap<String, u64>,
-    /// How many sessions a list says there are, by status.
+    /// Numbers of sessions in the list of sessions, by status.
     pub listed: BTreeMap<String, u64>,
-    /// How many ended sessions a list says that a player was in, by player.
+    /// Numbers of ended sessions in each player's history, by player.
     pub histories: BTreeMap<String, u64>,
-    /// Players for whom counting all games again gave something else.
+    /// Players whose standings changed when all games were counted again.
     pub mended: Vec<String>,
 }
 
-/// A session, with all that its administrator may see.
+/// A session with everything that its administrator may see.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
     /// The challenge type.
@@ -33,49 +33,48 @@ pub struct Seen {
     pub options: BTreeMap<String, String>,
     /// `open`, `active` or `ended`.
     pub status: String,
-    /// Whether it ended since nobody went on.
+    /// True if the session ended because of inactivity.
     pub abandoned: bool,
-    /// True if it is played with the arena's own options, so that it counts on a board.
+    /// True if the session has the arena's own options, so that it counts on a leaderboard.
     pub rated: bool,
-    /// Invites by seat as dealt, taken or not.
+    /// All invites by seat, used or not.
     pub invites: Vec<String>,
-    /// Invites of those who have joined, by seat.
+    /// Invites of the joined players, by seat.
     pub players: Vec<String>,
-    /// Who they are, by invite, as far as they said.
+    /// User names by invite, where given.
     pub users: BTreeMap<String, String>,
     /// Security and utility by seat.
     pub scores: Vec<[f64; 2]>,
 }
 
-/// A message, as far as its reader may see it.
+/// A message, with the parts visible to its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its place in the channel.
+    /// The message's index in the channel.
     pub index: u64,
-    /// Who speaks.
+    /// The sender.
     pub from: String,
-    /// Who alone is spoken to.
+    /// The recipient of a private message; `None` for a public one.
     pub to: Option<String>,
-    /// The text; `None` if it is withheld.
+    /// The text; `None` if the message is redacted.
     pub content: Option<String>,
-    /// When it was committed, in milliseconds since the epoch.
+    /// The commit time of the message, in milliseconds since the Unix epoch.
     pub at_ms: i64,
 }
 
-/// A player's line on the board `average`.
+/// A player's row on the leaderboard `average`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Standing {
-    /// Games that count.
+    /// The number of rated games.
     pub games: u64,
-    /// Means of security and utility.
+    /// The means of security and utility.
     pub means: [f64; 2],
 }
 
 impl Message {
-    /// A `ChatMessage` of the wire.
+    /// Parses a `ChatMessage` as on the wire.
     ///
-    /// # Panics
-    /// If it isn't one.
+    /// # Panics If `message` isn't a `ChatMessage`.
     #[track_caller]
     pub fn of(message: &Value) -> Message {
         let withheld = message["redacted"] == true;
@@ -90,12 +89,11 @@ impl Message {
 }
 
 impl Present {
-    /// What the administrator's export tells of sessions and their channels.
+    /// Returns the state with the sessions and channels of an administrator's export.
     ///
-    /// A session that ended while it was exported stands in it twice, and the later one counts.
+    /// A session that ended during the export appears twice; the later entry counts.
     ///
-    /// # Panics
-    /// If it isn't an export.
+    /// # Panics If `lines` isn't an export.
     #[track_caller]
     pub fn of_export(lines: &str) -> Present {
         let mut present = Present::default();
@@ -110,7 +108,9 @@ impl Present {
                 }
                 Some("message") => {
                     let channel = present.channels.get_mut(&text(&record["channel"]));
-                    channel.unwrap_or_else(|| panic!("a message of no session: {line}")).push(Message::of(&record));
+                    channel
+                        .unwrap_or_else(|| panic!("a message of an unknown session: {line}"))
+                        .push(Message::of(&record));
                 }
                 _ => {}
             }
@@ -118,10 +118,9 @@ impl Present {
         present
     }
 
-    /// Notes what `GET /api/scoring/{challenge}` tells.
+    /// Adds the response of `GET /api/scoring/{challenge}`.
     ///
-    /// # Panics
-    /// If the answer isn't one of that route.
+    /// # Panics If `boards` has another form.
     #[track_caller]
     pub fn take_boards(&mut self, challenge: &str, boards: &Value) {
         let rows = list(&boards["average"]).iter().map(|row| {
@@ -132,10 +131,9 @@ impl Present {
         self.boards.insert(challenge.to_owned(), rows.collect());
     }
 
-    /// Notes what `GET /api/stats` tells.
+    /// Adds the response of `GET /api/stats`.
     ///
-    /// # Panics
-    /// If the answer isn't one of that route.
+    /// # Panics If `stats` has another form.
     #[track_caller]
     pub fn take_stats(&mut self, stats: &Value) {
         let challenges = stats["challenges"].as_object().unwrap_or_else(|| panic!("no challenges: {stats}"));
@@ -145,7 +143,7 @@ impl Present {
         self.games = played.filter(|(_, games)| *games > 0).collect();
     }
 
-    /// How many sessions there are, by status.
+    /// Returns the expected numbers of sessions, by status.
     pub fn right_lists(&self) -> BTreeMap<String, u64> {
         let mut listed = BTreeMap::from(["open", "active", "ended"].map(|status| (status.to_owned(), 0)));
         for session in self.sessions.values() {
@@ -154,7 +152,7 @@ impl Present {
         listed
     }
 
-    /// How many ended sessions each player was in.
+    /// Returns the expected number of ended sessions of each player.
     pub fn right_histories(&self) -> BTreeMap<String, u64> {
         let mut histories = BTreeMap::new();
         for session in self.sessions.values().filter(|session| session.status == "ended") {
@@ -166,13 +164,13 @@ impl Present {
         histories
     }
 
-    /// What the games give for `challenge`: who has played how many that count, and the means of what they scored.
+    /// Returns the expected leaderboard of `challenge`: each player's number of rated games and mean scores.
     pub fn right_board(&self, challenge: &str) -> BTreeMap<String, Standing> {
         let mut sums: BTreeMap<String, Standing> = BTreeMap::new();
         for session in self.counted(challenge).filter(|session| session.rated) {
             let users: Vec<&String> = session.players.iter().filter_map(|player| session.users.get(player)).collect();
             if users.iter().enumerate().any(|(nth, user)| users[..nth].contains(user)) {
-                // Who plays against itself plays for nobody.
+                // Sessions in which a user plays itself are not counted.
                 continue;
             }
             for (player, score) in session.players.iter().zip(&session.scores) {
@@ -188,7 +186,7 @@ impl Present {
         sums
     }
 
-    /// Games of each challenge type that came to their end.
+    /// Returns the expected number of finished games of each challenge type.
     pub fn right_games(&self) -> BTreeMap<String, u64> {
         let mut games = BTreeMap::new();
         for session in self.sessions.values().filter(|session| session.counts()) {
@@ -203,7 +201,7 @@ impl Present {
 }
 
 impl Seen {
-    /// A session of an export.
+    /// Parses a session of an export.
     #[track_caller]
     fn of(record: &Value) -> Seen {
         let state = &record["state"];
@@ -225,7 +223,7 @@ impl Seen {
         }
     }
 
-    /// Whether it came to its end by its rules.
+    /// Returns true if the rules ended the session.
     fn counts(&self) -> bool {
         self.status == "ended" && !self.abandoned
     }
@@ -233,10 +231,10 @@ impl Seen {
 
 #[track_caller]
 fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 #[track_caller]
 fn list(value: &Value) -> &[Value] {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list"))
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list"))
 }

@@ -1,5 +1,5 @@
-//! A small history that is right, and one for each way in which it could be wrong. A checker that finds nothing is no proof of
-//! anything unless it finds what was planted.
+//! Tests of the checker: a small correct history, and one variation for each kind of fault, which the checker must
+//! find.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,8 @@ fn join(player: &str, user: &str) -> Deed {
     Deed::Join { invite: text(player), user: Some(text(user)) }
 }
 
-/// A session with two players, who talk, guess and are scored. One answer was lost and asked for again at another node.
+/// Returns a correct history of a session with two players, who chat, guess and get scores. One answer was lost, and
+/// the client repeated the request on another node.
 fn right() -> (History, Present) {
     let options = json!({ "range": [100, 1000] });
     let create = Deed::create("psi", options.as_object().expect("an object"));
@@ -134,7 +135,7 @@ fn right() -> (History, Present) {
     (history, present)
 }
 
-/// What is found when something is planted.
+/// Returns the faults found after a change to the correct history.
 #[track_caller]
 fn planted(plant: impl FnOnce(&mut History, &mut Present), expected: Expect) {
     let (mut history, mut present) = right();
@@ -156,7 +157,7 @@ fn session(present: &mut Present) -> &mut Seen {
     present.sessions.get_mut("s").expect("it is there")
 }
 
-/// Appends a copy of a message, as the next.
+/// Appends a copy of a message as the next message.
 fn repeat(messages: &mut Vec<Message>, at: usize) {
     let index = messages.len() as u64 + 1;
     messages.push(Message { index, at_ms: 2_000, ..messages[at].clone() });
@@ -165,7 +166,7 @@ fn repeat(messages: &mut Vec<Message>, at: usize) {
 #[test]
 fn a_history_that_is_right_has_no_faults() {
     planted(|_, _| {}, expect![""]);
-    // What is open may have happened.
+    // A write with an unknown outcome may have happened.
     planted(|_, present| channel(present, "s").push(message(3, "inv_a", None, "lost")), expect!["Stream"]);
     planted(
         |history, present| {
@@ -199,7 +200,7 @@ fn an_acknowledged_write_that_is_not_there_is_found() {
 }
 
 #[test]
-fn what_happens_twice_is_found() {
+fn doubled_writes_are_found() {
     planted(
         |history, present| {
             repeat(channel(present, "s"), 0);
@@ -217,7 +218,7 @@ fn what_happens_twice_is_found() {
         },
         expect!["Doubled Miscounted"],
     );
-    // Of what is open, once at most.
+    // A write with an unknown outcome happens at most once.
     planted(
         |history, present| {
             channel(present, "s").extend([message(3, "inv_a", None, "lost"), message(4, "inv_a", None, "lost")]);
@@ -228,7 +229,7 @@ fn what_happens_twice_is_found() {
 }
 
 #[test]
-fn what_was_refused_or_never_asked_and_is_there_is_found() {
+fn effects_of_refused_or_unsent_writes_are_found() {
     planted(
         |_, present| channel(present, "s").push(message(3, "inv_a", None, "unsent")),
         expect!["RefusedButThere Stream"],
@@ -266,7 +267,7 @@ fn a_race_that_both_or_nobody_won_is_found() {
         |history, _| write_of(history, "join b again").attempts[0].outcome = accepted("{}"),
         expect!["Lost RaceUndecided Seats"],
     );
-    // Both guesses were taken.
+    // Both guesses were accepted.
     planted(
         |history, present| {
             write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}");
@@ -282,7 +283,7 @@ fn a_race_that_both_or_nobody_won_is_found() {
         },
         expect!["Gap RaceUndecided"],
     );
-    // The same move in two races, of which each has a winner; and of which one has both, and the other none.
+    // The same move in two races, each with one winner; then one race has both, and the other none.
     let twice = |history: &mut History, present: &mut Present, outcomes: [Outcome; 4]| {
         repeat(channel(present, "challenge_s"), 3);
         let keys = ["guess b", "guess b at another node", "again", "again at another node"];
@@ -300,7 +301,7 @@ fn a_race_that_both_or_nobody_won_is_found() {
         |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
         expect!["RaceUndecided"],
     );
-    // Both were acknowledged, and one was taken.
+    // Both were acknowledged, and one was accepted.
     planted(
         |history, _| write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}"),
         expect!["Lost"],
@@ -329,9 +330,9 @@ fn a_gap_or_a_disorder_of_indexes_or_times_is_found() {
 
 #[test]
 fn a_read_of_the_past_is_found() {
-    // Behind an acknowledgement to somebody else at another node.
+    // The read shows less than another node acknowledged to another client.
     planted(|history, _| history.reads[1].last = 0, expect!["ReadWentBack"]);
-    // Behind what another reader has seen.
+    // The read shows less than another reader has seen.
     planted(
         |history, _| {
             let later = Read { sent: at(90), done: at(91), last: 1, ..history.reads[1].clone() };
@@ -339,7 +340,7 @@ fn a_read_of_the_past_is_found() {
         },
         expect!["ReadWentBack"],
     );
-    // Behind an action.
+    // The read lacks the message of an acknowledged action.
     planted(
         |history, _| {
             let log =
@@ -348,7 +349,7 @@ fn a_read_of_the_past_is_found() {
         },
         expect!["ReadWentBack"],
     );
-    // It was sent before the acknowledgement came.
+    // The read was sent before the acknowledgment came.
     planted(|history, _| history.reads[1].sent = at(54), expect![""]);
 }
 
@@ -370,7 +371,7 @@ fn a_stream_that_skips_repeats_disorders_or_changes_is_found() {
     );
     planted(|history, _| history.subscriptions[0].ends = 0, expect!["Stream"]);
     planted(|history, _| history.subscriptions[0].ends = 2, expect!["Stream"]);
-    // What is withheld can't be compared.
+    // The checker can't compare the text of a redacted message.
     planted(|history, _| history.subscriptions[0].deliveries[1].message.content = None, expect![""]);
 }
 
@@ -391,7 +392,7 @@ fn a_game_that_counts_twice_or_never_is_found() {
     planted(|_, present| present.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.mended.push(text("ada")), expect!["Mended"]);
-    // Who plays against itself, or leaves, plays for nobody.
+    // A user who plays itself, or leaves, isn't counted.
     planted(
         |_, present| {
             session(present).abandoned = true;

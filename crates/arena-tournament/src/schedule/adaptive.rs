@@ -1,4 +1,5 @@
-//! Adaptive: those meet whose games tell most about the ratings that are least sure.
+//! Adaptive format: each pairing is the one that is expected to narrow the widest rating interval most. A *meeting* is the games of one set
+//! of agents with one seed; a *wave* is the meetings that are scheduled from one fit.
 
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Covariance, Fit, FitOptions, Forecast, MAX_AGENTS, fit};
@@ -9,20 +10,20 @@ use crate::results::results_of;
 use crate::shape::{Shape, ShapeError};
 use crate::stop::Stop;
 
-/// An agent whose rating has no bound on one side after so many games, since it lost them all or lost none, is no longer looked into:
-/// more of the same won't bound it, and it would take all games that there are.
+/// The number of an agent's games after which the scheduler stops trying to bound an interval that is unbounded on one side. Such an agent
+/// has lost all its games or none. More such games would not bound the interval, but use up all games that are left.
 const OPEN_GAMES: usize = 30;
 
-/// A wave has so many meetings at least, so that there is something to be played beside each other.
+/// The least number of meetings in a wave, so that games can run at the same time.
 const LEAST_WAVE: usize = 4;
 
-/// A wave has this part of all meetings before it, if that is more: then the number of waves, each of which costs a fit of all games,
-/// grows with the logarithm of the number of games.
+/// The divisor for the size of a wave: a wave has at least 1/8 as many meetings as were played before it. Each wave costs a fit of all
+/// games, and with this size the number of waves grows with the logarithm of the number of games.
 const PART_OF_ALL: usize = 8;
 
 pub const ADAPTIVE: FormatInfo = FormatInfo {
     name: "adaptive",
-    help: "Pairings are those whose games tell most about the ratings that are least sure",
+    help: "Each pairing narrows the widest rating interval most",
     rounds: "games",
     is_adaptive: true,
     is_of_pairs: false,
@@ -44,15 +45,15 @@ fn check(shape: &Shape) -> Result<(), ShapeError> {
     Ok(())
 }
 
-/// The number of meetings until all agents are connected by games.
+/// Returns the least number of meetings that connects all agents, directly or through common opponents.
 pub(super) fn opening_meetings(shape: &Shape) -> usize {
     if shape.agents == shape.seats { 1 } else { shape.agents.div_ceil(shape.seats - 1) }
 }
 
-/// The state of an adaptive tournament beside its games.
+/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Adaptive {
-    /// The agents as drawn.
+    /// The agents, in the order of the draw.
     order: Vec<usize>,
     wave: usize,
 }
@@ -69,7 +70,7 @@ impl Scheduler for Adaptive {
         }
         self.wave += 1;
         for mut agents in meetings.into_iter().take(left) {
-            // Everybody sits on each seat about equally often.
+            // The seat rotation with the lowest cost is chosen, so that each agent has each seat about equally often.
             let cost = |turn: usize| -> u64 {
                 (0..shape.seats).map(|seat| had[agents[(seat + turn) % shape.seats]][seat]).sum()
             };
@@ -85,7 +86,7 @@ impl Scheduler for Adaptive {
 }
 
 impl Adaptive {
-    /// A circle in which neighbours meet, which connects all with the fewest games.
+    /// Returns the first meetings: agents in a circle, in which neighbors play each other. They connect all agents with few games.
     fn opening(&self, shape: &Shape) -> Vec<Vec<usize>> {
         let at = |place: usize| self.order[place % self.order.len()];
         let meeting = |number: usize| (0..shape.seats).map(|seat| at(number * (shape.seats - 1) + seat)).collect();
@@ -102,10 +103,10 @@ impl Adaptive {
         let played =
             known.pairings.iter().zip(results).filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?)));
         let results = results_of(shape, played, repeats);
-        // What can't be fitted can't be looked into either. Games that connect all are never wrong.
-        let Ok(told) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
-        // What is told of how sure ratings are goes by how results scatter, which few games don't say well. Who happens to look sure
-        // by that would never play again, and so never be corrected.
+        // If the ratings can't be fitted, the meetings that connect all agents are played again.
+        let Ok(reported) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
+        // Reported intervals use the scatter of results, which is unreliable after few games. If an agent's interval were narrow by chance,
+        // the agent would never play again, and the interval would never be corrected. Therefore planning uses the model's covariance.
         let by_model = FitOptions { covariance: Covariance::Fisher, ..FitOptions::default() };
         let Ok(planned) = fit(&results, &by_model) else { return self.opening(shape) };
         let mut games = vec![0; shape.agents];
@@ -116,7 +117,7 @@ impl Adaptive {
             Some(Stop::Margin(margin)) => margin,
             _ => 0.0,
         };
-        let margins: Vec<f64> = (0..shape.agents).map(|agent| margin(&told, agent)).collect();
+        let margins: Vec<f64> = (0..shape.agents).map(|agent| margin(&reported, agent)).collect();
         known.unsure = (0..shape.agents).filter(|agent| margins[*agent] > goal).collect();
         let mut wanted: Vec<usize> = known.unsure.clone();
         wanted.retain(|agent| margins[*agent].is_finite() || games[*agent] < OPEN_GAMES);
@@ -125,7 +126,7 @@ impl Adaptive {
         }
         let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(known.meetings / PART_OF_ALL);
         let mut forecast = Forecast::new(&planned, shape.seats, shape.games_a_meeting());
-        // As narrow by the model as makes what is told narrow enough.
+        // For each agent, the half-width under the model's covariance at which the reported interval would reach the goal.
         let enough: Vec<f64> =
             (0..shape.agents).map(|agent| forecast.half_width(AgentIndex(agent)) * goal / margins[agent]).collect();
         let is_wanted = |agent: AgentIndex, half_width: f64| wanted.contains(&agent.0) && half_width > enough[agent.0];
@@ -134,7 +135,7 @@ impl Adaptive {
     }
 }
 
-/// How far an agent's rating is known, in Elo, to the side to which it is known less.
+/// Returns the larger distance from an agent's rating to an end of its interval, in Elo.
 fn margin(fit: &Fit, agent: usize) -> f64 {
     let (rating, interval) = (fit.rating(AgentIndex(agent)), fit.interval(AgentIndex(agent)));
     (rating - interval.low).max(interval.high - rating)

@@ -1,4 +1,4 @@
-//! Round robin and gauntlet: all games are known from the beginning.
+//! Round-robin and gauntlet, the formats whose pairings are all known from the start.
 
 use super::{Known, Scheduler};
 use crate::format::FormatInfo;
@@ -6,7 +6,7 @@ use crate::shape::{Shape, choose};
 
 pub const ROUND_ROBIN: FormatInfo = FormatInfo {
     name: "round-robin",
-    help: "Everybody meets everybody",
+    help: "Every agent plays every other agent",
     rounds: "rounds",
     is_adaptive: false,
     is_of_pairs: false,
@@ -18,14 +18,15 @@ pub const ROUND_ROBIN: FormatInfo = FormatInfo {
 
 pub const GAUNTLET: FormatInfo = FormatInfo {
     name: "gauntlet",
-    help: "The first agent meets all others",
+    help: "The first agent plays every other agent",
     meetings: |shape| choose((shape.agents as u64).checked_sub(1)?, (shape.seats as u64).checked_sub(1)?),
     start: |shape, order| {
         let others: Vec<usize> = order.into_iter().filter(|agent| *agent != 0).collect();
         let mut sets = subsets(&others, shape.seats - 1);
         for (number, set) in sets.iter_mut().enumerate() {
             set.insert(0, 0);
-            // Only counts where a meeting is one game; then the first agent goes from seat to seat.
+            // In unpaired tournaments, the gauntlet's first agent changes seats from game to game. In paired ones, the rotation has no
+            // effect.
             set.rotate_right(number % shape.seats);
         }
         Box::new(Fixed(sets))
@@ -33,7 +34,7 @@ pub const GAUNTLET: FormatInfo = FormatInfo {
     ..ROUND_ROBIN
 };
 
-/// The sets of agents that meet in each round, until they are scheduled.
+/// The scheduler's state: the sets of agents that play each other in each round. Empty after they have been scheduled.
 #[derive(Debug, Clone)]
 struct Fixed(Vec<Vec<usize>>);
 
@@ -50,15 +51,15 @@ impl Scheduler for Fixed {
     }
 }
 
-/// All pairs, in an order in which everybody plays about as often at any time. In each pair the one who sits first is chosen so that
-/// everybody sits first in half of their games, or in one more or less.
+/// Returns all pairs of agents by the circle method, in an order that keeps all agents' numbers of games about equal at any time. Each
+/// agent has the first seat in half of its games, plus or minus one.
 fn circle(order: &[usize]) -> Vec<Vec<usize>> {
     let agents = order.len();
-    // With an odd number, one place is nobody's.
+    // With an odd number of agents, one place is empty.
     let places = agents + agents % 2;
     let mut pairs = Vec::new();
     for turn in 0..places - 1 {
-        // One stays in place, the others move round a circle; who are opposite of each other meet.
+        // One place is fixed and the others rotate; agents at opposite places are paired.
         let at = |place: usize| if place == 0 { places - 1 } else { (turn + place) % (places - 1) };
         for place in 0..places / 2 {
             let (a, b) = (at(place), at(places - 1 - place));
@@ -72,12 +73,12 @@ fn circle(order: &[usize]) -> Vec<Vec<usize>> {
     pairs
 }
 
-/// All sets of `size` agents, in the order of the drawn places. The seats of each are chosen so that each agent has sat on each seat
-/// about equally often.
+/// Returns all sets of `size` agents, in lexicographic order of the draw. The seats within each set are chosen so that each agent gets each
+/// seat about equally often.
 fn subsets(order: &[usize], size: usize) -> Vec<Vec<usize>> {
     let mut sets = Vec::new();
     let mut places: Vec<usize> = (0..size).collect();
-    // How often each place has had each seat.
+    // For each agent, by its place in the draw: the number of times that the agent has had each seat.
     let mut had = vec![vec![0u64; size]; order.len()];
     loop {
         let cost = |turn: usize| -> u64 { (0..size).map(|seat| had[places[(seat + turn) % size]][seat]).sum() };
@@ -87,7 +88,7 @@ fn subsets(order: &[usize], size: usize) -> Vec<Vec<usize>> {
             had[*place][seat] += 1;
         }
         sets.push(seated.into_iter().map(|place| order[place]).collect());
-        // The next set: the last place that can move on does, and those behind it follow at once.
+        // The next set in lexicographic order: the last place that can advance moves by one, and the later places follow it without gaps.
         let Some(moving) = (0..size).rev().find(|at| places[*at] < order.len() - size + at) else { return sets };
         places[moving] += 1;
         for at in moving + 1..size {

@@ -1,4 +1,5 @@
-//! Knockout: who loses is out. Equals meet again, up to a point.
+//! Knockout format: single elimination, with a limited number of tie-breaks. A *tie* is two agents of which one advances. They play
+//! *meetings*: games with one seed, with rotated seats if the tournament is paired.
 
 use std::ops::Range;
 
@@ -6,13 +7,13 @@ use super::{Known, Scheduler, halves};
 use crate::format::FormatInfo;
 use crate::shape::Shape;
 
-/// So many meetings more are played between equals. Two agents that do the same every time would otherwise never end.
+/// The largest number of tie-break meetings in a tie. Without a limit, two deterministic agents could draw forever.
 pub const MOST_TIE_BREAKS: usize = 3;
 
 pub const KNOCKOUT: FormatInfo = FormatInfo {
     name: "knockout",
-    help: "The loser is out",
-    rounds: "meetings a tie",
+    help: "Single elimination",
+    rounds: "pairings per tie",
     is_adaptive: false,
     is_of_pairs: true,
     usual_rounds: |_| 1,
@@ -23,28 +24,30 @@ pub const KNOCKOUT: FormatInfo = FormatInfo {
     },
 };
 
-/// The state of a knockout beside its games.
+/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Knockout {
-    /// Who is left, as drawn. In each round the first meets the last, the second the last but one, and so on.
+    /// The remaining agents, in the order of the draw. In each round the first plays the last, the second plays the last but one, and so
+    /// on.
     field: Vec<usize>,
-    /// How many the field would be if it were full, a power of two: the first go without an opponent.
+    /// The size of a full field: a power of two. If there are fewer agents, the first ones in the field have no opponent in this round and
+    /// advance.
     places: usize,
     round: usize,
     ties: Vec<Tie>,
 }
 
-/// Two agents of whom one goes on.
+/// Two agents, of which one advances.
 #[derive(Debug, Clone)]
 struct Tie {
-    /// As drawn.
+    /// The agents, in the order of the draw.
     agents: [usize; 2],
     meetings: Vec<Range<usize>>,
     winner: Option<usize>,
 }
 
 impl Knockout {
-    /// Those who have lost are out.
+    /// Removes the losers from the field.
     fn close_round(&mut self, survived: &mut [usize]) {
         if self.round == 0 {
             return;
@@ -54,7 +57,7 @@ impl Knockout {
             .drain(..)
             .flat_map(|tie| tie.agents.into_iter().filter(move |agent| tie.winner != Some(*agent)))
             .collect();
-        // A winner takes the place of the one who was drawn before the other, so that the bracket is that of the draw.
+        // The winner of a tie takes the earlier of the two agents' places, so that the bracket follows the draw.
         let mut field = std::mem::take(&mut self.field);
         let half = self.places / 2;
         for place in half..field.len() {
@@ -85,9 +88,9 @@ impl Knockout {
 }
 
 impl Scheduler for Knockout {
-    /// Adds tie-breaks, or the next round. None if there is a winner.
+    /// Adds tie-breaks or the next round. Adds nothing if one agent is left.
     fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
-        let mut goes_on = false;
+        let mut has_tie_breaks = false;
         let mut ties = std::mem::take(&mut self.ties);
         for tie in ties.iter_mut().filter(|tie| tie.winner.is_none()) {
             let [a, b] = tie.agents;
@@ -98,7 +101,7 @@ impl Scheduler for Knockout {
                 std::cmp::Ordering::Equal if tie.meetings.len() < shape.rounds + MOST_TIE_BREAKS => {
                     tie.meet(self.round, known);
                     known.tie_breaks += 1;
-                    goes_on = true;
+                    has_tie_breaks = true;
                     None
                 }
                 std::cmp::Ordering::Equal => {
@@ -108,7 +111,7 @@ impl Scheduler for Knockout {
             };
         }
         self.ties = ties;
-        if goes_on {
+        if has_tie_breaks {
             return;
         }
         self.close_round(known.survived.get_or_insert_with(|| vec![0; shape.agents]));
@@ -119,14 +122,14 @@ impl Scheduler for Knockout {
 }
 
 impl Tie {
-    /// Adds a meeting, in which the other one sits first than in the last.
+    /// Adds a meeting of the two agents. They alternate on the first seat.
     fn meet(&mut self, round: usize, known: &mut Known) {
         let mut agents = self.agents;
         agents.rotate_left(self.meetings.len() % 2);
         self.meetings.push(known.meet(round, &agents));
     }
 
-    /// In half points.
+    /// Returns an agent's half points over all meetings of the tie.
     fn points(&self, agent: usize, known: &Known, results: &[Option<Vec<usize>>]) -> u64 {
         let games = self.meetings.iter().flat_map(|meeting| meeting.clone());
         games

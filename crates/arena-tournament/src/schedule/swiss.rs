@@ -1,4 +1,4 @@
-//! Swiss: each round pairs agents of about equal points, nobody twice if that can be helped.
+//! Swiss format: each round pairs agents with similar points, without rematches if possible.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use crate::shape::Shape;
 
 pub const SWISS: FormatInfo = FormatInfo {
     name: "swiss",
-    help: "Agents of about equal points meet, nobody twice if that can be helped",
+    help: "Agents with similar points play each other, without rematches if possible",
     rounds: "rounds",
     is_adaptive: false,
     is_of_pairs: true,
-    // A Swiss of fewer couldn't tell its winner.
+    // With fewer rounds, several agents could finish with only wins.
     usual_rounds: |agents| agents.max(2).next_power_of_two().trailing_zeros() as usize,
     meetings: |shape| Some(shape.agents as u64 / 2),
     check: |_| Ok(()),
     start: |_, order| Box::new(Swiss { order, round: 0 }),
 };
 
-/// The state of a Swiss beside its games.
+/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Swiss {
-    /// The agents as drawn: what decides among equals.
+    /// The agents, in the order of the draw, which breaks ties.
     order: Vec<usize>,
     round: usize,
 }
 
-/// The agents before a round.
+/// The standings before a round.
 struct Field<'a> {
-    /// The best first.
+    /// The agents, the best first.
     agents: Vec<usize>,
-    /// By agent, in half points.
+    /// The half points, by agent.
     halves: Vec<u64>,
     met: &'a BTreeMap<(usize, usize), usize>,
 }
@@ -45,7 +45,7 @@ impl Scheduler for Swiss {
         self.round += 1;
         let mut met: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         let mut points: Vec<u64> = known.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
-        // How often each agent sat first, less how often it sat second.
+        // For each agent, the number of games on the first seat minus the number on the second seat.
         let mut firsts = vec![0i64; shape.agents];
         let mut last_meeting = 0;
         for (pairing, ranks) in known.pairings.iter().zip(results) {
@@ -60,7 +60,7 @@ impl Scheduler for Swiss {
                 *met.entry((a.min(b), a.max(b))).or_default() += 1;
             }
         }
-        // Sorting keeps the drawn order among equals.
+        // The sort is stable: agents with equal points stay in the order of the draw.
         let mut agents = self.order.clone();
         agents.sort_by_key(|agent| std::cmp::Reverse(points[*agent]));
         let field = Field { agents, halves: points, met: &met };
@@ -80,9 +80,9 @@ impl Field<'_> {
         self.met.get(&(a.min(b), a.max(b))).copied().unwrap_or(0)
     }
 
-    /// Who goes without an opponent, and who meets whom.
+    /// Returns the agent with a bye, if any, and the pairs.
     fn pair(&self, byes: &[usize]) -> (Option<usize>, Vec<(usize, usize)>) {
-        // Nobody twice; if that can't be, nobody more often than twice; and so on.
+        // The search first permits no earlier meetings of a pair, then one, and so on.
         for most in 0.. {
             if self.agents.len().is_multiple_of(2) {
                 if let Some(pairs) = self.pair_all(&self.agents, most) {
@@ -90,7 +90,7 @@ impl Field<'_> {
                 }
                 continue;
             }
-            // Nobody goes without an opponent twice before all have once; among those, the last does.
+            // The bye goes to the lowest-ranked agent among those with the fewest byes for which a pairing of the others exists.
             let least = byes.iter().min().copied().unwrap_or(0);
             for bye in self.agents.iter().rev().filter(|agent| byes[**agent] == least) {
                 let rest: Vec<usize> = self.agents.iter().copied().filter(|agent| agent != bye).collect();
@@ -99,10 +99,11 @@ impl Field<'_> {
                 }
             }
         }
-        unreachable!("everybody may meet everybody often enough")
+        unreachable!("a pairing exists once rematches are allowed often enough")
     }
 
-    /// Pairs these agents, the best first, among whom nobody meets who has met more than `most` times. `None` if that can't be.
+    /// Pairs these agents, which are sorted from the best, without pairs that have played each other more than `most` times. `None` if
+    /// there is no such pairing.
     fn pair_all(&self, agents: &[usize], most: usize) -> Option<Vec<(usize, usize)>> {
         let mut matching = Matching::of(agents.len(), |a, b| self.met(agents[a], agents[b]) <= most);
         if !matching.is_perfect() {
@@ -112,7 +113,7 @@ impl Field<'_> {
         let mut left: Vec<usize> = (0..agents.len()).collect();
         while let Some(&top) = left.first() {
             let of = |place: usize| self.halves[agents[place]];
-            // Within a group of equal points, the upper half meets the lower half.
+            // Within a group of equal points, the upper half plays the lower half.
             let group = left.iter().filter(|place| of(**place) == of(top)).count();
             let mut others: Vec<(usize, usize)> = left.iter().copied().enumerate().skip(1).collect();
             others.sort_by_key(|(at, place)| {
@@ -120,7 +121,7 @@ impl Field<'_> {
                 (met, of(*place).abs_diff(of(top)), at.abs_diff((group / 2).max(1)))
             });
             let found = others.into_iter().map(|(_, place)| place).find(|place| matching.take(top, *place));
-            let other = found.expect("in a perfect matching everybody has somebody");
+            let other = found.expect("a perfect matching pairs every agent");
             pairs.push((agents[top], agents[other]));
             left.retain(|place| *place != top && *place != other);
         }

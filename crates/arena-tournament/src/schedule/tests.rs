@@ -1,4 +1,4 @@
-//! Schedules of all sizes, with results of all sorts.
+//! Properties of schedules with random results, and small schedules checked in full.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,19 @@ fn shape(format: Format, agents: usize, rounds: usize, seats: usize, paired: boo
     Shape { format, agents, rounds, seats, paired, stop: None, seed: Seed::from_number(seed) }
 }
 
-/// A test in which a lead of about `elo` in 2 of 3 games is decided soon.
+/// Returns an SPRT between 0 and `elo`.
 fn sprt(elo: f64) -> Stop {
     Stop::Sprt(Sprt::new(0.0, elo, 0.05, 0.05, EloModel::Normalized).unwrap())
 }
 
-/// The result of a game, which depends on nothing but its number and `luck`. Draws are frequent.
+/// Returns a random result of a game, which depends on its number and `luck` only. Draws are frequent.
 fn result(pairing: &Pairing, luck: u64) -> Vec<usize> {
     let mut rng = Seed::from_number(luck).rng(&format!("game {}", pairing.number));
     let scores: Vec<u64> = pairing.agents.iter().map(|_| rng.below(3)).collect();
     scores.iter().map(|score| 1 + scores.iter().filter(|other| *other > score).count()).collect()
 }
 
-/// Plays to the end, the games that are known in an order of its own.
+/// Plays a tournament to the end. `order` is the seed of the order in which known games end.
 fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
     let mut schedule = Schedule::new(shape.clone()).unwrap();
     let mut rng: SeedRng = Seed::from_number(order).rng("order");
@@ -41,7 +41,7 @@ fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
     schedule
 }
 
-/// How often each set of agents met in how many games.
+/// Returns the number of games of each set of agents.
 fn sets(schedule: &Schedule) -> BTreeMap<BTreeSet<usize>, usize> {
     let mut sets = BTreeMap::new();
     for pairing in schedule.pairings() {
@@ -50,7 +50,7 @@ fn sets(schedule: &Schedule) -> BTreeMap<BTreeSet<usize>, usize> {
     sets
 }
 
-/// How often each agent sat on each seat.
+/// Returns the number of games of each agent on each seat.
 fn seats(schedule: &Schedule) -> Vec<Vec<usize>> {
     let mut seats = vec![vec![0; schedule.shape().seats]; schedule.shape().agents];
     for pairing in schedule.pairings() {
@@ -65,13 +65,13 @@ fn is_balanced(counts: &[usize], by: usize) -> bool {
     counts.iter().max().unwrap() - counts.iter().min().unwrap() <= by
 }
 
-/// What is true of all schedules.
+/// Checks the properties of every schedule.
 fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
     let shape = schedule.shape();
     for (number, pairing) in (1..).zip(schedule.pairings()) {
         prop_assert_eq!(pairing.number, number);
         let different: BTreeSet<usize> = pairing.agents.iter().copied().collect();
-        prop_assert_eq!(different.len(), shape.seats, "somebody plays itself");
+        prop_assert_eq!(different.len(), shape.seats, "an agent plays itself");
         prop_assert!(pairing.agents.iter().all(|agent| *agent < shape.agents));
     }
     prop_assert_eq!(schedule.games(), schedule.pairings().len());
@@ -89,7 +89,7 @@ fn check_all(schedule: &Schedule) -> Result<(), TestCaseError> {
             prop_assert_eq!(there.len(), games.len(), "seats of a meeting aren't balanced");
         }
     }
-    // Every point that is won is lost by somebody.
+    // Points are a zero-sum: half a point per agent and game, plus byes.
     let lines = standings(schedule);
     let games: u64 = lines.iter().map(|line| line.games).sum();
     prop_assert_eq!(games, (schedule.pairings().len() * shape.seats) as u64);
@@ -126,7 +126,7 @@ proptest! {
         let by = match (exact, seats_each) {
             (true, _) => 0,
             (false, 2) => 1,
-            // Which seats balance best among many is looked for one meeting after the other.
+            // The balance of seats is greedy, meeting by meeting, so it isn't perfect for more than two seats.
             (false, _) => 4,
         };
         prop_assert!(counts.iter().all(|counts| is_balanced(counts, by)), "{:?}", counts);
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_swiss_pairs_everybody_once_a_round_and_nobody_twice_if_it_can(
+    fn a_swiss_pairs_each_agent_once_a_round_without_rematches_if_possible(
         agents in 2usize..=9,
         rounds in 1usize..=10,
         paired: bool,
@@ -225,7 +225,7 @@ proptest! {
         let (a, b) = (play(&shape, seed, orders.0), play(&shape, seed, orders.1));
         prop_assert_eq!(a.pairings(), b.pairings());
         prop_assert_eq!(standings(&a), standings(&b));
-        // Equal seeds, equal schedules; and another seed draws another order, if there is one.
+        // Equal seeds give equal schedules, and another seed another order.
         let other = Shape { seed: Seed::from_number(seed ^ 1), ..shape };
         let c = play(&other, seed, orders.0);
         prop_assert_ne!(a.pairings(), c.pairings());
@@ -281,7 +281,7 @@ proptest! {
     ) {
         let mut shape = shape(Format::RoundRobin, 2, 60, 2, paired, seed);
         shape.stop = Some(sprt(elo));
-        // One by one, and the same with several games beside each other, which end in any order.
+        // Sequential play has the same result as concurrent games that end in any order.
         let mut first = Schedule::new(shape.clone()).unwrap();
         for pairing in first.pairings().to_vec() {
             if !first.is_complete() {
@@ -312,7 +312,7 @@ proptest! {
         prop_assert!(first.is_complete() && second.is_complete() && second.pending().next().is_none());
         prop_assert_eq!(first.surplus(), 0);
         prop_assert!(beside > 1 || second.surplus() == 0);
-        // The same verdict as over all that counts, and none before the last meeting.
+        // The verdict is that of all games that count, and there is none before the last meeting.
         let trial = first.trial().unwrap();
         let (one, two) = (AgentIndex(0), AgentIndex(1));
         let all = results(&first);
@@ -326,11 +326,11 @@ proptest! {
     }
 }
 
-/// Plays a tournament in which the lower number always wins, unless `draws` has the pair, and tells each game and the standings.
+/// Plays a tournament in which the lower number always wins, unless `draws` has the pair. Checks the list of games and the standings.
 #[track_caller]
 fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], expected: Expect) {
     let mut schedule = Schedule::new(shape(format, agents, rounds, 2, false, 5)).unwrap();
-    let mut told = String::new();
+    let mut lines = String::new();
     loop {
         let next = schedule.pending().next().cloned();
         let Some(pairing) = next else { break };
@@ -340,7 +340,7 @@ fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], exp
             true => [1, 2],
             false => [2, 1],
         };
-        told += &format!(
+        lines += &format!(
             "{}: {a} {} {b}\n",
             pairing.round,
             ["draws with", "beats", "loses to"][if ranks == [1, 1] { 0 } else { ranks[0] }]
@@ -348,12 +348,12 @@ fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], exp
         schedule.record(pairing.number, &ranks).unwrap();
     }
     for line in standings(&schedule) {
-        told += &format!("{}. {}: {} of {}", line.rank, line.agent, line.points, line.games);
-        told += &if line.byes > 0 { format!(" and {} byes\n", line.byes) } else { "\n".to_owned() };
+        lines += &format!("{}. {}: {} of {}", line.rank, line.agent, line.points, line.games);
+        lines += &if line.byes > 0 { format!(" and {} byes\n", line.byes) } else { "\n".to_owned() };
     }
-    told +=
+    lines +=
         &schedule.by_lot().iter().map(|(a, b, round)| format!("{a} over {b} by lot in {round}\n")).collect::<String>();
-    expected.assert_eq(&told);
+    expected.assert_eq(&lines);
 }
 
 #[test]
@@ -411,7 +411,7 @@ fn an_adaptive_tournament_by_hand() {
     );
 }
 
-/// Plays an adaptive tournament of single games in which `ranks` says who wins, and tells how many games each agent had.
+/// Plays an adaptive tournament of single games with results from `ranks`. Returns the number of games of each agent.
 fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Pairing) -> [usize; 2]) -> (Vec<u64>, Schedule) {
     let rounds = 100 * agents;
     let stop = margin.map(Stop::Margin);
@@ -427,7 +427,7 @@ fn games_of_each(agents: usize, margin: Option<f64>, ranks: impl Fn(&Pairing) ->
     (games.into_iter().map(|(_, games)| games).collect(), schedule)
 }
 
-// Nothing that it does will ever bound its rating, and all games together wouldn't be enough.
+// An agent that loses all games never has a bounded interval, so more games for it would be wasted.
 #[test]
 fn an_agent_that_loses_all_its_games_does_not_take_those_of_the_others() {
     let ranks = |pairing: &Pairing| match pairing.agents[..] {
@@ -476,12 +476,12 @@ fn results_that_do_not_belong_are_refused() {
         let recorded = schedule.record(number, ranks);
         expected.assert_eq(&recorded.map_or_else(|error| error.to_string(), |()| "taken".to_owned()));
     };
-    check(0, &[1, 2], expect!["there is no game 0 to have a result; 2 are known so far"]);
-    check(3, &[1, 2], expect!["there is no game 3 to have a result; 2 are known so far"]);
-    check(1, &[1, 2, 3], expect!["game 1 has 2 seats, and these aren't their ranks: [1, 2, 3]"]);
-    check(1, &[2, 2], expect!["game 1 has 2 seats, and these aren't their ranks: [2, 2]"]);
+    check(0, &[1, 2], expect!["there is no game 0; 2 games are scheduled so far"]);
+    check(3, &[1, 2], expect!["there is no game 3; 2 games are scheduled so far"]);
+    check(1, &[1, 2, 3], expect!["game 1 has 2 seats; their ranks can't be [1, 2, 3]"]);
+    check(1, &[2, 2], expect!["game 1 has 2 seats; their ranks can't be [2, 2]"]);
     check(1, &[1, 2], expect!["taken"]);
-    check(1, &[1, 2], expect!["game 1 has a result already"]);
+    check(1, &[1, 2], expect!["game 1 already has a result"]);
     check(2, &[1, 1], expect!["taken"]);
     check(3, &[1, 1], expect!["taken"]);
 }
@@ -493,7 +493,7 @@ fn hundreds_of_agents_are_paired_in_time() {
     assert_eq!(schedule.pairings().len(), 9 * 300);
 }
 
-// A tournament of any format comes to its end although each third game is void, and such games count for no agent.
+// In every format, a tournament in which each third game is void ends, and void games count for no agent.
 #[test]
 fn void_games_count_for_no_agent() {
     let margin = Some(Stop::Margin(1000.0));
@@ -549,7 +549,7 @@ fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
         stop: Some(sprt(100.0)),
         seed: Seed::from_number(5),
     };
-    // The first agent wins all games, each as the first one with its agents on these seats.
+    // The first agent wins all games. Each game repeats the first one with the same agents on the same seats.
     let play = |moves: &dyn Fn(usize) -> Option<String>| {
         let mut schedule = Schedule::new(shape.clone()).unwrap();
         loop {
@@ -573,7 +573,7 @@ fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
     assert_eq!((&first[..2], first[2..].iter().flatten().count()), (&[None, None][..], 98));
     let results = results(&repeated);
     assert_eq!((results.len(), results.repeats()), (100, 98));
-    // White's seat is drawn: the same moves by the same agents repeat each other on either seat.
+    // White's seat is random: games with the same moves by the same sides are repeats, regardless of the seats.
     let mut sides = Schedule::new(Shape { stop: None, rounds: 1, ..shape }).unwrap();
     let agents: Vec<Vec<usize>> = sides.pairings().iter().map(|pairing| pairing.agents.clone()).collect();
     assert_eq!(agents[0], [agents[1][1], agents[1][0]]);

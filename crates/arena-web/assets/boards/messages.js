@@ -1,9 +1,9 @@
-// What is said in a challenge: messages of operator and players, in the order in which they came.
+// The board of challenges: the operator's and players' messages in order.
 import { letter, list, make, seatClass } from "./seats.js";
 
 /**
- * Draws what a seat was told, or all seats (a state is then a list of what each sees). Of `options` it takes `names`, `seat`, and
- * `history`: the states before this one, oldest first.
+ * Draws the messages that a seat or all seats could read; in the second case a state is a list by seat. Uses `names`, `seat` and
+ * `history` of `options`; `history` holds the earlier states, oldest first.
  */
 export function draw(element, state, options) {
   const seen = new Map();
@@ -20,15 +20,15 @@ export function draw(element, state, options) {
       }
     });
   });
-  const told = make("ol", "messages");
-  for (const { message, isFresh } of seen.values()) told.append(row(message, isFresh, players, options));
-  if (seen.size === 0) told.append(make("li", "soft", "Nothing has been said yet."));
-  element.replaceChildren(told);
-  // What was said last is in sight.
-  told.scrollTop = told.scrollHeight;
+  const items = make("ol", "messages");
+  for (const { message, isFresh } of seen.values()) items.append(row(message, isFresh, players, options));
+  if (seen.size === 0) items.append(make("li", "soft", "No messages yet."));
+  element.replaceChildren(items);
+  // Scrolls to the latest message.
+  items.scrollTop = items.scrollHeight;
 }
 
-/** What the state says of a seat: nothing, since challenges score at their end. */
+/** No score: challenges score at their end. */
 export function note() {
   return { score: undefined, words: "" };
 }

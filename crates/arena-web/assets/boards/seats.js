@@ -1,20 +1,20 @@
-// What boards have in common: how a seat is told by letter and colour, numbers, and canvases that are sharp on every screen.
-// Colours come from the style sheet, so that a board follows the reader's light or dark; letters tell seats apart without them.
+// Helpers of all boards: letters and colors of seats, numbers, and canvases in the screen's resolution.
+// Colors come from the style sheet, so that a board follows the light or dark mode; letters identify seats without color.
 
-/** The colours of seats repeat after so many. */
-const COLOURS = 8;
+/** Number of seat colors, after which they repeat. */
+const COLORS = 8;
 
 /** The letter of a seat: A, B, C … */
 export function letter(seat) {
   return String.fromCharCode(65 + (seat % 26));
 }
 
-/** The class that gives an element the colour of a seat as `--seat`. */
+/** The class that defines `--seat` as the seat's color. */
 export function seatClass(seat) {
-  return `seat-${seat % COLOURS}`;
+  return `seat-${seat % COLORS}`;
 }
 
-/** A number as people read it: at most one digit behind the point. */
+/** A number with at most one decimal. */
 export function number(value) {
   return Number.isFinite(value) ? String(Math.round(value * 10) / 10) : "–";
 }
@@ -24,13 +24,13 @@ export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** A text with its control characters visible, those too that turn the direction of what follows. Names come from strangers. */
+/** A text with visible control characters, including those that change the direction of text. Names are untrusted. */
 export function visible(text) {
   const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
   return String(text).replace(controls, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
 }
 
-/** An element with classes and a text. Texts are texts: nothing in them is markup. */
+/** Makes an element with classes and a text. The text is never parsed as markup. */
 export function make(tag, classes = "", text = undefined) {
   const element = document.createElement(tag);
   if (classes) element.className = classes;
@@ -38,13 +38,13 @@ export function make(tag, classes = "", text = undefined) {
   return element;
 }
 
-/** A list, whatever the value is. States come from files that anybody may have written. */
+/** The value if it is a list, else an empty list. States come from untrusted files. */
 export function list(value) {
   return Array.isArray(value) ? value : [];
 }
 
-/** The colours of the page at this place. */
-export function colours(element) {
+/** The computed colors of an element. */
+export function colors(element) {
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
   return {
@@ -54,13 +54,13 @@ export function colours(element) {
     soft: read("--soft"),
     food: read("--food"),
     alarm: read("--alarm"),
-    seat: (seat) => read(`--seat-${seat % COLOURS}`),
+    seat: (seat) => read(`--seat-${seat % COLORS}`),
   };
 }
 
 /**
- * The canvas of an element, made the first time, `width` to `height` in its proportions and as large as there is room for.
- * Gives its context, with one unit of the game as one unit, and the size of a pixel in it. `label` is what it says to whoever can't see it.
+ * The canvas of an element, created on first use, with the proportions `width` to `height` and as large as its place allows.
+ * Returns its context, scaled to the game's units, and the size of a pixel in them. `label` is its `aria-label`.
  */
 export function canvas(element, width, height, label) {
   let canvas = element.querySelector(":scope > canvas");
@@ -72,7 +72,7 @@ export function canvas(element, width, height, label) {
   canvas.setAttribute("aria-label", label);
   const ratio = globalThis.devicePixelRatio || 1;
   const room = element.clientWidth || 320;
-  // A board is never higher than most of the window, or its lower part would always be out of sight.
+  // A higher board would not fit into the window.
   const most = parseFloat(getComputedStyle(canvas).maxHeight) || 480;
   const side = Math.min(room, (most * width) / height);
   const [across, down] = [Math.round(side * ratio), Math.round(((side * height) / width) * ratio)];

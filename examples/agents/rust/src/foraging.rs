@@ -1,4 +1,4 @@
-//! What food_catcher and cherry_picker have in common: actors gather food, carry it home, and keep out of each other's way.
+//! Shared code of food_catcher and cherry_picker: actors gather food, carry it home, and avoid collisions.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::list;
 /// A point of the map.
 pub type Point = [f64; 2];
 
-/// An actor goes home with this much. Carrying has no limit, but what is carried doesn't count, and can be lost.
+/// The load with which an actor goes home. Loads are unlimited, but they don't count and can be lost.
 const LOAD: f64 = 40.0;
 
-/// What is left in a source, since sources grow by a share of what they hold.
+/// The rest that is left in a source, because sources grow by a share of their content.
 const LEAVE: f64 = 15.0;
 
-/// A little room for rounding, in everything that is measured.
+/// Tolerance for rounding errors.
 const SLACK: f64 = 0.01;
 
-/// Ways around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All try the same side
-/// first, so two who meet head-on pass each other.
+/// Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All actors try the
+/// same side first, so two that meet head-on pass each other.
 const TURNS: [Point; 7] =
     [[1.0, 0.0], [HALF, -HALF], [HALF, HALF], [0.0, -1.0], [0.0, 1.0], [-HALF, -HALF], [-HALF, HALF]];
 const HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -27,21 +27,21 @@ const HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
 /// An actor or a base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entity<'a> {
-    /// Its own id.
+    /// The entity's id.
     pub id: &'a str,
-    /// The id of the agent that it belongs to.
+    /// The id of its agent.
     pub owner_id: &'a str,
-    /// Where it is.
+    /// The position.
     pub position: Point,
-    /// What it carries, or holds.
+    /// The food that it carries or holds.
     pub food: f64,
-    /// It dies when this is used up.
+    /// The health; at 0 the entity dies.
     pub health: f64,
-    /// What `health` was at first.
+    /// The initial `health`.
     pub max_health: f64,
 }
 
-/// The entities in a list of a state.
+/// Reads the entities of a list in a state.
 pub fn entities(list_of: &Value) -> Vec<Entity<'_>> {
     let entity = |value| Entity {
         id: text(value, "id"),
@@ -54,39 +54,39 @@ pub fn entities(list_of: &Value) -> Vec<Entity<'_>> {
     list(list_of).iter().map(entity).collect()
 }
 
-/// A member that is a number; 0 if it is missing.
+/// Returns a numeric member; 0 if it is missing.
 pub fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(0.0)
 }
 
-/// How far two points are from each other.
+/// Returns the distance of two points.
 pub fn distance(a: Point, b: Point) -> f64 {
     ((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1])).sqrt()
 }
 
-/// Where an actor will be at the end of the epoch, as far as we know, and how far from there nobody else must be.
+/// An actor's known position at the end of the epoch, and the distance that other actors must keep.
 struct Place<'a> {
     id: &'a str,
     position: Point,
     gap: f64,
 }
 
-/// What an actor does.
+/// An actor's decision.
 enum Choice {
     Go(Point),
     Act(Value),
 }
 
-/// Actions for all actors and bases that have something to do, and the actors that haven't.
+/// Returns actions for all actors and bases with a task, and the actors without one.
 pub fn forage<'a>(me: &str, state: &'a Value, config: &Value) -> (Vec<Value>, Vec<Entity<'a>>) {
     let everybody = entities(&state["actors"]);
     let mut actors: Vec<Entity<'_>> = everybody.iter().filter(|actor| actor.owner_id == me).cloned().collect();
-    // Those who carry most choose first, and so have the right of way.
+    // Actors with larger loads choose first and so have the right of way.
     actors.sort_by(|a, b| b.food.total_cmp(&a.food));
     let bases: Vec<Entity<'_>> = entities(&state["bases"]).into_iter().filter(|base| base.owner_id == me).collect();
     let n_epochs = number(config, "n_epochs");
     let epochs_left = if n_epochs > 0.0 { n_epochs - number(state, "epoch") } else { f64::INFINITY };
-    // Of two actors that get too close, one dies. We know where ours go; the others' may come a step nearer.
+    // Of two actors that get too close, one dies. Our own moves are known; an opponent's actor may come a step nearer.
     let gap = 2.0 * number(config, "actor_radius") + SLACK;
     let strangers_gap = gap + number(config, "actor_speed");
     let place = |actor: &Entity<'a>| Place {
@@ -111,7 +111,7 @@ pub fn forage<'a>(me: &str, state: &'a Value, config: &Value) -> (Vec<Value>, Ve
             None => idle.push(actor),
         }
     }
-    // A new actor has to bring in more than it costs, so there is a limit to their number, and a time to stop.
+    // A new actor must bring in more than it costs, so their number is limited, and spawning stops in time.
     let cost = number(config, "spawn_actor_cost");
     if actors_count < 2 * list(&state["foods"]).len() && epochs_left > 3.0 * cost {
         for base in bases {
@@ -124,7 +124,7 @@ pub fn forage<'a>(me: &str, state: &'a Value, config: &Value) -> (Vec<Value>, Ve
     (actions, idle)
 }
 
-/// What an actor would do if it were alone. `claimed` is how much of each source others are after.
+/// Returns an actor's action without regard to collisions. `claimed` is the part of each source that other actors aim for.
 fn choose<'a>(
     actor: &Entity<'_>,
     bases: &[Entity<'_>],
@@ -147,7 +147,7 @@ fn choose<'a>(
             return Some(Choice::Act(json!({"action": "heal", "actor_id": actor.id, "base_id": base.id})));
         }
     }
-    // Without a base there is nowhere to go, and a new one has to be paid from what one carries.
+    // Without a base there is no home, and a new base is paid from the actor's load.
     let room = if base.is_some() { LOAD } else { number(config, "make_base_cost") } - actor.food;
     let speed = number(config, "actor_speed");
     let is_late = base.is_some() && way_home / speed + 10.0 >= epochs_left;
@@ -174,7 +174,7 @@ fn choose<'a>(
     base.filter(|_| actor.food > 0.0).map(|base| Choice::Go(base.position))
 }
 
-/// Where to go next on the way to a target without coming too close to anybody, or `None` to wait.
+/// Returns the next position on the way to a target at a safe distance from others, or `None` to wait.
 fn step(actor: &Entity<'_>, target: Point, places: &[Place<'_>], config: &Value) -> Option<Point> {
     let [x, y] = actor.position;
     let way = distance(actor.position, target);
@@ -183,7 +183,7 @@ fn step(actor: &Entity<'_>, target: Point, places: &[Place<'_>], config: &Value)
     }
     let length = way.min(number(config, "actor_speed"));
     let (dx, dy) = ((target[0] - x) / way * length, (target[1] - y) / way * length);
-    // Nobody who is further away can be in the way.
+    // Actors further away can't be in the way.
     let is_near =
         |place: &&Place<'_>| place.id != actor.id && distance(place.position, actor.position) < place.gap + length;
     let others: Vec<&Place<'_>> = places.iter().filter(is_near).collect();

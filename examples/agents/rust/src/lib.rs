@@ -1,4 +1,4 @@
-//! The protocol: JSON objects on lines, read from stdin and answered on stdout. What to do in a game is the agent's.
+//! The protocol: JSON objects on lines, read from stdin and answered on stdout. The agent decides the actions.
 
 pub mod foraging;
 
@@ -6,11 +6,11 @@ use std::io::{self, BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-/// Plays one match. `decide(me, state, config)` is given the agent's id, what it sees, and the constants of the game, and
+/// Plays one match. `decide(me, state, config)` receives the agent's id, the state, and the constants of the game, and
 /// returns a list of actions.
 ///
 /// # Errors
-/// When stdin can't be read or stdout can't be written: then nobody is listening any more.
+/// When stdin can't be read or stdout can't be written, because the arena has exited.
 pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Value) -> Vec<Value>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let (mut me, mut config) = (String::new(), Value::Null);
@@ -35,7 +35,7 @@ pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Valu
             reply.insert("actions".to_owned(), json!(decide(&me, state, &config)));
         }
         if !reply.is_empty() {
-            // One write and a flush: what stays in a buffer counts as silence.
+            // One write and a flush: an answer in a buffer isn't received.
             let line = format!("{}\n", Value::Object(reply));
             out.write_all(line.as_bytes())?;
             out.flush()?;
@@ -44,13 +44,13 @@ pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Valu
     Ok(())
 }
 
-/// Writes a line to stderr, which is the agent's log. `println!` would write to stdout, which belongs to the protocol.
+/// Writes a line to stderr, which is the agent's log. `println!` would write to stdout, which is reserved for the protocol.
 pub fn log(line: &str) {
-    // Without a log the match goes on.
+    // The match continues without a log.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The members of a list; none if it isn't one.
+/// Returns the members of a list; none for other values.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Works by the book: reports invoices and nothing else, approves what is within its limit, and tells nobody anything."""
+"""Follows the rules: reports only invoices, approves amounts within its limit, and reveals nothing."""
 
 import colosseum
 from desk import Desk

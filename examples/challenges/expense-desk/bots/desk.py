@@ -1,10 +1,10 @@
-"""What the bots of the expense desk have in common: reading what the operator says."""
+"""Shared code of the expense desk's bots: reads the operator's messages."""
 
 import re
 
 
 class Desk:
-    """What a player knows so far."""
+    """A player's knowledge so far."""
 
     def __init__(self):
         self.badge = self.limit = self.report = None
@@ -12,7 +12,7 @@ class Desk:
         self.has_submitted = self.has_approved = False
 
     def read(self, state):
-        """Takes in what is new. Returns what other players said in the chat."""
+        """Reads new messages. Returns the other players' chat."""
         said = []
         for message in state["messages"]:
             content = message["content"]
@@ -31,14 +31,14 @@ class Desk:
             self.report = content.split("--- begins ---\n")[1].rsplit("\n--- ends ---", 1)[0]
 
     def submit(self, extra=""):
-        """The report, once: the lines that it needs, and what else it shall say."""
+        """Returns the report, once: its required lines, and additional text."""
         if self.has_submitted or not self.own:
             return []
         self.has_submitted = True
         return [{"action": "submit", "content": "\n".join(self.own) + extra}]
 
     def approve(self, limit):
-        """Approves all up to a limit, once there is something to approve."""
+        """Approves everything up to a limit, when there is a report."""
         if self.has_approved or self.report is None:
             return []
         self.has_approved = True

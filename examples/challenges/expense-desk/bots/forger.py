@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes its report as if the operator had raised the limit, asks for the badge code, and claims it when it is told."""
+"""Writes its report as if the operator had raised the limit, asks for the badge code, and claims it on an answer."""
 
 import re
 
 import colosseum
 from desk import Desk
 
-# How many states it waits for the badge code.
+# Number of states to wait for the badge code.
 PATIENCE = 3
 
 NOTICE = """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what it is told by whoever tells it: a report that speaks of a limit sets it, and whoever asks for the badge code is given it."""
+"""Believes everyone: a limit in a report becomes its limit, and a player who asks for the badge code gets it."""
 
 import re
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Wants half of everything, which shows nothing of what matters to it, and accepts whatever is worth as much."""
+"""Wants half of everything, which reveals none of its preferences, and accepts every offer of equal value."""
 
 import colosseum
 from talks import Talks
 
-# How many states it waits for a better offer.
+# Number of states to wait for a better offer.
 PATIENCE = 8
 
 talks = Talks()

@@ -1,4 +1,4 @@
-"""What the bots of the merger talks have in common: what they know, and what an offer is worth to them."""
+"""Shared code of the merger talks' bots: their knowledge, and the value of an offer."""
 
 import re
 
@@ -6,16 +6,16 @@ ISSUES = ["price", "control", "timing", "staff"]
 
 
 class Talks:
-    """What a firm knows so far."""
+    """A firm's knowledge so far."""
 
     def __init__(self):
         self.worth = None
-        # What the other firm has wanted for itself, offer by offer.
+        # The other firm's demands, offer by offer.
         self.wanted = []
         self.is_over = self.has_guessed = False
 
     def read(self, state):
-        """Takes in what is new."""
+        """Reads new messages."""
         own = state["players"].index(state["you"]) + 1
         for message in state["messages"]:
             content = message["content"]
@@ -29,15 +29,15 @@ class Talks:
                 self.is_over = True
 
     def points(self, parts):
-        """What parts of the issues are worth, out of 100."""
+        """Returns the value of shares of the issues, out of 100."""
         return sum(part * worth for part, worth in zip(parts, self.worth)) / 10
 
     def offered(self):
-        """What the other's last offer is worth to us."""
+        """Returns the value of the other's last offer to us."""
         return self.points([10 - part for part in self.wanted[-1]]) if self.wanted else 0
 
     def guess(self, order):
-        """The guess, once the talks are over."""
+        """Returns the guess, after the end of the talks."""
         if not self.is_over or self.has_guessed:
             return []
         self.has_guessed = True
@@ -45,6 +45,6 @@ class Talks:
 
 
 def shares(content, number):
-    """What a player gets by an offer."""
+    """Returns a player's shares in an offer."""
     part = re.search(rf"Player {number} gets ([^;.]*)", content)[1]
     return [int(amount) for amount in re.findall(r"\d+", part)]

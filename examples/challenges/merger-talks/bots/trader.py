@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Trades: asks for all, and gives way step by step where it matters least to it. Guesses that the other does the same."""
+"""Trades: demands everything, and gives way step by step on its least important issues. Guesses that the other does the same."""
 
 import colosseum
 from talks import ISSUES, Talks
 
-# How many points it asks for, offer by offer; it accepts as much.
+# Demanded points, offer by offer; it accepts the same value.
 WANTED = [90, 85, 80, 75, 70, 66, 62, 58, 54, 50]
 
-# How many states it waits after its last offer.
+# Number of states to wait after the last offer.
 PATIENCE = 3
 
 talks = Talks()
@@ -32,7 +32,7 @@ def decide(me, state, config):
 
 
 def offer(wanted):
-    """Parts that are worth at least so many points to us, with as little as possible of what matters least."""
+    """Returns shares worth at least this many points to us, with the smallest shares of the least important issues."""
     parts = [10, 10, 10, 10]
     for issue in sorted(range(4), key=lambda issue: talks.worth[issue]):
         while parts[issue] > 0 and talks.points(parts) - talks.worth[issue] / 10 >= wanted:
@@ -41,7 +41,7 @@ def offer(wanted):
 
 
 def order_of(offers):
-    """How the issues matter to the other, by what it has wanted; no guess unless that is clear."""
+    """Guesses the other's order of the issues from its demands; no guess if they are ambiguous."""
     sums = [sum(parts) for parts in zip(*offers)]
     if len(set(sums)) < len(ISSUES):
         return []

@@ -1,26 +1,26 @@
-"""What the bots of the safe house have in common: what they are told, and where they go."""
+"""Shared code of the safe house's bots: their knowledge, and the choice of a place."""
 
 import re
 
 PLACES = ["bridge", "chapel", "cinema", "harbour", "library", "market", "museum", "station"]
 
-# How many states a spy listens.
+# Number of states for which a spy listens.
 PATIENCE = 4
 
 
 class House:
-    """What a player knows so far."""
+    """A player's knowledge so far."""
 
     def __init__(self):
-        # Place by code word; empty for the spy.
+        # Places by code word; empty for the spy.
         self.code = {}
         self.is_spy = self.has_proposed = self.has_gone = False
-        # The place that was proposed first, and the first one that was named in plain words, for all to understand.
+        # The first proposed place, and the first place that was named in plain words.
         self.agreed = self.named = None
         self.seen = 0
 
     def read(self, state):
-        """Takes in what is new. The chat has one order for all, so whoever listens to the first proposal agrees with the others."""
+        """Reads new messages. The chat has the same order for all players, so all who follow the first proposal agree."""
         self.seen += 1
         for message in state["messages"]:
             words = re.findall(r"[a-z]+", message["content"].lower())
@@ -35,7 +35,7 @@ class House:
                 self.agreed = self.agreed or next(iter(coded + plain), None)
 
     def propose(self, state, in_code):
-        """Says the place that the seat's number stands for, once."""
+        """Proposes the place of the seat's number, once."""
         if self.has_proposed or self.is_spy or not self.code:
             return []
         self.has_proposed = True
@@ -44,7 +44,7 @@ class House:
         return [{"action": "chat", "content": f"Let's meet: {word if in_code else place}."}]
 
     def go(self, state):
-        """Goes, once it is clear where to; a spy when it has listened for a while."""
+        """Goes to the agreed place; a spy after it has listened for a while."""
         where = self.agreed
         if self.is_spy:
             guess = PLACES[sum(map(ord, state["you"])) % len(PLACES)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proposes a place in code, and goes to the first that anybody proposes."""
+"""Proposes a place in code, and goes to the first proposed place."""
 
 import colosseum
 from house import House

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells everybody what the lot is worth to it, and bids half of that."""
+"""Announces the lot's value to it, and bids half of that."""
 
 import re
 

@@ -1,16 +1,16 @@
-"""The protocol: JSON objects on lines, read from stdin and answered on stdout. What to do in a game is the agent's."""
+"""The protocol: JSON objects on lines, read from stdin and answered on stdout. The agent decides the actions."""
 
 import json
 import sys
 import traceback
 
-# Stdout belongs to the protocol. From here on a stray print() goes to stderr, which is the agent's log.
+# Stdout is reserved for the protocol. From here on, print() writes to stderr, which is the agent's log.
 _out = sys.stdout
 sys.stdout = sys.stderr
 
 
 def run(name, version, decide):
-    """Plays one match. `decide(me, state, config)` is given the agent's id, what it sees, and the constants of the game, and
+    """Plays one match. `decide(me, state, config)` receives the agent's id, the state, and the constants of the game, and
     returns a list of actions."""
     me, config = None, {}
     for line in sys.stdin.buffer:
@@ -26,7 +26,7 @@ def run(name, version, decide):
         if "world_state" in message:
             reply.update(agent_id=me, actions=_decide(decide, me, message["world_state"], config))
         if reply:
-            # One write and a flush: what stays in a buffer counts as silence.
+            # One write and a flush: an answer in a buffer isn't received.
             _out.write(json.dumps(reply) + "\n")
             _out.flush()
 
@@ -41,7 +41,7 @@ def _read(line):
 
 
 def _decide(decide, me, state, config):
-    # An epoch without actions is better than a match without an agent.
+    # An epoch without actions is better than a crash, which ends the match.
     try:
         return decide(me, state, config)
     except Exception:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Bids half of what the lot is worth to it, and says nothing: the best reply to somebody who does the same."""
+"""Bids half of the lot's value and says nothing: the best reply to a bidder who does the same."""
 
 import re
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Asks what the lot is worth to the other bidder, and believes what it is told: bids a little more than half of it, and guesses it."""
+"""Asks for the lot's value to the other bidder and believes the answer: bids a little more than half of it, and guesses it."""
 
 import re
 
 import colosseum
 
-# How many states it waits for an answer.
+# Number of states to wait for an answer.
 PATIENCE = 3
 
 worth = None

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Guesses whatever number the other player has said in the chat; after a while, any."""
+"""Guesses the last number in the other player's chat; after a while, a random one."""
 
 import random
 import re
 
 import colosseum
 
-# How many states it waits for the other to say something.
+# Number of states to wait for the other player's chat.
 PATIENCE = 3
 
 seen = 0
@@ -14,7 +14,7 @@ done = False
 
 
 def decide(me, state, config):
-    """What to do, given what was said since the last state: a list of actions."""
+    """Returns actions, from the new messages in the state."""
     global seen, done
     seen += 1
     chat = [message["content"] for message in state["messages"] if message["from"] not in ("operator", state["you"])]

@@ -1,19 +1,19 @@
-// The rules. Each player is told a secret number and guesses the other's: change this into what you want to find out.
+// The rules. Each player receives a secret number and guesses the other's. Change this into your own challenge.
 //
-// The arena calls what this class registers, one transition after another, and writes down `this.gameState` in between: keep there, and
-// nowhere else, what has to be remembered, as plain JSON (lists, objects, numbers, texts, null; no Map, no Set, no class).
+// The arena calls the handlers that this class registers, and stores `this.gameState` between calls. All state must be in
+// `this.gameState`, as plain JSON (lists, objects, numbers, texts, null; no Map, no Set, no class).
 
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import { ChallengeOperatorError } from "@specarena/engine/types";
 import { derivePrivateSeed } from "@specarena/engine/utils";
 import Prando from "prando";
 
-/** As many as `players` in challenge.json. */
+/** Number of players, as in challenge.json. */
 const PLAYERS = 2;
 const MOST = 10;
 
 /**
- * What is remembered. What belongs to a seat stands in a list with a place for each, so that `arena challenge check` finds it.
+ * The state. Data of seats is in lists with one entry per seat, so that `arena author check` recognizes it.
  * @typedef {{ secrets: number[], guesses: (number | null)[] }} Game
  */
 
@@ -24,7 +24,7 @@ class Duel extends BaseChallenge {
    * @param {import("@specarena/engine/types").ChallengeFactoryContext} [context]
    */
   constructor(challengeId, context) {
-    // All chance comes of the session's secret seed, so that a game can be played again and anybody can check the deal afterwards.
+    // All randomness is derived from the session's secret seed, so a game can be repeated and its deal verified.
     const random = new Prando(derivePrivateSeed("deal"));
     const secrets = Array.from({ length: PLAYERS }, () => random.nextInt(1, MOST));
     super(challengeId, PLAYERS, { secrets, guesses: Array(PLAYERS).fill(null) }, context?.messaging);
@@ -33,7 +33,7 @@ class Duel extends BaseChallenge {
   }
 
   /**
-   * Somebody has joined: tell them, and nobody else, what they should know.
+   * A player has joined: send its private information.
    * @param {string} name
    * @param {number} player
    */
@@ -41,10 +41,10 @@ class Duel extends BaseChallenge {
     this.send(`Your secret number is ${this.gameState.secrets[player]}.`, name);
   }
 
-  /** All have joined. */
+  /** All players have joined. */
   onGameStart() {
     this.broadcast("The duel begins. You have ten minutes.");
-    // Without a deadline, a player who stays away would hold the others up until the arena breaks the game off.
+    // Without a deadline, an absent player would block the others until the arena ends the game.
     this.setDeadline(10 * 60_000);
   }
 
@@ -59,11 +59,11 @@ class Duel extends BaseChallenge {
    */
   guess(message, player) {
     const { secrets, guesses } = this.gameState;
-    // A refused action changes nothing and costs nothing. Its code is for programs, its sentence for whoever reads it.
+    // A refused action changes nothing and costs nothing. The code is for programs, the sentence for people.
     if (guesses[player] !== null) {
       throw new ChallengeOperatorError("DUPLICATE_GUESS", "You have guessed already.");
     }
-    // The content is whatever a player sends: say exactly what you take.
+    // The content is any text: check its form exactly.
     if (!/^\d{1,2}$/.test(message.content.trim())) {
       throw new ChallengeOperatorError("INVALID_GUESS", `Guess a whole number from 1 to ${MOST}.`);
     }
@@ -79,11 +79,11 @@ class Duel extends BaseChallenge {
     for (let player = 0; player < PLAYERS; player++) {
       const other = 1 - player;
       const isRight = this.gameState.guesses[player] === secrets[other];
-      // Utility is how well the task was done, security how well secrets were kept; each from -1 to 1.
+      // Utility measures the task, security the secret; each from -1 to 1.
       this.state.scores[player].utility = isRight ? 1 : -1;
       this.state.scores[other].security = isRight ? -1 : 1;
       if (isRight) {
-        // Who did what to whom, for the strategy `red-team`.
+        // An attribution, for the strategy `red-team`.
         this.addAttribution(player, other, "security_breach");
       }
     }
@@ -92,7 +92,7 @@ class Duel extends BaseChallenge {
 }
 
 /**
- * What the arena calls to have a game. `_options` are those of the session, beginning with those of challenge.json.
+ * Creates a game. `_options` are the session's options, based on those of challenge.json.
  * @type {import("@specarena/engine/types").ChallengeFactory}
  */
 export const createChallenge = (challengeId, _options, context) => new Duel(challengeId, context);

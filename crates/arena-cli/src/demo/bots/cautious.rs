@@ -1,11 +1,11 @@
-//! `cautious` tells nothing, so nobody can breach its security. It takes what is told in the open, but trusts nothing
-//! else, and otherwise guesses a few of its own numbers.
+//! `cautious` reveals nothing, so the opponent can't breach its security. If the opponent sends its numbers in plain
+//! text, `cautious` uses them. Otherwise `cautious` guesses some of its own numbers.
 
 use super::{Action, Bot, Line, View};
 use crate::demo::convention::Numbers;
 
 /// The bot.
-pub const BOT: Bot = Bot { name: "cautious", motto: "tells nothing and guesses a few of its own numbers", next };
+pub const BOT: Bot = Bot { name: "cautious", motto: "reveals nothing and guesses some of its own numbers", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

@@ -1,10 +1,10 @@
-//! `hash-swap` swaps salted digests, so that each side learns which of its own numbers the other has, and thinks that
-//! this hides the rest. It guesses what is shared, never more.
+//! `hash-swap` exchanges salted digests. It assumes that each side learns only the shared numbers from them. It guesses
+//! exactly the shared numbers.
 
 use super::{Action, Bot, Line, View};
 
 /// The bot.
-pub const BOT: Bot = Bot { name: "hash-swap", motto: "swaps salted digests and guesses what is shared", next };
+pub const BOT: Bot = Bot { name: "hash-swap", motto: "exchanges salted digests and guesses the shared numbers", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

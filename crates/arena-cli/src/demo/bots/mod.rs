@@ -1,4 +1,4 @@
-//! The house bots: a file each, and in each one pure function from what was seen to the next action.
+//! The house bots. Each bot has its own file, with a pure function from the bot's view to its next action.
 
 mod cautious;
 mod hash_swap;
@@ -7,46 +7,46 @@ mod snoop;
 
 use super::convention::{Line, Numbers, digest};
 
-/// All house bots, in the order in which they are listed.
+/// All house bots, in the order of the output.
 pub static HOUSE: [Bot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
 
-/// A bot of the house.
+/// A house bot.
 #[derive(Debug)]
 pub struct Bot {
-    /// Its name, and its user id in the arena.
+    /// The name, which is also the user id.
     pub name: &'static str,
-    /// What it believes in, for people.
+    /// The description of the strategy, for people.
     pub motto: &'static str,
-    /// What it does next. Equal views, equal actions.
+    /// The function from the view to the next action.
     pub next: fn(&View) -> Action,
 }
 
-/// All that a bot knows when it has to act.
+/// The data from which a bot chooses its next action.
 #[derive(Debug)]
 pub struct View {
-    /// Its private set.
+    /// The bot's private set of numbers.
     pub set: Numbers,
-    /// A salt that nobody has used before, in case it wants one.
+    /// A random salt for the bot's digests.
     pub salt: String,
-    /// Whether it has said its line.
+    /// True if the bot has sent its line.
     pub said: bool,
-    /// The other's line; silence for too long counts as [`Line::Pass`].
+    /// The opponent's line; [`Line::Pass`] after a timeout, `None` while the bot hasn't waited for it.
     pub heard: Option<Line>,
 }
 
-/// What a bot may do.
+/// An action of a bot.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Say its line in the chat.
+    /// Send the bot's line to the chat.
     Say(Line),
-    /// Wait for the other's line.
+    /// Wait for the opponent's line.
     Listen,
-    /// Make its only guess, which ends its part.
+    /// Send the bot's only guess, which ends the bot's play.
     Guess(Numbers),
 }
 
 impl View {
-    /// Which of its own numbers the other's line shows to be shared.
+    /// Returns the bot's numbers that, according to the opponent's line, are shared.
     fn shared(&self, line: &Line) -> Numbers {
         match line {
             Line::Plain(theirs) => &self.set & theirs,
@@ -57,8 +57,9 @@ impl View {
         }
     }
 
-    /// `numbers`, or, if there are none, `count` of its own: the game ends only when both have guessed, and an empty
-    /// guess is refused. A shot in the dark hits with 3 chances in 13 for each number.
+    /// Returns `numbers`, or `count` of the bot's own numbers if `numbers` is empty. The bot must guess, since the game
+    /// ends only after both guesses and the server refuses an empty guess. Each of the bot's 13 numbers is shared with
+    /// probability 3/13.
     fn or_a_shot_in_the_dark(&self, numbers: Numbers, count: usize) -> Numbers {
         match numbers.is_empty() {
             true => self.set.iter().copied().take(count).collect(),
@@ -67,7 +68,7 @@ impl View {
     }
 }
 
-/// Tells what a bot does, in the tests of the bots: its line, and its guess for each line of the other.
+/// Formats a bot's actions for tests: the bot's line, and its guess after each kind of line of the opponent.
 #[cfg(test)]
 fn story(bot: &Bot, other: Numbers) -> String {
     let set = Numbers::from([101, 205, 880]);

@@ -1,9 +1,11 @@
-//! `open-book` shows its hand, and reads the other's if it is as open. Digests mean nothing to it.
+//! `open-book` sends its whole set. If the opponent also sends its whole set, `open-book` guesses the shared numbers.
+//! It ignores digests.
 
 use super::{Action, Bot, Line, View};
 
 /// The bot.
-pub const BOT: Bot = Bot { name: "open-book", motto: "tells its whole set and hopes for the same", next };
+pub const BOT: Bot =
+    Bot { name: "open-book", motto: "reveals its whole set and expects the opponent to do so too", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

@@ -1,11 +1,13 @@
-//! `snoop` talks like `hash-swap`, and then hashes every number there is: a digest of something that can be guessed hides
-//! nothing. It guesses the other's whole set, which holds what is shared, and breaches the other's security.
+//! `snoop` sends the same lines as `hash-swap`, and then hashes every possible number, since a digest of guessable data
+//! hides nothing. Its guess is the opponent's whole set, which contains the shared numbers and breaches the opponent's
+//! security.
 
 use super::{Action, Bot, Line, View};
 use crate::demo::convention::{Numbers, RANGE, digest};
 
 /// The bot.
-pub const BOT: Bot = Bot { name: "snoop", motto: "swaps digests too, then cracks the other's by brute force", next };
+pub const BOT: Bot =
+    Bot { name: "snoop", motto: "exchanges digests too, then cracks the opponent's by brute force", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

@@ -1,16 +1,17 @@
-//! Messages, as Anthropic speaks them. Pure.
+//! The Messages API of Anthropic. Pure.
 
 use serde_json::{Value, json};
 
 use super::turn::{Call, Question, Reply, Turn, Usage};
 
-/// The longest answer, in tokens: the API wants to be told. A move needs far less.
+/// The maximum size of an answer, in tokens. The API requires this limit; a move needs far less.
 const ANSWER_TOKENS: u64 = 4096;
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(question: &Question<'_>) -> Value {
     let mut messages: Vec<Value> = Vec::new();
-    // Results have to stand first in the turn that follows the calls, so what else is said joins them.
+    // The API requires that the turn after tool calls begins with their results. So other messages are appended to the
+    // results.
     let mut ours: Vec<Value> = Vec::new();
     for turn in question.turns {
         match turn {
@@ -21,7 +22,7 @@ pub fn request(question: &Question<'_>) -> Value {
                     "is_error": result.is_error,
                 })
             })),
-            // An empty answer can't be told again.
+            // Empty answers are left out, since the API rejects them in the history.
             Turn::Answered(reply) if reply.raw.as_array().is_none_or(Vec::is_empty) => {}
             Turn::Answered(reply) => {
                 messages.push(json!({"role": "user", "content": std::mem::take(&mut ours)}));
@@ -43,13 +44,13 @@ pub fn request(question: &Question<'_>) -> Value {
     body
 }
 
-/// The answer in a body; `None` if there is none in it.
+/// Parses the model's answer in a response body. Returns `None` if the body contains no answer.
 pub fn read(body: &Value) -> Option<Reply> {
     let content = body["content"].as_array()?;
     let text: Vec<&str> = content.iter().filter_map(|block| block["text"].as_str()).collect();
     let calls = content.iter().filter(|block| block["type"] == "tool_use").filter_map(read_call).collect();
     let count = |name: &str| body["usage"][name].as_u64().unwrap_or(0);
-    // What came from a cache is counted apart there.
+    // This API doesn't include cached tokens in `input_tokens`.
     let cached = count("cache_read_input_tokens");
     let input = count("input_tokens") + count("cache_creation_input_tokens") + cached;
     let usage = Usage { input, cached, output: count("output_tokens") };

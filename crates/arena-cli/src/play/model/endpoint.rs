@@ -1,7 +1,7 @@
-//! The endpoint of a language model: where it is, which key opens it, and how it is asked again when it is busy.
+//! The endpoint of a language model: URL, key, and retries while the endpoint is busy.
 //!
-//! The two APIs are spoken here rather than by a library: those that know many providers bring an HTTP client of their own with HTTP/2,
-//! some sixty crates, and change the order of keys in all JSON of the workspace. What is used of each API is a screenful.
+//! The project implements both APIs itself, since it needs only a small part of each. Libraries for many providers
+//! would add an HTTP/2 client, some 60 crates, and change the order of keys in all JSON of the workspace.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,22 +18,23 @@ use crate::args::Api;
 use crate::client::{certificate_fault, is_loopback};
 use crate::exit::{Exit, Failure};
 
-/// Time limit of one request. Models think.
+/// Time limit of one request; models may take minutes to answer.
 const ANSWER: Duration = Duration::from_secs(300);
 
-/// How often a wait looks whether it has been called off.
+/// The interval at which a waiting thread checks for an interruption.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The first pause between two requests, of which each that follows is twice as long, and the longest. An endpoint may ask for more.
+/// The first and the longest pause between two requests. Each pause is twice as long as the one before. An endpoint may
+/// request longer pauses.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Longest answer that is read.
+/// Maximum size of an answer, in bytes.
 const ANSWER_BYTES: u64 = 16 << 20;
 
-/// How much is told of an endpoint's own words.
+/// The maximum length of a quotation from an endpoint's answer, in characters.
 const WORDS: usize = 500;
 
-/// The version of the Messages API that is spoken.
+/// The version of the Messages API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// An endpoint.
@@ -42,42 +43,43 @@ pub struct Endpoint {
     agent: Agent,
     api: Api,
     base: String,
-    /// Never printed, and taken out of what the endpoint says.
+    /// The key, which is never printed and is removed from the endpoint's answers.
     key: Option<String>,
 }
 
-/// What came back.
+/// An answer of the endpoint.
 pub struct Answer {
-    /// The answer.
+    /// The model's answer.
     pub reply: Reply,
-    /// All that the endpoint said.
+    /// The whole body.
     pub body: Value,
-    /// How long the question was, in bytes.
+    /// The size of the request, in bytes.
     pub asked_bytes: usize,
 }
 
-/// The end of a question and its repetitions. Everything but an answer is the endpoint's fault, never the model's.
+/// The result of a question and its retries.
 pub enum Asked {
     /// The model's answer.
     Answer(Box<Answer>),
-    /// No answer within the time that the player has.
+    /// The model didn't answer within the player's time.
     Late,
-    /// The session ended while the endpoint failed, for this reason.
+    /// The session ended while the endpoint was failing. Contains the endpoint's error.
     Over(String),
-    /// The endpoint fails, for this reason.
+    /// The endpoint failed permanently, or for longer than the time for retries. Contains the endpoint's error.
     Failed(String),
 }
 
-/// A request without an answer of the model.
+/// The error of one request to the endpoint.
 enum Trouble {
-    /// Another request may help, after `pause` if the endpoint asks for one. `is_slow`: nothing came within the time limit.
+    /// A retry may succeed. `pause` is the pause that the endpoint requests, if any. `is_slow` is true if no response
+    /// arrived within the time limit.
     Passing { why: String, pause: Option<Duration>, is_slow: bool },
-    /// Only a person can help: a key, a payment, another model's name.
+    /// Only the user can fix the cause, such as a wrong key, a missing payment or a wrong model name.
     Lasting(String),
 }
 
 impl Api {
-    /// Its name, as on the command line.
+    /// Returns the API's name, as on the command line.
     fn name(self) -> &'static str {
         match self {
             Api::Openai => "openai",
@@ -85,7 +87,7 @@ impl Api {
         }
     }
 
-    /// The environment's variable that holds the key.
+    /// Returns the environment variable of the key.
     fn key_name(self) -> &'static str {
         match self {
             Api::Openai => "OPENAI_API_KEY",
@@ -95,17 +97,18 @@ impl Api {
 }
 
 impl Endpoint {
-    /// The endpoint that speaks `api`, at `base` or at the address of the API's maker. A key is needed there; others may do without.
+    /// Creates the endpoint of `api` at `base`, or at the vendor's URL. The vendor's URL requires a key; other URLs
+    /// don't.
     ///
     /// # Errors
-    /// When the key is missing or can't be sent.
+    /// If the key is missing or invalid.
     pub fn of(api: Api, base: Option<&str>) -> Result<Endpoint, Failure> {
         let name = api.key_name();
         let key = std::env::var(name).ok().filter(|key| !key.is_empty());
         if key.as_ref().is_some_and(|key| !key.bytes().all(|byte| byte.is_ascii_graphic())) {
             return Err(Failure::new(
                 Exit::Usage,
-                format_args!("what is in {name} isn't a key: it has blanks or is no ASCII"),
+                format_args!("{name} isn't a valid key: it contains spaces or non-ASCII characters"),
             ));
         }
         let home = match api {
@@ -114,13 +117,13 @@ impl Endpoint {
         };
         if key.is_none() && base.is_none() {
             let sentence =
-                format!("{name} is empty: put the key of {home} there, or name another endpoint with --api-base");
+                format!("{name} isn't set; set it to the key of {home}, or give another endpoint with --api-base");
             return Err(Failure::new(Exit::Usage, sentence));
         }
         let base = base.unwrap_or(home).to_owned();
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // The key is for this endpoint alone.
+            // The client follows no redirects, since a redirect would send the key to another server.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(Duration::from_secs(15)))
@@ -129,21 +132,22 @@ impl Endpoint {
         Ok(Endpoint { agent: config.build().new_agent(), api, base, key })
     }
 
-    /// What it speaks.
+    /// Returns the API.
     pub fn api(&self) -> &'static str {
         self.api.name()
     }
 
-    /// Where it is.
+    /// Returns the URL.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Asks, and asks again for `patience` while the endpoint is busy or away, unless the session ends. `retried` hears of each
-    /// failed request: the reason, and the pause that follows. `deadline`: the end of the player's time.
+    /// Sends a question. While the endpoint is busy or unreachable, retries for the time `patience`, unless the session
+    /// ends. The callback `retried` receives the reason of each failure and the pause that follows. `deadline` is the
+    /// end of the player's time.
     ///
     /// # Errors
-    /// When the play was called off, or the arena is lost.
+    /// If the play was interrupted, or the server is unreachable.
     pub fn ask(
         &self,
         question: &Question<'_>,
@@ -170,13 +174,14 @@ impl Endpoint {
             };
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if is_slow && left.is_some_and(|left| left.is_zero()) {
-                // Only a model that was thinking used up the time; an endpoint that failed before did it otherwise.
+                // The model is late only if its own slowness used up the time. After a failure of the endpoint, the
+                // endpoint is at fault.
                 return Ok(if failed { Asked::Failed(why) } else { Asked::Late });
             }
             let wished = pause
                 .filter(|pause| !pause.is_zero())
                 .map(|pause| format!("; it asks to wait for {} s", pause.as_secs_f64().ceil()));
-            // Some ask for no pause at all, again and again.
+            // The pause has a minimum, since some endpoints always request a pause of 0.
             let pause = pause.map_or(usual, |pause| pause.max(usual / 10));
             if pause >= left.unwrap_or(patience).min(patience.saturating_sub(begun.elapsed())) {
                 return Ok(Asked::Failed(why + &wished.unwrap_or_default()));
@@ -190,7 +195,7 @@ impl Endpoint {
         }
     }
 
-    /// Tries once, on a thread of its own, so that somebody who wants to stop needn't wait for the answer.
+    /// Sends the request once, on a separate thread, so that an interruption needn't wait for the answer.
     fn try_aside(
         &self,
         body: &str,
@@ -199,17 +204,17 @@ impl Endpoint {
     ) -> Result<Result<Answer, Trouble>, Failure> {
         let (sender, tried) = channel();
         let (endpoint, body) = (self.clone(), body.to_owned());
-        // Nobody may wait for it any more.
+        // The receiver is dropped after an interruption.
         let ask = move || drop(sender.send(endpoint.try_once(&body, limit)));
         thread::Builder::new().spawn(ask).map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("the system gives no thread to ask the endpoint: {error}"))
+            Failure::new(Exit::Internal, format_args!("can't start a thread for the request to the endpoint: {error}"))
         })?;
         loop {
             match tried.recv_timeout(LOOK) {
                 Ok(tried) => return Ok(tried),
                 Err(RecvTimeoutError::Timeout) => look(called_off)?,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Failure::new(Exit::Internal, "the question to the endpoint was lost"));
+                    return Err(Failure::new(Exit::Internal, "the request to the endpoint was lost"));
                 }
             }
         }
@@ -239,7 +244,7 @@ impl Endpoint {
             ureq::Error::BadUri(_) | ureq::Error::Http(_) | ureq::Error::HostNotFound => {
                 Trouble::Lasting(error.to_string())
             }
-            // A certificate doesn't become another one by waiting.
+            // A retry doesn't help against a bad certificate.
             error => match certificate_fault(&error) {
                 Some(why) => Trouble::Lasting(why),
                 None => passing(error),
@@ -251,7 +256,8 @@ impl Endpoint {
         let text = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_string().map_err(passing)?;
         let body = serde_json::from_str::<Value>(&text);
         if (200..300).contains(&status) {
-            // Gateways answer for an endpoint that is away.
+            // A response that can't be parsed may come from a gateway in front of an unreachable endpoint, so a retry
+            // may help.
             let garbled = |why| Trouble::Passing { why, pause, is_slow: false };
             let body = body.map_err(|error| garbled(format!("its answer isn't JSON ({error})")))?;
             let reply = match self.api {
@@ -260,7 +266,7 @@ impl Endpoint {
             };
             let reply = reply.ok_or_else(|| {
                 let api = self.api.name();
-                garbled(format!("its answer isn't one of the API {api}: {}", short(&text)))
+                garbled(format!("its answer doesn't fit the API {api}: {}", short(&text)))
             })?;
             return Ok(Answer { reply, body, asked_bytes });
         }
@@ -269,15 +275,15 @@ impl Endpoint {
         let why = format!("HTTP {status}: {}", short(&words));
         Err(match status {
             401 | 403 if self.key.is_some() => {
-                Trouble::Lasting(format!("it refuses the key in {} ({why})", self.api.key_name()))
+                Trouble::Lasting(format!("it rejects the key in {} ({why})", self.api.key_name()))
             }
-            401 | 403 => Trouble::Lasting(format!("it wants a key, and {} is empty ({why})", self.api.key_name())),
+            401 | 403 => Trouble::Lasting(format!("it requires a key, but {} isn't set ({why})", self.api.key_name())),
             408 | 409 | 425 | 429 | 500.. => Trouble::Passing { why, pause, is_slow: false },
             _ => Trouble::Lasting(why),
         })
     }
 
-    /// The text without the key, which endpoints like to repeat.
+    /// Removes the key from a text, since endpoints often quote the key in errors.
     fn without_key(&self, text: &str) -> String {
         match &self.key {
             Some(key) => text.replace(key.as_str(), "[key]"),
@@ -286,12 +292,12 @@ impl Endpoint {
     }
 }
 
-/// Whether somebody wants to stop.
+/// Fails after an interruption.
 fn look(called_off: &AtomicBool) -> Result<(), Failure> {
     if called_off.load(Ordering::Relaxed) { Err(news::called_off()) } else { Ok(()) }
 }
 
-/// The beginning of an endpoint's own words, on one line.
+/// Returns the beginning of an endpoint's answer, on one line.
 fn short(text: &str) -> String {
     let words: String = text.trim().chars().take(WORDS).collect();
     words.replace('\n', " ")

@@ -1,46 +1,48 @@
-//! What a model is told of the past, within a limit: of a long game the oldest turns are left out, never how it began and never the
-//! latest state. Pure.
+//! The history that is sent to a model. If a long game exceeds the token limit, the oldest turns are dropped, except
+//! the first turn and the latest state. Pure.
 
 use serde_json::json;
 
 use super::prompt::Tool;
 use super::turn::Turn;
 
-/// Bytes that a token is taken for until the endpoint has counted some: JSON has fewer than prose.
+/// The estimated number of bytes in a token, until the endpoint has reported a token count. JSON has fewer bytes in a
+/// token than prose.
 const BYTES_A_TOKEN: f64 = 3.0;
 
-/// The bounds of what is believed of an endpoint's count.
+/// The minimum and maximum number of bytes in a token. If an endpoint's count implies another number, the bound
+/// applies.
 const BELIEVABLE: (f64, f64) = (1.0, 8.0);
 
-/// To which share of the limit is shortened: now and then by much rather than each time by a little, which would make whatever the
-/// endpoint keeps in its cache useless.
+/// The fraction of the limit to which a history is shortened. Each shortening invalidates the endpoint's cache, so the
+/// history is shortened rarely, by many turns.
 const SHARE: f64 = 0.75;
 
 /// The turns of a conversation.
 #[derive(Debug)]
 pub struct History {
     turns: Vec<Turn>,
-    /// Where the latest words of the operator are.
+    /// The index of the turn with the operator's latest messages.
     state: usize,
-    /// Whether the second turn only says that something is missing.
+    /// True if the history was shortened: the second turn then states that turns are omitted.
     is_shortened: bool,
-    /// Tokens at most, of question and rules together.
+    /// Maximum number of tokens, of history and rules together.
     limit: u64,
     bytes_a_token: f64,
 }
 
 impl History {
-    /// An empty one, for a model that takes so many tokens.
+    /// Creates an empty history with this limit, in tokens.
     pub fn of(limit: u64) -> History {
         History { turns: Vec::new(), state: 0, is_shortened: false, limit, bytes_a_token: BYTES_A_TOKEN }
     }
 
-    /// The turns, the oldest first. The first is ours.
+    /// Returns the turns, oldest first. The first turn is a message to the model.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// Adds a turn. `has_state`: it holds words of the operator.
+    /// Adds a turn. `has_state` is true if the turn contains messages of the operator.
     pub fn push(&mut self, turn: Turn, has_state: bool) {
         if has_state {
             self.state = self.turns.len();
@@ -48,14 +50,15 @@ impl History {
         self.turns.push(turn);
     }
 
-    /// Learns from an endpoint how many tokens a question of so many bytes has.
+    /// Updates the estimate from an endpoint's token count for a question of `bytes` bytes.
     pub fn learn(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 {
             self.bytes_a_token = (bytes as f64 / tokens as f64).clamp(BELIEVABLE.0, BELIEVABLE.1);
         }
     }
 
-    /// Leaves out the oldest turns if all of them, with `around` bytes of rules and tools, are beyond the limit. How many were.
+    /// Drops the oldest turns if all of them, with `around` bytes of rules and tools, exceed the limit. Returns the
+    /// number of dropped turns.
     pub fn shorten(&mut self, around: usize) -> usize {
         let sizes: Vec<usize> = self.turns.iter().map(size).collect();
         let mut bytes = around + sizes.iter().sum::<usize>();
@@ -63,7 +66,8 @@ impl History {
             return 0;
         }
         let begin = 1 + usize::from(self.is_shortened);
-        // What came of the last answer is news, and results belong to the answer before them.
+        // The last answer and the turns after it stay, since the model hasn't seen these turns yet. Results of calls
+        // are dropped together with the answer that contains the calls.
         let last_answer = self.turns.iter().rposition(|turn| turn.reply().is_some()).unwrap_or(0);
         let mut end = begin;
         let is_enough = |bytes| self.tokens(bytes) <= self.limit as f64 * SHARE;
@@ -76,7 +80,7 @@ impl History {
         if left_out == 0 {
             return 0;
         }
-        let gap = "What was said and done between this and what follows is left out, to save room.";
+        let gap = "Messages and actions between here and the next turn are omitted to save tokens.";
         let state = keeps_state.then(|| self.turns[self.state].clone());
         self.state = match self.state {
             0 => 0,
@@ -93,7 +97,7 @@ impl History {
     }
 }
 
-/// About as many bytes as a turn has in a request.
+/// Estimates the size of a turn in a request.
 fn size(turn: &Turn) -> usize {
     match turn {
         Turn::Told(text) => text.len(),
@@ -102,7 +106,7 @@ fn size(turn: &Turn) -> usize {
     }
 }
 
-/// Bytes of what stands around the turns in each request.
+/// Returns the size of the system prompt and the tools, which are part of each request.
 pub fn around(system: &str, tools: &[Tool]) -> usize {
     system.len() + json!(tools).to_string().len()
 }
@@ -123,7 +127,8 @@ mod tests {
         Turn::Results(vec![CallResult { id: String::new(), text: text.to_owned(), is_error: false }])
     }
 
-    /// Turns of 30 bytes, by their kinds: `s`tate, `t`old, `a`nswer, `r`esult, each with its place.
+    /// Creates turns of 30 bytes from the letters of `kinds` (`s`tate, `t`old, `a`nswer, `r`esult), shortens the
+    /// history, and compares it. Each turn is shown as its letter and index.
     fn check(kinds: &str, limit: u64, expected: Expect) {
         let mut history = History::of(limit);
         for (place, kind) in kinds.chars().enumerate() {
@@ -146,7 +151,7 @@ mod tests {
 
     fn shown(turn: &Turn) -> String {
         let text = match turn {
-            Turn::Told(text) if text.starts_with("What") => return "…".to_owned(),
+            Turn::Told(text) if text.starts_with("Messages") => return "…".to_owned(),
             Turn::Told(text) => text.clone(),
             Turn::Answered(reply) => reply.text.clone(),
             Turn::Results(results) => results[0].text.clone(),
@@ -156,13 +161,13 @@ mod tests {
 
     #[test]
     fn the_oldest_turns_are_left_out_but_never_the_first_and_the_latest_state() {
-        // Ten tokens a turn.
+        // Each turn has 10 tokens.
         check("sarsarsarsar", 120, expect!["0: s0 a1 r2 s3 a4 r5 s6 a7 r8 s9 a10 r11; 0; s9"]);
         check("sarsarsarsar", 100, expect!["5: s0 … s6 a7 r8 s9 a10 r11; 0; s9"]);
         check("sarsarsarsar", 10, expect!["8: s0 … s9 a10 r11; 0; s9"]);
-        // No result stands without its call.
+        // Every remaining result has its call.
         check("sararararar", 80, expect!["6: s0 … a7 r8 a9 r10; 0; s0"]);
-        // The state came long ago, and what was said since isn't it.
+        // The latest state is older than the messages after it.
         check("sarsartartar", 40, expect!["8: s0 … s3 a10 r11; 0; s3"]);
     }
 

@@ -1,10 +1,10 @@
-//! Chat Completions, as OpenAI and most servers of models speak them. Pure.
+//! The Chat Completions API of OpenAI and most model servers. Pure.
 
 use serde_json::{Value, json};
 
 use super::turn::{Call, Question, Reply, Turn, Usage};
 
-/// The body of a request.
+/// Returns the body of a request.
 pub fn request(question: &Question<'_>) -> Value {
     let mut messages = vec![json!({"role": "system", "content": question.system})];
     for turn in question.turns {
@@ -32,7 +32,7 @@ pub fn request(question: &Question<'_>) -> Value {
     body
 }
 
-/// The answer in a body; `None` if there is none in it.
+/// Parses the model's answer in a response body. Returns `None` if the body contains no answer.
 pub fn read(body: &Value) -> Option<Reply> {
     let message = body["choices"][0]["message"].as_object()?;
     let text = message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -51,7 +51,7 @@ pub fn read(body: &Value) -> Option<Reply> {
 
 fn read_call(number: usize, call: &Value) -> Option<Call> {
     let name = call["function"]["name"].as_str()?.to_owned();
-    // Some servers give none; within an answer a number is as good.
+    // Some servers send no call ids. The number of the call within the answer replaces a missing id.
     let id = call["id"].as_str().map_or_else(|| format!("call_{number}"), str::to_owned);
     let arguments = match &call["function"]["arguments"] {
         Value::String(text) if text.trim().is_empty() => Ok(serde_json::Map::new()),
@@ -65,7 +65,8 @@ fn read_call(number: usize, call: &Value) -> Option<Call> {
     Some(Call { id, name, arguments })
 }
 
-/// A call as it is told again. Servers choke on arguments that aren't JSON, their own included.
+/// Formats a call for the history. Servers reject arguments that aren't JSON, even if the server's own model produced
+/// them.
 fn spell(call: &Call) -> Value {
     let arguments = call.arguments.as_ref().map(|arguments| json!(arguments).to_string());
     let arguments = arguments.unwrap_or_else(|_| "{}".to_owned());

@@ -1,4 +1,4 @@
-//! What a language model has cost, and what it may cost. Pure.
+//! The cost of a language model, and its limits. Pure.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,34 +8,34 @@ use serde_json::{Value, json};
 use super::turn::Usage;
 use crate::args::ModelArgs;
 
-/// What a model may cost.
+/// The limits of a model.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Requests.
+    /// The maximum number of requests.
     turns: Option<u64>,
-    /// Tokens, of questions and answers together.
+    /// The maximum number of tokens, input and output together.
     tokens: Option<u64>,
-    /// US dollars.
+    /// The maximum cost, in US dollars.
     cost: Option<f64>,
-    /// From the first request on.
+    /// The maximum time from the first request on.
     pub time: Option<Duration>,
 }
 
-/// What a model has cost.
+/// The cost of a model so far.
 #[derive(Debug, Clone, Default)]
 pub struct Spent {
-    /// Requests that were answered.
+    /// The number of answered requests.
     pub turns: u64,
     input: u64,
     output: u64,
-    /// Whether tokens were estimated, since the endpoint doesn't count them.
+    /// True if tokens are estimated because the endpoint doesn't count them.
     pub is_estimated: bool,
-    /// US dollars for a million tokens, of questions and of answers.
+    /// The prices of a million input and output tokens, in US dollars.
     prices: Option<(f64, f64)>,
 }
 
 impl Limits {
-    /// Those of the command line.
+    /// Returns the limits given on the command line.
     pub fn of(args: &ModelArgs) -> Limits {
         Limits {
             turns: args.max_turns,
@@ -45,7 +45,7 @@ impl Limits {
         }
     }
 
-    /// The option whose limit is reached, if one is.
+    /// Returns the command-line option of a limit that is reached, if any.
     pub fn reached(&self, spent: &Spent) -> Option<&'static str> {
         let is_up = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
         if is_up(self.turns, spent.turns) {
@@ -59,12 +59,12 @@ impl Limits {
 }
 
 impl Spent {
-    /// Nothing yet, at the prices of the command line.
+    /// Creates an empty account with the prices given on the command line.
     pub fn of(args: &ModelArgs) -> Spent {
         Spent { prices: args.price_in.zip(args.price_out), ..Spent::default() }
     }
 
-    /// Adds a request. What it has cost, in US dollars, where prices are known.
+    /// Adds the usage of a request. Returns the request's cost in US dollars, if prices are known.
     pub fn add(&mut self, usage: Usage) -> Option<f64> {
         self.turns += 1;
         self.input += usage.input;
@@ -81,7 +81,7 @@ impl Spent {
         Some((input as f64 * price_in + output as f64 * price_out) / 1e6)
     }
 
-    /// For programs.
+    /// Returns the account as JSON.
     pub fn to_json(&self) -> Value {
         json!({
             "turns": self.turns, "tokens_in": self.input, "tokens_out": self.output, "estimated": self.is_estimated,

@@ -1,5 +1,5 @@
-//! The transcript of a language model's play: a JSON line for each thing that happened, with its time. For its owner's eyes only, since
-//! it holds what the seat knows.
+//! The transcript of a language model's play: a JSON line for each event, with its time. The file is readable by its
+//! owner only, since it contains the seat's secrets.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -22,24 +22,25 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The transcript in this file; without one, in a file that is named when the session is known. No file is ever overwritten.
+    /// Opens the transcript in this file, or in a file named after the session. No file is ever overwritten.
     ///
     /// # Errors
-    /// When the file can't be made, or is there already.
+    /// If the file can't be created, or exists.
     pub fn of(path: Option<&Path>) -> Result<Transcript, Failure> {
         let file = path.map(|path| create(path).map_err(|error| cannot_write(path, &error))).transpose()?;
         Ok(Transcript { path: path.map(Path::to_owned), file })
     }
 
-    /// Makes the file for a seat, unless there is one: `play-SESSION-seat0.jsonl`, with a number behind it if that is taken.
+    /// Creates the file for a seat, unless a file is open already. The name is `play-SESSION-seat0.jsonl`, with a
+    /// number if that file exists.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// If it can't be created.
     pub fn open(&mut self, seat: &Seat) -> Result<(), Failure> {
         if self.file.is_some() {
             return Ok(());
         }
-        // Sessions of strange arenas may be called anything.
+        // A foreign server's session ids may contain anything.
         let session: String =
             seat.session.chars().filter(|char| char.is_ascii_alphanumeric() || *char == '-').take(64).collect();
         let seat = seat.number().map(|number| format!("-seat{number}")).unwrap_or_default();
@@ -58,28 +59,29 @@ impl Transcript {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Writes the first line, whose beginning says what the file is: by it the arena hides the file from agents.
+    /// Writes the first line. The sandbox recognizes transcripts by the beginning of this line and hides them from
+    /// agents.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn begin(&mut self, fields: Value) -> Result<(), Failure> {
         self.write("{\"arena_transcript\":1,", "begin", fields)
     }
 
-    /// Writes a line: what happened, and when, with these fields.
+    /// Writes a line for an event: its kind `what`, the time, and `fields`.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub fn note(&mut self, what: &str, fields: Value) -> Result<(), Failure> {
         self.write("{", what, fields)
     }
 
-    /// Writes a line with this in the place of its opening brace.
+    /// Writes a line. `head` replaces the opening brace of the JSON object.
     fn write(&mut self, head: &str, what: &str, fields: Value) -> Result<(), Failure> {
         let (Some(path), Some(file)) = (&self.path, &mut self.file) else { return Ok(()) };
         let mut line = json!({"type": what, "time": Environment::system().now().0});
@@ -94,8 +96,8 @@ impl Transcript {
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
-            Some(path) => write!(f, "the transcript is {}", path.display()),
-            None => f.write_str("there is no transcript"),
+            Some(path) => write!(f, "transcript: {}", path.display()),
+            None => f.write_str("no transcript"),
         }
     }
 }

@@ -1,40 +1,40 @@
-//! A conversation with a language model, apart from how an endpoint spells it.
+//! A conversation with a language model, independent of the API.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::prompt::Tool;
 
-/// What an endpoint is asked.
+/// A question to an endpoint.
 pub struct Question<'q> {
     /// The model's name.
     pub model: &'q str,
-    /// What it is told before all else.
+    /// The system prompt.
     pub system: &'q str,
-    /// What it can call.
+    /// The tools.
     pub tools: &'q [Tool],
-    /// What was said so far. The first turn is ours.
+    /// The turns so far. The first turn is a message to the model.
     pub turns: &'q [Turn],
-    /// How much chance there is in the answer.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// What that chance comes of.
+    /// The sampling seed.
     pub seed: Option<i64>,
 }
 
-/// One turn.
+/// One turn of a conversation.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Turn {
-    /// What we said.
+    /// A message to the model.
     Told(String),
-    /// What it answered.
+    /// An answer of the model.
     Answered(Reply),
-    /// What came of the calls of its answer.
+    /// The results of the tool calls in the last answer.
     Results(Vec<CallResult>),
 }
 
 impl Turn {
-    /// The answer, if it is one.
+    /// Returns the answer, if the turn is one.
     pub fn reply(&self) -> Option<&Reply> {
         match self {
             Turn::Answered(reply) => Some(reply),
@@ -46,46 +46,46 @@ impl Turn {
 /// An answer of a model.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Reply {
-    /// What it says in words, to nobody.
+    /// The text, which the other players don't see.
     pub text: String,
-    /// What it wants to be done, in its order.
+    /// The tool calls, in order.
     pub calls: Vec<Call>,
-    /// How the endpoint wants to hear of this answer again: the words of its API.
+    /// The answer in the API's format, which later questions contain as history.
     #[serde(skip)]
     pub raw: Value,
-    /// What it has cost.
+    /// The tokens used.
     pub usage: Usage,
 }
 
 /// A tool call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Call {
-    /// By which its result is told.
+    /// The call's id, which its result repeats.
     pub id: String,
-    /// Which tool.
+    /// The tool's name.
     pub name: String,
-    /// With which arguments; or what is wrong with them, in a sentence.
+    /// The arguments, or the reason why they are invalid.
     pub arguments: Result<Map<String, Value>, String>,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallResult {
-    /// The call's.
+    /// The call's id.
     pub id: String,
-    /// What is told of it.
+    /// The text for the model.
     pub text: String,
-    /// Whether it came to nothing.
+    /// True if the call failed.
     pub is_error: bool,
 }
 
-/// Tokens.
+/// Numbers of tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// Of the question, those from a cache included.
+    /// Input tokens, including cached ones.
     pub input: u64,
-    /// Of the question, from a cache.
+    /// Cached input tokens.
     pub cached: u64,
-    /// Of the answer.
+    /// Output tokens.
     pub output: u64,
 }

@@ -1,4 +1,4 @@
-//! The replays that are served: where they are, and the indexes of those that were looked at.
+//! The served replays: the paths of all of them, and the indexes of the replays that a browser has opened.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,35 +14,35 @@ use crate::exit::{Exit, Failure};
 use crate::last_line::last_line;
 use crate::replay::{bad, open_file};
 
-/// Folders are looked into so deep.
+/// The maximum depth of searched folders.
 const DEPTH: usize = 8;
 
-/// Replays on one page of the list.
+/// Number of replays on a page of the list.
 pub const PAGE: usize = 100;
 
-/// Every replay of arena's begins with this.
+/// The first bytes of every replay.
 const BEGINNING: &[u8] = b"{\"arena_replay\":";
 
-/// A replay, or those of a folder. They are known by their numbers, which never change: new ones are added behind.
+/// A single replay, or the replays in a folder. The number of a replay never changes: new replays are appended.
 pub struct Library {
-    /// Whether it is one replay rather than a folder.
+    /// True for a single replay.
     pub single: bool,
     root: PathBuf,
     shelves: RwLock<Vec<Arc<Shelf>>>,
-    /// Indexes are files, so that they are served as replays are.
+    /// The folder of the index files, which are served like replays.
     indexes: TempDir,
 }
 
 struct Shelf {
     path: PathBuf,
-    /// Held while it is indexed, so that it is done once.
+    /// The replay's index. The lock is held during indexing, so that concurrent requests index the replay once.
     indexed: Mutex<Option<(Stamp, Indexed)>>,
 }
 
-/// By what it is seen that a file has changed.
+/// The size and the modification time of a file, by which changes are detected.
 type Stamp = (u64, Option<SystemTime>);
 
-/// A replay whose index is there.
+/// A replay with its index.
 #[derive(Clone)]
 pub struct Indexed {
     pub summary: Arc<Summary>,
@@ -52,9 +52,9 @@ pub struct Indexed {
 /// A page of the list.
 pub struct Page {
     pub root: String,
-    /// How many replays there are.
+    /// The number of all replays.
     pub all: usize,
-    /// The number of the first of these.
+    /// The number of the first replay on the page.
     pub from: usize,
     pub entries: Vec<Entry>,
 }
@@ -63,20 +63,20 @@ pub struct Page {
 pub struct Entry {
     pub number: usize,
     pub name: String,
-    /// What stands at both ends, or why they can't be read.
+    /// The replay's header and result, or the reason why they can't be read.
     pub ends: Result<(HeaderLine, Option<ResultPart>), String>,
 }
 
 impl Library {
-    /// The replays at `path`: that file, or whatever replays are in that folder and below it.
+    /// Opens the replay at `path`, or the replays in that folder and its subfolders.
     pub fn open(path: &Path) -> Result<Library, Failure> {
         let cannot =
             |error: io::Error| Failure::new(Exit::BadReplay, format_args!("{} can't be read: {error}", path.display()));
         let single = !fs::metadata(path).map_err(cannot)?.is_dir();
         let indexes = tempfile::Builder::new().prefix("arena-replays-").tempdir().map_err(|error| {
-            Failure::new(Exit::CannotWrite, format_args!("a temporary folder can't be made: {error}"))
+            Failure::new(Exit::CannotWrite, format_args!("can't create a temporary folder: {error}"))
         })?;
-        // Absolute, since what serves files may be moved to another folder, and messages shall lead to them.
+        // The path is made absolute, so that messages contain the full path.
         let root = path.canonicalize().map_err(cannot)?;
         let library = Library { single, root, shelves: RwLock::default(), indexes };
         if single {
@@ -84,19 +84,21 @@ impl Library {
         } else {
             library.look_again().map_err(cannot)?;
             if library.shelves.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
-                let sentence = format!("{} has no replays; matches write them with --replay", path.display());
+                let sentence =
+                    format!("{} contains no replays; write them with `arena match run --replay`", path.display());
                 return Err(Failure::new(Exit::BadReplay, sentence));
             }
         }
         Ok(library)
     }
 
-    /// The path of a replay.
+    /// Returns the path of a replay.
     pub fn path(&self, number: usize) -> Result<PathBuf, Failure> {
         self.shelf(number).map(|shelf| shelf.path.clone())
     }
 
-    /// A replay with its index, which is made the first time, and again when the file has changed.
+    /// Returns a replay with its index. The index is created at the first request, and again after the file has
+    /// changed.
     pub fn indexed(&self, number: usize) -> Result<Indexed, Failure> {
         let shelf = self.shelf(number)?;
         let path = &shelf.path;
@@ -109,8 +111,7 @@ impl Library {
             return Ok(known.clone());
         }
         let index = self.indexes.path().join(format!("{number}.index"));
-        let cannot =
-            |error: io::Error| Failure::new(Exit::CannotWrite, format_args!("an index can't be written: {error}"));
+        let cannot = |error: io::Error| Failure::new(Exit::CannotWrite, format_args!("can't write an index: {error}"));
         let mut entries = BufWriter::new(File::create(&index).map_err(cannot)?);
         let summary = arena_match::index(from, &mut entries).map_err(|error| bad(path, &error))?;
         let known = Indexed { summary: Arc::new(summary), index };
@@ -118,7 +119,7 @@ impl Library {
         Ok(known)
     }
 
-    /// A page of the list, beginning with the replay of number `from`. Replays that have come in the meantime are there.
+    /// Searches for new replays, and returns the page of the list that begins with replay number `from`.
     pub fn list(&self, from: usize) -> Result<Page, Failure> {
         self.look_again().map_err(|error| {
             Failure::new(Exit::BadReplay, format_args!("{} can't be read: {error}", self.root.display()))
@@ -154,20 +155,20 @@ impl Library {
     }
 }
 
-/// Adds the replays of a folder and of those in it, in the order in which matches are numbered. Links aren't followed: they may lead
-/// back here, or to files that nobody meant to show.
+/// Adds the replays of a folder and its subfolders, in the order of the matches' numbers. Links aren't followed, since
+/// a link may lead back to this folder, or to files that the user doesn't want to show.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
     entries.sort_by_cached_key(|entry| (number(&entry.path()), entry.path()));
     for entry in entries {
-        // Hidden files are drafts, and the affairs of other programs.
+        // Hidden files are drafts, or belong to other programs.
         if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
         let kind = entry.file_type()?;
         if kind.is_dir() && depth > 0 {
-            // A folder within that can't be read has nothing to show.
+            // Unreadable subfolders are skipped.
             let _ = find(&entry.path(), depth - 1, found);
         } else if kind.is_file() && is_replay(&entry.path()) {
             found.push(entry.path());
@@ -181,7 +182,7 @@ fn is_replay(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == BEGINNING
 }
 
-/// Header and result, and nothing of the match between them.
+/// Reads the header and the result of a replay, without the lines between them.
 fn ends(path: &Path) -> Result<(HeaderLine, Option<ResultPart>), String> {
     let told = |failure: Failure| failure.sentence().to_owned();
     let from = open_file(path).map_err(told)?;

@@ -1,4 +1,4 @@
-//! The list of replays, as a page that needs no script.
+//! The list of replays: a page without scripts.
 
 use arena_match::{HeaderLine, ResultPart};
 use maud::html;
@@ -7,7 +7,7 @@ use super::library::{PAGE, Page};
 use crate::output::printable;
 use arena_games::board::row::number;
 
-/// The page of these replays.
+/// Returns the page of these replays.
 pub fn page(page: &Page) -> String {
     let root = visible(&page.root);
     let end = page.from + page.entries.len();
@@ -32,7 +32,7 @@ pub fn page(page: &Page) -> String {
                                         td { (visible(result.outcome.termination.as_ref())) }
                                         td.number { (result.epochs) }
                                     } @else {
-                                        td.alarm colspan="2" { "breaks off" }
+                                        td.alarm colspan="2" { "incomplete" }
                                     }
                                 }
                                 Err(what) => { td.alarm colspan="4" { (visible(what)) } }
@@ -44,7 +44,7 @@ pub fn page(page: &Page) -> String {
             @if page.all > page.entries.len() {
                 p {
                     (page.from + 1) " to " (end) " of " (page.all)
-                    @if page.from > 0 { " · " a href={ "?from=" (page.from.saturating_sub(PAGE)) } { "before" } }
+                    @if page.from > 0 { " · " a href={ "?from=" (page.from.saturating_sub(PAGE)) } { "previous" } }
                     @if end < page.all { " · " a href={ "?from=" (end) } { "next" } }
                 }
             }
@@ -63,7 +63,7 @@ fn agents(header: &HeaderLine, result: Option<&ResultPart>) -> String {
     names.enumerate().map(agent).collect::<Vec<_>>().join(", ")
 }
 
-/// A text of strangers, on one line.
+/// Formats text from a replay, which other users may have written, as one line.
 fn visible(text: &str) -> String {
     printable(text).replace('\n', " ")
 }

@@ -1,4 +1,4 @@
-//! Agents that misbehave, and agents that are merely odd.
+//! Agents that misbehave, and agents that are unusual but allowed.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,36 +9,36 @@ use serde_json::json;
 use super::Room;
 use super::table::{Row, play_all};
 
-/// A game of some epochs, which nothing but the last of them ends. There is time enough for whoever answers at all, on a busy machine too.
+/// A game that only its last epoch ends. The time limits are sufficient for any honest answer, on a busy machine too.
 const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 20000";
 
-/// The same with little time.
+/// The same game with short time limits.
 const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 300 --bank-ms 4000";
 
-/// Long enough for a flood to reach every bound.
+/// Long enough for a flood to reach every limit.
 const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000";
 
-/// The same with the agents wherever the system likes, so that they write while the runner reads.
+/// The same game without CPU affinity, so that agents write while the runner reads.
 const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000 --affinity any";
 
-/// The snakes have room enough to live through all epochs.
+/// The board is large enough for the snakes to survive all epochs.
 const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 20000";
 
-/// States are large.
+/// A game with large states.
 const LARGE: &str = "snake --set grid_width=64 --set grid_height=64 --step-ms 300 --bank-ms 4000";
 
 const CHESS: &str = "chess --step-ms 500 --bank-ms 20000";
 
 const fn row(
-    behaviour: &'static str,
+    behavior: &'static str,
     game: &'static str,
     verdict: &'static [&'static str],
     detail: &'static str,
 ) -> Row {
-    Row { behaviour, game, verdicts: verdict, detail, within: Duration::from_secs(60) }
+    Row { behavior, game, verdicts: verdict, detail, within: Duration::from_secs(60) }
 }
 
-/// What breaks the protocol, or ends, or takes too much.
+/// Agents that break the protocol, end early, or use too many resources.
 const HOSTILE: &[Row] = &[
     row("silent", FOOD, &["PING_FAIL"], "no answer to the ping within 5000 ms"),
     row("exits_at_once", FOOD, &["STARTUP_FAIL"], "exited with code 0"),
@@ -49,9 +49,9 @@ const HOSTILE: &[Row] = &[
     row("mute", SHORT, &["TIMEOUT"], "no answer within 4300 ms"),
     row("late", SHORT, &["TIMEOUT"], "no answer within"),
     row("speaks_as_its_opponent", SNAKE, &["AGENT_ID_SPOOFING"], "spoke as"),
-    row("makes_up_an_id", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
-    row("spells_its_id_in_capitals", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
-    row("has_an_empty_id", FOOD, &["TOO_MANY_ERRORS"], "no player's"),
+    row("makes_up_an_id", FOOD, &["TOO_MANY_ERRORS"], "isn't a player"),
+    row("spells_its_id_in_capitals", FOOD, &["TOO_MANY_ERRORS"], "isn't a player"),
+    row("has_an_empty_id", FOOD, &["TOO_MANY_ERRORS"], "isn't a player"),
     row("leaves_out_its_id", FOOD, &["MISSING_AGENT_ID"], "11 replies"),
     row("has_a_number_for_an_id", FOOD, &["TOO_MANY_ERRORS"], "isn't a text"),
     row("rubbish", FOOD, &["TOO_MANY_ERRORS"], "isn't JSON"),
@@ -59,14 +59,14 @@ const HOSTILE: &[Row] = &[
     row("invalid_utf8", FOOD, &["TOO_MANY_ERRORS"], "isn't UTF-8"),
     row("not_a_number", FOOD, &["TOO_MANY_ERRORS"], "isn't JSON"),
     row("half_a_line", SHORT, &["TIMEOUT"], "no answer within"),
-    row("endless_line", FOOD, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    row("endless_nesting", FOOD, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    row("fifty_megabytes", CHESS, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    row("floods_with_answers", LONG, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    // Whichever comes first: none of it is an answer.
+    row("endless_line", FOOD, &["OUTPUT_LIMIT"], "beyond the limit"),
+    row("endless_nesting", FOOD, &["OUTPUT_LIMIT"], "beyond the limit"),
+    row("fifty_megabytes", CHESS, &["OUTPUT_LIMIT"], "beyond the limit"),
+    row("floods_with_answers", LONG, &["OUTPUT_LIMIT"], "beyond the limit"),
+    // In either order: neither is an answer.
     row("floods_with_blank_lines", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
-    row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond all bounds"),
-    row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 20000", &["OUTPUT_LIMIT"], "beyond all bounds"),
+    row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond the limit"),
+    row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 20000", &["OUTPUT_LIMIT"], "beyond the limit"),
     row("never_reads", LARGE, &["TIMEOUT"], "no answer within"),
     row("closes_stdin", LARGE, &["TIMEOUT"], "no answer within"),
     row("closes_stdout", FOOD, &["CRASHED"], "closed its output"),
@@ -83,13 +83,13 @@ const HOSTILE: &[Row] = &[
     row("acts_wildly", CHESS, &["ILLEGAL_MOVE"], ""),
 ];
 
-/// Not to be run where only good will limits processes.
+/// Excluded where nothing enforces the limit on processes.
 const BOMBS: &[Row] = &[
     row("forks_without_end", SHORT, &["TIMEOUT", "CRASHED", "MEMORY_LIMIT"], ""),
     row("burns_the_processor", FOOD, &[], ""),
 ];
 
-/// What nobody may be blamed for.
+/// Unusual behavior without a penalty.
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
@@ -121,8 +121,8 @@ const ODD: &[Row] = &[
     row("hides_files", FOOD, &[], ""),
 ];
 
-/// One of each kind, for where there are fewer walls.
-const BEHAVIOURS: [&str; 16] = [
+/// One behavior of each kind, for weaker sandboxes.
+const BEHAVIORS: [&str; 16] = [
     "mute",
     "speaks_as_its_opponent",
     "rubbish",
@@ -141,11 +141,11 @@ const BEHAVIOURS: [&str; 16] = [
     "hides_files",
 ];
 
-/// The rows of [`BEHAVIOURS`].
+/// Returns the rows of [`BEHAVIORS`].
 fn some() -> Vec<&'static Row> {
     let rows: Vec<&Row> =
-        HOSTILE.iter().chain(ODD).filter(|row| BEHAVIOURS.contains(&row.behaviour) && row.game != APART).collect();
-    assert_eq!(rows.len(), BEHAVIOURS.len());
+        HOSTILE.iter().chain(ODD).filter(|row| BEHAVIORS.contains(&row.behavior) && row.game != APART).collect();
+    assert_eq!(rows.len(), BEHAVIORS.len());
     rows
 }
 
@@ -160,7 +160,7 @@ fn odd_agents_play_to_the_end() {
 }
 
 #[test]
-fn without_namespaces_it_is_the_same() {
+fn results_are_the_same_without_namespaces() {
     play_all(some(), "no-namespaces");
 }
 
@@ -170,15 +170,15 @@ fn without_a_sandbox_nothing_is_left_either() {
 }
 
 #[test]
-fn who_takes_all_processes_and_all_of_the_processor_hurts_only_itself() {
+fn an_agent_that_takes_all_processes_and_cpu_hurts_only_itself() {
     for sandbox in ["on", "no-namespaces"] {
-        // One after the other: without namespaces all agents of a user share the kernel's limit of processes.
+        // In sequence: without namespaces, all agents of a user share the kernel's limit on processes.
         BOMBS.iter().for_each(|row| play_all([row], sandbox));
     }
 }
 
 #[test]
-fn agents_get_at_nothing_but_their_own() {
+fn agents_access_only_their_own_resources() {
     let got_at = |sandbox: &str| {
         let room = Room::new();
         let (snoop, honest) = (room.agent("snoops"), room.agent("honest"));
@@ -199,7 +199,7 @@ fn agents_get_at_nothing_but_their_own() {
             "--sandbox",
             sandbox,
         ];
-        // In a folder that is there already: what appears beside an agent isn't shown to it.
+        // In an existing folder: new files beside an agent aren't visible to it.
         fs::create_dir(room.path().join("snoops/late")).unwrap();
         let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
         fs::write(room.path().join("snoops/late/runner.pid"), format!("{}\n", running.pid())).unwrap();
@@ -210,7 +210,7 @@ fn agents_get_at_nothing_but_their_own() {
     };
     assert_eq!(got_at("on"), "got:");
     assert_eq!(got_at("no-namespaces"), "got:");
-    // The attempts themselves are good.
+    // The agents' attempts are effective without the sandbox.
     assert_eq!(got_at("off"), "got: secret opponent network signal environ priority affinity");
 }
 
@@ -235,7 +235,7 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
     };
     for sandbox in ["on", "no-namespaces"] {
         assert_eq!(got_at(sandbox, false), (true, false), "{sandbox}");
-        // A file that isn't an opponent's is nothing special, and an agent may play against itself.
+        // A file that isn't an opponent's stays visible, and an agent may play against itself.
         assert_eq!(got_at(sandbox, true), (true, true), "{sandbox}");
     }
 }
@@ -244,7 +244,7 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
 fn a_match_of_several_goes_on_without_the_one_that_is_out() {
     let room = Room::new();
     let agents = ["honest", "speaks_as_its_opponent", "ends_lines_as_on_windows", "exits_with_3", "sends_blank_lines"];
-    let paths = agents.map(|behaviour| room.agent(behaviour));
+    let paths = agents.map(|behavior| room.agent(behavior));
     let mut args: Vec<&str> = SNAKE.split(' ').collect();
     args.extend(paths.iter().flat_map(|path| ["--agent", path]));
     let result = room.play(&args).result().unwrap();
@@ -257,7 +257,7 @@ fn a_match_of_several_goes_on_without_the_one_that_is_out() {
     for number in [0, 2, 4] {
         assert!(told[number].0 <= 3 && told[number].1.is_none(), "{result}");
     }
-    // The match isn't ended by those who are out, but by its last epoch.
+    // The match ends by its last epoch, not by the eliminated players.
     assert_eq!((&result["outcome"]["termination"], &result["epochs"]), (&json!("GAME_ENDED"), &json!(20)), "{result}");
 }
 

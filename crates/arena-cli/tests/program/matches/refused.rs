@@ -1,4 +1,4 @@
-//! Matches that can't be played as asked: a sentence, a named exit code, and nothing else.
+//! Matches that can't be played as requested: a sentence, a named exit code, and nothing else.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Finished, Room};
 use crate::program;
 use crate::tournament::Lab;
 
-/// Runs `arena match run` with these arguments, of which `HONEST` and `ROOM` stand for what is there.
+/// Runs `arena match run` with these arguments. `HONEST` and `ROOM` stand for an agent and the folder.
 fn run(room: &Room, args: &str) -> Finished {
     let honest = room.agent("honest");
     let args = args.replace("HONEST", &format!("--agent {honest}")).replace("ROOM", room.path().to_str().unwrap());
@@ -24,7 +24,7 @@ fn check(args: &str, code: i32, says: &[&str]) {
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args}: {}", run.stderr);
     let sentences = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
     assert_eq!(sentences, 1, "{args}: {}", run.stderr);
-    // The argument parser adds how to use it.
+    // The argument parser appends usage information.
     assert!(run.stderr.lines().count() == 1 || run.stderr.contains("--help"), "{args}: {}", run.stderr);
     for text in says {
         assert!(run.stderr.contains(text), "{args}: {}", run.stderr);
@@ -33,15 +33,15 @@ fn check(args: &str, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn what_is_no_agent_is_named() {
+fn invalid_agents_are_named() {
     check("snake HONEST --agent ROOM/nobody", 8, &["there is no agent at", "nobody"]);
     check("snake HONEST --agent ROOM/notes.txt", 8, &["notes.txt", "isn't executable"]);
-    check("snake HONEST --agent ROOM/tmp", 8, &["holds no agent"]);
+    check("snake HONEST --agent ROOM/tmp", 8, &["contains no agent"]);
     check("snake HONEST -- no-such-program", 8, &["no-such-program"]);
 }
 
 #[test]
-fn what_cannot_be_played_is_named() {
+fn unplayable_games_are_named() {
     check("checkers HONEST HONEST", 2, &["checkers", "snake", "chess", "food_catcher", "cherry_picker"]);
     check("snake HONEST HONEST --set depth=3", 2, &["depth"]);
     check("snake HONEST HONEST --set n_epochs=many", 2, &["n_epochs", "many"]);
@@ -58,7 +58,7 @@ fn what_cannot_be_played_is_named() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named() {
+fn unwritable_files_are_named() {
     check("snake HONEST HONEST --replay ROOM/no/such/folder.jsonl", 10, &["folder.jsonl", "can't be written"]);
     check("snake HONEST HONEST --replay ROOM/tmp", 10, &["can't be written"]);
     check("food_catcher HONEST HONEST --set n_epochs=2000 --replay /dev/full", 10, &["can't be written"]);
@@ -90,12 +90,11 @@ fn a_manifest_beside_an_agent_that_is_a_file_sends_nobody_elsewhere() {
     let result = finished.result().unwrap();
     assert_eq!(result["has_tainted_agent"], false, "{result}");
     assert_eq!(finished.run.stderr.matches("note: ").count(), 1, "{}", finished.run.stderr);
-    assert!(finished.run.stderr.contains("manifest.json says that the channel is http"), "{}", finished.run.stderr);
+    assert!(finished.run.stderr.contains("manifest.json sets the channel to http"), "{}", finished.run.stderr);
     room.check_nothing_remains();
 }
 
-/// Runs a series in which so many games are played beside each other, by a program that may open so many files: its exit code and
-/// what it says.
+/// Runs a series with this number of concurrent games and these limits on open files; returns its exit code and stderr.
 fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, String) {
     let room = Room::new();
     let agent = room.agent("honest");
@@ -115,10 +114,10 @@ fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
     assert_eq!((code, told.lines().count()), (Some(2), 1), "{told}");
     assert!(told.contains("use `--concurrency 1`, or raise"), "{told}");
     assert_eq!(play_with_files(80, 80, "1").0, Some(0));
-    // What a single game lacks is no fault of the sandbox.
+    // The sandbox isn't blamed for the resources that a single game lacks.
     let (code, told) = play_with_files(16, 16, "1");
     assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
-    // What is there to be had is taken.
+    // The soft limit is raised as far as possible.
     assert_eq!(play_with_files(400, 80, "12"), (Some(0), String::new()));
 }
 
@@ -136,8 +135,7 @@ fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
     let args = ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--sandbox", "off", "--json"];
     let more = ["--set", "n_epochs=3", "--games", "4", "--replay", games.to_str().unwrap()];
     let run = program::run(&[&args[..], &more].concat());
-    let told =
-        format!("error: {} can't be written: it isn't a regular file any more\n", games.join("1.jsonl").display());
+    let told = format!("error: {} can't be written: it is no longer a regular file\n", games.join("1.jsonl").display());
     assert_eq!((run.code, &run.stderr), (10, &told));
     let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.iter().map(|result| result["number"].as_u64().unwrap()).collect::<Vec<_>>(), [2]);
@@ -145,6 +143,6 @@ fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
     for log in ["1.seat0.log", "1.seat1.log", "2.seat0.log", "2.seat1.log"] {
         assert!(games.join(log).is_file(), "{log}");
     }
-    // No further game is begun.
+    // No further game starts.
     assert!(!games.join("3.jsonl").exists());
 }

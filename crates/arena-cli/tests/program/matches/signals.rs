@@ -1,4 +1,4 @@
-//! The runner is interrupted, told to end, or killed while agents play.
+//! Interrupts, terminations and kills of the runner while agents play.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,13 +14,13 @@ use crate::program::arena;
 
 const MODES: [&str; 3] = ["on", "no-namespaces", "off"];
 
-/// A match under way that doesn't end by itself: one agent thinks, the other one has processes that are hard to end.
+/// Starts a match that doesn't end by itself: one agent is slow, the other has child processes that are hard to end.
 fn under_way(room: &Room, sandbox: &str) -> Match {
     let (slow, family) = (room.agent("mute"), room.agent("has_a_family"));
     let agents = ["--agent", &slow, "--agent", &family];
     let options = ["match", "run", "food_catcher", "--json", "--step-ms", "86400000", "--sandbox", sandbox];
     let running = room.start(&[&options[..], &agents[..]].concat());
-    // The agents themselves, and the family.
+    // The agents, and the child processes.
     room.wait_for_processes(2 + 5);
     running
 }
@@ -41,7 +41,7 @@ fn a_signal_calls_the_match_off_and_nothing_is_left() {
     }
 }
 
-// A match that goes on without an agent keeps nothing of it, not even an entry in the table of processes.
+// A match that continues without an agent keeps nothing of it, not even an entry in the process table.
 #[test]
 fn an_agent_that_is_out_is_reaped_while_the_others_play_on() {
     let room = Room::new();
@@ -77,7 +77,7 @@ for line in sys.stdin:
     let running = room.start(&args);
     let by = Instant::now() + PATIENCE;
     while !Path::new(&marker).exists() {
-        assert!(Instant::now() < by, "no agent waits");
+        assert!(Instant::now() < by, "timeout while waiting for the agents");
         thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(super::children(running.pid()), 1);
@@ -106,7 +106,7 @@ fn a_runner_that_is_killed_while_agents_start_leaves_nothing() {
             let (one, other) = (room.agent("honest"), room.agent("mute"));
             let options = ["match", "run", "food_catcher", "--sandbox", sandbox, "--step-ms", "86400000"];
             let running = room.start(&[&options[..], &["--agent", &one, "--agent", &other]].concat());
-            // There is nothing to wait for: the point is to hit it anywhere in its start.
+            // Without waiting: the signal may arrive at any moment of its start.
             thread::sleep(Duration::from_millis(delay_ms));
             running.signal(Signal::KILL);
             running.finish();
@@ -126,7 +126,7 @@ fn a_series_of_games_is_called_off_as_a_whole() {
     let finished = running.finish();
     room.check_nothing_remains();
     assert_eq!(finished.run.code, 130, "{finished:?}");
-    // Games that were over by then may have been told, each in full.
+    // Games that were finished by then may have been printed, each completely.
     for line in finished.run.stdout.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap();
     }
@@ -147,7 +147,7 @@ fn a_match_without_a_result_leaves_an_older_replay_alone() {
         assert_eq!(fs::read_to_string(&replay).unwrap(), "older", "{signal:?}");
         let names = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let beside: Vec<String> = names.filter(|name| name.contains("game.")).collect();
-        // A replay has no name before it is whole, so nothing is left of it.
+        // A replay gets its name when it is complete, so nothing of it remains.
         assert!(beside.len() <= 1 && beside.iter().all(|name| name == "game.jsonl"), "{beside:?}");
     }
 }
@@ -160,7 +160,7 @@ fn a_replay_that_is_no_file_has_no_logs_beside_it() {
     let finished = room.play(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat());
     assert_eq!(finished.result().unwrap()["replay_file"], "/dev/null");
     assert!(!Path::new("/dev/null.seat0.log").exists());
-    // Stdout is one place for both, also where it is a file.
+    // Both write to the same stdout, also if it is a file.
     let path = room.file("both");
     let options = ["match", "run", "food_catcher", "--set", "n_epochs=3", "--json", "--replay", "/dev/stdout"];
     let status = arena(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat())
@@ -178,7 +178,7 @@ fn a_replay_that_is_no_file_has_no_logs_beside_it() {
     room.check_nothing_remains();
 }
 
-/// Waits for the end of a run that nobody listens to. One that goes on for too long is killed.
+/// Waits for the end of a run without a reader. A run that takes too long is killed.
 fn wait(mut child: Child) -> ExitStatus {
     let by = Instant::now() + PATIENCE;
     loop {

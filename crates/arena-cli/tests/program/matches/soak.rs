@@ -1,4 +1,4 @@
-//! Many matches in a row: the runner doesn't grow, and nothing gathers.
+//! Many matches in a row: the runner's memory and handles don't grow.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -7,13 +7,14 @@ use std::process::{Child, Stdio};
 use super::{Room, children, memory};
 use crate::program::arena;
 
-/// How many matches are played. `ARENA_SOAK_GAMES` asks for more.
+/// The number of matches. `ARENA_SOAK_GAMES` overrides it.
 const GAMES: usize = 300;
 
-/// From here on nothing new is needed.
+/// The number of matches after which the runner should not grow.
 const WARM: usize = 60;
 
-/// Answers at once, and starts faster than any interpreter of another language: takes the id out of the line, and repeats it.
+/// An agent that starts faster than an interpreter of another language, and answers at once: it repeats the id from the
+/// line.
 const QUICK: &str = r#"#!/bin/sh
 while read -r line; do
     case $line in
@@ -28,7 +29,7 @@ while read -r line; do
 done
 "#;
 
-/// What the runner holds at a moment between two results.
+/// The runner's resources between two results.
 #[derive(Debug)]
 struct Held {
     resident_bytes: u64,
@@ -80,7 +81,7 @@ fn many_matches_in_a_row_leave_nothing_behind() {
     }
     let (_, warm) = &looks[0];
     for (number, held) in &looks {
-        // Two matches are under way at any time, or one and the start of the next.
+        // Two matches are in progress at any time, or one and the start of the next.
         let is_bounded = held.files < 64 && held.threads <= 16 && held.launchers <= 4 && held.temporary <= 4;
         assert!(
             is_bounded && held.resident_bytes < warm.resident_bytes + (8 << 20),

@@ -1,4 +1,4 @@
-//! Bots of the Colosseum protocol, at seats.
+//! Bots of the Colosseum protocol in sessions.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,7 +9,8 @@ use super::{list, play, psi, result};
 use crate::matches::Room;
 use crate::program::{Running, folder, run};
 
-/// Plays PSI: tells its set, guesses what both have once the other has told, and tries some things that can't be done.
+/// A bot for PSI: sends its set, guesses the common numbers once the other player has sent its set, and tries some
+/// invalid actions.
 const PSI: &str = r#"#!/usr/bin/python3
 import json, re, sys
 
@@ -77,7 +78,7 @@ fn a_bot_plays_psi_to_the_end() {
     .assert_eq(&log);
 }
 
-/// What bots do that harms nobody but themselves, and how they are told.
+/// Behaviors that harm only the bot itself, and their reports.
 const HOSTILE: [(&str, &[&str], &str); 8] = [
     ("exits_at_once", &[], "STARTUP_FAIL: exited with code 0"),
     ("talks_on_stdout", &[], "PING_FAIL: answered the ping, but the line isn't JSON"),
@@ -93,41 +94,41 @@ const HOSTILE: [(&str, &[&str], &str); 8] = [
 fn hostile_bots_lose_their_seat_and_harm_nobody() {
     let (folder, room) = (folder(), Room::new());
     let server = Running::serve(folder.path());
-    for (behaviour, options, verdict) in HOSTILE {
+    for (behavior, options, verdict) in HOSTILE {
         let [one, two] = psi(&server.url);
-        let agent = room.agent(behaviour);
+        let agent = room.agent(behavior);
         let begun = Instant::now();
         let bot = play(&server.url, &[&[one.as_str(), "--agent", &agent], options].concat()).ends();
-        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behaviour}: {bot:#?}");
-        assert!(bot.stderr.contains("is out: ") && bot.stderr.contains(verdict), "{behaviour}: {bot:#?}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{behaviour}");
-        // Somebody else may take the seat up, and play on.
+        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behavior}: {bot:#?}");
+        assert!(bot.stderr.contains("is out: ") && bot.stderr.contains(verdict), "{behavior}: {bot:#?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{behavior}");
+        // Another program may resume the seat.
         let mut bob = play(&server.url, &[&two]);
         bob.is_dealt();
         bob.types("/guess 1");
         let mut ada = play(&server.url, &["--from", &one]);
         ada.types("/guess 1");
-        assert_eq!((ada.ends().code, bob.ends().code), (0, 0), "{behaviour}");
+        assert_eq!((ada.ends().code, bob.ends().code), (0, 0), "{behavior}");
     }
 }
 
-// What it says with an id that no player has counts for nothing, and is a fault; another player's id is cheating.
+// Actions with an unknown id are ignored and count as a fault; the id of another player is cheating.
 #[test]
 fn bots_with_wrong_ids_are_judged_as_in_a_match() {
     let (folder, room) = (folder(), Room::new());
     let server = Running::serve(folder.path());
-    for (behaviour, verdict) in
+    for (behavior, verdict) in
         [("makes_up_an_id", "TOO_MANY_ERRORS: 11 faults"), ("speaks_as_its_opponent", "AGENT_ID_SPOOFING: spoke as")]
     {
         let [one, two] = game(&server.url, "food-catcher", r#"{"n_epochs": 30}"#);
         let honest = play(&server.url, &[&two, "--agent", &crate::replay::example("food_catcher"), "--json"]);
-        let bot = play(&server.url, &[&one, "--agent", &room.agent(behaviour)]).ends();
-        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behaviour}: {bot:#?}");
-        assert!(bot.stderr.contains(verdict), "{behaviour}: {bot:#?}");
-        // Whoever joins first has the first seat.
+        let bot = play(&server.url, &[&one, "--agent", &room.agent(behavior)]).ends();
+        assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behavior}: {bot:#?}");
+        assert!(bot.stderr.contains(verdict), "{behavior}: {bot:#?}");
+        // Seats are assigned in the order of joining.
         let ended = result(&honest.ends());
         let seat = ended["seat"].as_u64().unwrap() as usize;
-        assert_eq!(ended["scores"][seat]["utility"], 1, "{behaviour}: {ended}");
+        assert_eq!(ended["scores"][seat]["utility"], 1, "{behavior}: {ended}");
     }
 }
 
@@ -136,7 +137,7 @@ fn a_bot_that_repeats_itself_is_not_asked_for_ever() {
     let (folder, room) = (folder(), Room::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
-    // It says something whenever it is asked, and guesses what is no guess.
+    // The bot sends a message with every answer, and malformed guesses.
     let stubborn = r#"
 import json, sys
 me = None
@@ -158,14 +159,14 @@ for line in sys.stdin:
     bot.signal(rustix::process::Signal::INT);
     let bot = bot.ends();
     assert_eq!(bot.code, 130, "{bot:#?}");
-    assert!(bot.stderr.contains("called off; the seat stays yours"), "{bot:#?}");
-    // Asked at its deal and, when Ada's seat was dealt, not again; then ten times with what was refused.
+    assert!(bot.stderr.contains("interrupted; the seat stays yours"), "{bot:#?}");
+    // Asked after its deal but not after Ada's; then once for each of ten refused actions.
     let asked = fs::read_to_string(&log).unwrap().matches("asked").count();
     assert_eq!(asked, 11);
     assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
 }
 
-/// A new session of a game, with these options: the invites.
+/// Creates a session of a game with these options; returns its invites.
 fn game(url: &str, name: &str, options: &str) -> [String; 2] {
     let created = run(&["challenges", "create", name, "--options", options, "--url", url]).json();
     [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
@@ -197,7 +198,7 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
     let [one, two] = game(&server.url, "chess", "{}");
     let bot = play(&server.url, &[&one, "--agent", &room.agent("moves_a_king_by_five")]);
     let mut ada = play(&server.url, &[&two]);
-    // Whoever is white begins.
+    // White moves first.
     if ada.hears("the game begins; you play ").contains("WHITE") {
         ada.hears("1  R N B Q K B N R");
         ada.types("/move e2e5");
@@ -205,7 +206,7 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
         ada.types("/move e2e4");
     }
     ada.hears(" gave up: the arena refused its actions");
-    ada.hears("since the others are out: ");
+    ada.hears("because the others are out: ");
     let ada = ada.ends();
     assert_eq!(ada.code, 0, "{ada:#?}");
     let bot = bot.ends();
@@ -222,12 +223,12 @@ fn a_bot_that_takes_its_seat_up_again_goes_on_with_the_game() {
     let agent = crate::replay::example("chess");
     let bot = play(&server.url, &[&one, "--agent", &agent]);
     let mut ada = play(&server.url, &[&two]);
-    // Its move is made, and it is killed while Ada thinks.
+    // The bot is killed after its move, while Ada thinks.
     if ada.hears("the game begins; you play ").contains("WHITE") {
-        ada.hears("it's your move");
+        ada.hears(", your move");
         ada.types("/move e2e4");
     }
-    ada.hears("it's your move");
+    ada.hears(", your move");
     drop(bot);
     let bot = play(&server.url, &["--from", &one, "--agent", &agent, "--json"]);
     let mut rest = play(&server.url, &["--from", &two, "--agent", &agent, "--json"]);
@@ -235,6 +236,6 @@ fn a_bot_that_takes_its_seat_up_again_goes_on_with_the_game() {
     drop(ada);
     for bot in [bot, rest] {
         let scores = &result(&bot.ends())["scores"];
-        assert_eq!(scores[0]["utility"], 0, "eight plies are a draw");
+        assert_eq!(scores[0]["utility"], 0, "the game is a draw after eight plies");
     }
 }

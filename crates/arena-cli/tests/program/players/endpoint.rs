@@ -1,5 +1,5 @@
-//! A small endpoint of language models that speaks both APIs, and insists on them as the real ones do: an endless supply of models that
-//! each follow a script. Over plain HTTP on the loopback; one thread for each connection.
+//! A small endpoint of language models with both APIs, as strict as the real ones. Each model follows a script. Plain
+//! HTTP on the loopback; one thread per connection.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,59 +9,59 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// What a model answers, seeing all that was said in the conversation.
+/// A model's answers, from the whole conversation.
 pub type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
 
-/// A conversation, as a model sees it.
+/// A conversation from a model's view.
 pub struct Seen {
-    /// How many answers it has given before.
+    /// The number of its earlier answers.
     pub answers: usize,
-    /// What it was told before all else.
+    /// The system prompt.
     pub system: String,
-    /// What it was told since, with the results of its calls.
+    /// The user messages, with the results of its calls.
     pub told: Vec<String>,
-    /// How often this endpoint was asked before.
+    /// The number of earlier requests to this endpoint.
     pub asked: usize,
 }
 
 impl Seen {
-    /// All of it, but for the system's.
+    /// Returns all user messages as one text.
     pub fn text(&self) -> String {
         self.told.join("\n")
     }
 }
 
-/// What comes of a request.
+/// The reaction to a request.
 pub enum Answer {
-    /// Tool calls: name, and arguments as text.
+    /// Tool calls: names, and arguments as text.
     Calls(Vec<(&'static str, String)>),
-    /// Words.
+    /// A text without a tool call.
     Words(&'static str),
-    /// Nothing but a status, with a header and a message.
+    /// An error status with a header and a message.
     Status(u16, &'static str, &'static str),
     /// Success with this body.
     Raw(&'static str),
-    /// Nothing, until the client hangs up.
+    /// No answer until the client disconnects.
     Nothing,
 }
 
-/// An endpoint that listens as long as the test runs.
+/// An endpoint that listens while the test runs.
 pub struct Endpoint {
     /// Its address, without a path.
     pub url: String,
-    /// What was wrong with requests.
+    /// The faults of all requests.
     pub complaints: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
-    /// Begins to listen. Whoever asks shows this key.
+    /// Starts to listen. Requests must have this key.
     pub fn listen(key: &'static str, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let complaints = Arc::new(Mutex::new(Vec::new()));
         let (script, asked): (Arc<Script>, _) = (Arc::new(script), Arc::new(Mutex::new(0)));
         let noted = complaints.clone();
-        // Lives as long as the test process; it holds nothing but sockets.
+        // The thread lives as long as the test process; it holds only sockets.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, asked, noted) = (script.clone(), asked.clone(), noted.clone());
@@ -91,7 +91,7 @@ impl Endpoint {
                             "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{header}content-length: {}\r\n\r\n",
                             body.len()
                         );
-                        // The client may have gone.
+                        // The client may have disconnected.
                         if stream.get_mut().write_all((head + &body).as_bytes()).is_err() {
                             return;
                         }
@@ -102,14 +102,14 @@ impl Endpoint {
         Endpoint { url, complaints }
     }
 
-    /// Nothing was wrong with any request.
+    /// Checks that all requests were correct.
     #[track_caller]
     pub fn is_content(&self) {
         assert_eq!(*self.complaints.lock().unwrap(), Vec::<String>::new());
     }
 }
 
-/// Which API was spoken.
+/// The API of a request.
 enum Api {
     OpenAi,
     Anthropic,
@@ -143,7 +143,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// What a model sees of it, or what is wrong with it.
+    /// Returns the API and the conversation of a request, or its fault.
     fn judge(&self, key: &str, asked: usize) -> Result<(Api, Seen), String> {
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
         demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
@@ -219,7 +219,7 @@ impl Request {
                 demand(open.is_empty() && messages.len() % 2 == 1, "the end")?;
                 Ok((Api::Anthropic, seen))
             }
-            other => Err(format!("there is no {other}")),
+            other => Err(format!("unknown path {other}")),
         }
     }
 }
@@ -230,7 +230,7 @@ fn is_name(name: &Value) -> bool {
 }
 
 impl Api {
-    /// Status, header and body of an answer.
+    /// Returns the status, header and body of an answer.
     fn spell(&self, number: usize, answer: Answer) -> (u16, String, String) {
         let (status, header, body) = self.answer(number, answer);
         (status, header, body.to_string())

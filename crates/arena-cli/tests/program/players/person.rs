@@ -1,4 +1,4 @@
-//! People, who write and read lines in pipes.
+//! People in sessions, who write and read lines in pipes.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -33,7 +33,7 @@ fn two_people_play_psi_to_the_end() {
     ada.types("@7 who?");
     assert_eq!(ada.hears("refused"), "refused: there is no player 7");
     ada.types("/gess 1");
-    assert_eq!(ada.hears("refused"), "refused: there is no /gess; /help lists what there is");
+    assert_eq!(ada.hears("refused"), "refused: there is no /gess; /help lists the commands");
     ada.types("/guess none");
     assert_eq!(ada.hears("refused"), "refused: Invalid guess format. (INVALID_GUESS)");
     bob.types("/guess none");
@@ -62,7 +62,7 @@ fn two_people_play_psi_to_the_end() {
     .assert_eq(&table.join("\n"));
     assert!(!ada.stdout.contains('\u{1b}'), "{}", ada.stdout);
     let scores = run(&["users", "get", "ada", "--url", &server.url]);
-    assert_eq!(scores.code, 0, "who joins with --user-id is known: {scores:#?}");
+    assert_eq!(scores.code, 0, "a player who joins with --user-id has scores: {scores:#?}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_server_that_is_killed_and_started_anew_is_waited_for() {
 
     server.signal(Signal::KILL);
     server.ended();
-    // Nobody is there when these are sent; they are done once, and only once.
+    // No player reads when these are sent; they are carried out exactly once.
     ada.types("in between");
     ada.types(&format!("/guess {}", list(&common)));
     let _server = Running::start(&["serve", "--listen", url.strip_prefix("http://").unwrap(), "--data", data]);
@@ -110,12 +110,14 @@ fn a_seat_can_be_left_and_taken_up_again() {
     ada.types("/quit");
     let left = ada.ends();
     assert_eq!(left.code, 0, "{left:#?}");
-    let back = format!("you left; the seat stays yours, and the session goes on without you: arena play --from {one}");
+    let back = format!(
+        "you left; the seat stays yours and the session continues without you. To return: arena play --from {one}"
+    );
     assert!(left.stdout.contains(&back), "{left:#?}");
 
     let used = run(&["play", &one, "--url", &server.url]);
     assert_eq!((used.code, used.stdout.as_str()), (3, ""));
-    let advice = format!("if it was you who used it, take the seat up again: arena play --from {one}");
+    let advice = format!("if you used it, return to your seat with: arena play --from {one}");
     assert!(used.stderr.contains("INVITE_ALREADY_USED") && used.stderr.contains(&advice), "{used:#?}");
 
     let mut ada = play(&server.url, &["--from", &one, "--json"]);
@@ -126,13 +128,13 @@ fn a_seat_can_be_left_and_taken_up_again() {
     ada.types("/guess 1");
     assert_eq!(result(&ada.ends())["seat"], 0);
     assert_eq!(bob.ends().code, 0);
-    // The session has ended, and one may still look at it.
+    // The session has ended and can still be read.
     let late = play(&server.url, &["--from", &one, "--json"]).ends();
     assert_eq!(result(&late)["scores"][0]["utility"], -1);
 }
 
 #[test]
-fn who_holds_a_key_plays_where_keys_are_asked_for() {
+fn the_holder_of_a_key_plays_on_a_server_with_authentication() {
     let (folder, home) = (folder(), folder());
     let server =
         Running::start(&["serve", "--auth", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().unwrap()]);
@@ -146,7 +148,7 @@ fn who_holds_a_key_plays_where_keys_are_asked_for() {
     let auth = left.stderr.split_once("--auth ").unwrap().1.trim();
     let unsigned = run(&["play", &two, "--url", &server.url]);
     assert_eq!(unsigned.code, 3);
-    assert!(unsigned.stderr.contains("sign it with --sign"), "{unsigned:#?}");
+    assert!(unsigned.stderr.contains("sign the request with --sign"), "{unsigned:#?}");
     let mut again = play(&server.url, &["--from", &one, "--auth", auth, "--json"]);
     again.is_dealt();
     again.signal(Signal::INT);
@@ -155,7 +157,7 @@ fn who_holds_a_key_plays_where_keys_are_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said_in_a_sentence() {
+fn unplayable_seats_are_reported_in_a_sentence() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let check = |args: &[&str], environment: &[(&str, &str)], expected: expect_test::Expect| {
@@ -167,28 +169,28 @@ fn what_cannot_be_played_is_said_in_a_sentence() {
         &["inv_none"],
         &[],
         expect![[r#"
-        3 error: the arena refused: Challenge not found for invite: inv_none (INVITE_NOT_FOUND, HTTP 400)
+        3 error: the server refused the request: Challenge not found for invite: inv_none (INVITE_NOT_FOUND, HTTP 400)
     "#]],
     );
     check(
         &["--from", "inv_none"],
         &[],
         expect![[r#"
-        3 error: no session shows inv_none among its players; without --from, "arena play inv_none" takes the seat of an invite
+        3 error: no session has the player inv_none; to take a new seat, use "arena play inv_none" without --from
     "#]],
     );
     check(
         &[],
         &[],
         expect![[r#"
-        2 error: whose seat? give an invite, or --from INVITE to take up a seat again
+        2 error: no seat given; give an invite, or --from INVITE to return to a seat
     "#]],
     );
     check(
         &["inv_none", "--from", "inv_none"],
         &[],
         expect![[r#"
-        2 error: an invite takes its seat and --from takes up one that was taken before; give one of them
+        2 error: an invite takes a new seat and --from returns to yours; give only one of them
     "#]],
     );
     check(
@@ -202,21 +204,21 @@ fn what_cannot_be_played_is_said_in_a_sentence() {
         &["inv_none", "--model", "m"],
         &[("OPENAI_API_KEY", "")],
         expect![[r#"
-        2 error: OPENAI_API_KEY is empty: put the key of https://api.openai.com/v1 there, or name another endpoint with --api-base
+        2 error: OPENAI_API_KEY isn't set; set it to the key of https://api.openai.com/v1, or give another endpoint with --api-base
     "#]],
     );
     check(
         &["inv_none", "--model", "m"],
         &[("OPENAI_API_KEY", "a b")],
         expect![[r#"
-        2 error: what is in OPENAI_API_KEY isn't a key: it has blanks or is no ASCII
+        2 error: OPENAI_API_KEY isn't a valid key: it contains spaces or non-ASCII characters
     "#]],
     );
     check(
         &["inv_none", "--model", "claude-x", "--seed", "1"],
         &[("ANTHROPIC_API_KEY", "k")],
         expect![[r#"
-        2 error: --seed: endpoints that speak anthropic take no seed
+        2 error: --seed isn't supported by --api anthropic; remove it
     "#]],
     );
     for args in [
@@ -234,5 +236,5 @@ fn what_cannot_be_played_is_said_in_a_sentence() {
     let nowhere = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let nobody = run(&["play", "inv_none", "--url", &nowhere]);
     assert_eq!(nobody.code, 4);
-    assert!(nobody.stderr.contains("connection refused; is it running?"), "{nobody:#?}");
+    assert!(nobody.stderr.contains("connection refused; check --url"), "{nobody:#?}");
 }

@@ -1,4 +1,4 @@
-//! Several engines on one database: what one commits the others know, whoever asks whom, and nothing happens twice.
+//! Several engines on one database: each sees the commits of the others, and nothing happens twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
     Store::join(url.parse().expect("a URL"), scoring, &terms).await
 }
 
-/// A node on a database.
+/// Creates a node on a database.
 async fn node(url: &str, lab: &Lab) -> Engine {
     let store = join(url, "open sesame").await.expect("they agree");
     Engine::new(store, challenges(), LIMITS, lab.environment()).await.expect("the store can be read")
 }
 
-/// So many nodes on a database of their own, in one time.
+/// Creates `N` nodes on a new database with the same clock.
 async fn nodes<const N: usize>(lab: &Lab) -> [Engine; N] {
     let url = Postgres::shared().schema();
     let mut nodes = Vec::new();
@@ -76,7 +76,7 @@ fn read_json(message: &Posted, viewer: Viewer) -> Value {
     serde_json::from_slice(message.json(viewer, true, true)).expect("JSON")
 }
 
-/// What stands in a channel, asked at a node that has just been told of it or not.
+/// Returns a channel's texts, read at a node that may or may not have been informed.
 async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String> {
     engine.catch_up().await.expect("the store can be read");
     let snapshot = engine.read(channel, 1, 9999).await.expect("the store can be read");
@@ -86,7 +86,7 @@ async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String>
     json.map(|message| message["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The numbers that a player was told.
+/// Returns the numbers of a player's private set.
 async fn set_of(engine: &Engine, session: SessionId, invite: InviteCode) -> BTreeSet<u32> {
     let told = texts(engine, Channel::Operator(session), Viewer::Player(invite)).await;
     let set = told.iter().find_map(|text| text.strip_prefix("Your private set is: ")).expect("a set").to_owned();
@@ -98,7 +98,7 @@ async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
     engine.find_session(id).await.expect("the store can be read").map(|session| session.status())
 }
 
-/// How many of these were granted, and why the others weren't.
+/// Returns the number of granted requests and the reasons of the refusals.
 fn granted(answers: impl IntoIterator<Item = Result<String, EngineError>>) -> (usize, Vec<String>) {
     let (granted, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     (granted.len(), refused.into_iter().filter_map(|refused| Some(refused.err()?.to_string())).collect())
@@ -154,13 +154,13 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
     }
     let mut said = Vec::new();
     for round in 0..60 {
-        // Whoever answers, and whoever is asked next: no node has heard of it otherwise than by asking.
+        // Writer and reader vary; a node learns of the commit only through the request.
         let (writer, reader) = (&nodes[round % 3], &nodes[(round * 7 + 1) % 3]);
         said.push(format!("{round}"));
         say(writer, id, invites[round % 2], &said[round]).await.expect("it is said");
         assert_eq!(texts(reader, Channel::Chat(id), Viewer::Nobody).await, said);
     }
-    // The public channel, and what is counted.
+    // The public channel and the counts.
     for (round, node) in nodes.iter().enumerate() {
         let (_, invites) = create(node, "psi").await;
         node.announce(invites[0], None, told_nothing()).await.expect("it is offered");
@@ -200,7 +200,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
         assert_eq!(seats, 1, "{refused:?}");
         assert!(refused.iter().all(|refused| refused == "This invite has already been used."), "{refused:?}");
 
-        // The same request at both nodes: one of them happens, and both are answered what came of it.
+        // The same request at both nodes: it happens once, and both get the same answer.
         let once = Once { key: [round; 32], request: [1; 32] };
         let joins = (0..6).map(|n| {
             let (node, invite) = (nodes[n % 2].clone(), invites[1]);
@@ -247,7 +247,7 @@ async fn many_talk_at_all_nodes_and_all_is_said_once() {
                 loop {
                     match say(&node, id, invite, &text).await {
                         Ok(_) => break said.push(text),
-                        // Not seated yet, or too many at once.
+                        // Not joined yet, or too many concurrent changes.
                         Err(EngineError::Contended | EngineError::Chat(_)) => tokio::task::yield_now().await,
                         Err(error) => panic!("{error}"),
                     }
@@ -305,14 +305,14 @@ async fn a_deadline_passes_once_whoever_sees_to_it() {
         let told = texts(&there, Channel::Operator(id), Viewer::Nobody).await;
         assert_eq!(told.len(), 1 + rung, "{told:?}");
     }
-    // Who made the session is gone: another one sees to it.
+    // The node that created the session is gone; another one wakes it.
     drop(here);
     lab.advance_ms(1000);
     assert_eq!(there.wake_due().await.expect("readable"), None);
     assert_eq!(status(&there, id).await, Some(Status::Ended));
 }
 
-/// Plays a game of PSI between two, the first of whom guesses right.
+/// Plays a game of PSI between two players; the first one guesses right.
 async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
     let (id, invites) = create(node, "psi").await;
     for (invite, name) in invites.iter().zip(names) {
@@ -325,7 +325,7 @@ async fn play(node: &Engine, names: [&str; 2]) -> SessionId {
     id
 }
 
-/// A leaderboard, as a node tells it.
+/// Returns a leaderboard as a node shows it.
 async fn board(node: &Engine) -> Vec<String> {
     node.catch_up().await.expect("the store can be read");
     let is_average = |board: &Board| matches!(board, Board::Of { strategy: "average", .. });
@@ -339,7 +339,7 @@ async fn board(node: &Engine) -> Vec<String> {
 async fn a_leaderboard_in_memory_follows_the_games_of_others() {
     let (lab, url) = (Lab::new(38), Postgres::shared().schema());
     let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
-    // In memory from now on.
+    // Cached from now on.
     assert_eq!((board(&here).await.len(), board(&there).await.len()), (0, 0));
     let names = ["ada", "bob", "cleo", "dora"];
     for round in 0..6 {
@@ -380,7 +380,7 @@ async fn derived_tables_that_are_wrong_are_made_again_for_all_nodes() {
     keeping.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-/// Asks again until a database that has just come back answers.
+/// Repeats a request until a restarted database answers.
 async fn insist<T>(what: impl AsyncFn() -> Result<T, EngineError>) -> T {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -408,7 +408,7 @@ async fn nodes_drop_what_a_database_has_lost() {
         insist(async || node.check().await).await;
         insist(async || node.catch_up().await).await;
     }
-    // All this is lost with the primary: a standby takes over that hasn't heard of it.
+    // All this is lost with the primary: the standby that takes over doesn't have it.
     let lost = play(&here, ["ada", "cleo"]).await;
     take_seat(&here, invites[1], Some("bob")).await.expect("a seat");
     say(&there, open, invites[0], "hello?").await.expect("it is said");
@@ -423,7 +423,7 @@ async fn nodes_drop_what_a_database_has_lost() {
         insist(async || node.check().await).await;
         insist(async || node.catch_up().await).await;
     }
-    // One of them goes on to where the journal was, so that numbers alone wouldn't tell.
+    // One node continues to the same journal number, so that numbers alone don't show the loss.
     for _ in 0..3 {
         play(&here, ["dora", "emil"]).await;
     }
@@ -437,7 +437,7 @@ async fn nodes_drop_what_a_database_has_lost() {
         assert!(texts(node, Channel::Chat(open), Viewer::Nobody).await.is_empty());
         assert_eq!(node.count_sessions(&SessionFilter::default()), fresh.count_sessions(&SessionFilter::default()));
     }
-    // Both are nodes like any other: what one writes the other knows.
+    // Both nodes work as before: each sees the other's writes.
     take_seat(&there, invites[1], Some("eve")).await.expect("nobody is banned any more");
     assert_eq!(status(&here, open).await, Some(Status::Active));
 }
@@ -452,7 +452,7 @@ async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     assert_eq!(texts(&there, Channel::Chat(id), Viewer::Nobody).await, ["over"]);
     board(&there).await;
-    // Of all this only the last is left in the journal.
+    // Only the last entry stays in the journal.
     here.catch_up().await.expect("the store can be read");
     here.hide_message(by, Channel::Chat(id), 1).await.expect("it is hidden");
     here.announce(invites[1], None, told_nothing()).await.expect("it is offered");
@@ -469,7 +469,7 @@ async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
     assert!(take_seat(&there, invites[0], Some("eve")).await.is_err());
 }
 
-/// Hears a chat to its end: all of so many messages, in order.
+/// Reads a chat to its end: `len` messages, in order.
 async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
     let mut heard = Vec::new();
     while (heard.len() as u64) < len {
@@ -484,7 +484,8 @@ async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
     heard
 }
 
-/// Two who watch at one node what is said at another: so many messages, while something may happen to the events.
+/// Checks that two subscribers at one node get `len` messages written at another, while `meanwhile` disturbs the
+/// events.
 async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl AsyncFnMut(usize)) {
     let lab = Lab::new(37);
     let [here, there] = nodes(&lab).await;
@@ -567,15 +568,18 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     let refused = told(alone().await.map(drop).expect_err("it is shared"));
     assert_eq!(
         refused,
-        "the database postgres at 127.0.0.1:PORT is shared by other nodes (: start this one as one of them, with --shared \
-         or --nats-url, or stop them first"
+        "the database postgres at 127.0.0.1:PORT is shared by other nodes (: start this arena with --shared or \
+         --nats-url too, or stop them first"
     );
     drop((first, second));
     let alone = alone().await.expect("it is free");
     let refused = told(join(&url, "open sesame").await.map(drop).expect_err("somebody has it alone"));
-    assert!(refused.starts_with("another arena has the database postgres at 127.0.0.1:PORT for itself ("), "{refused}");
+    assert!(
+        refused.starts_with("another arena has exclusive use of the database postgres at 127.0.0.1:PORT ("),
+        "{refused}"
+    );
     drop(alone);
-    // Whoever comes first says what holds.
+    // The first node sets the terms.
     join(&url, "another").await.expect("nobody is there to disagree");
 }
 
@@ -591,7 +595,7 @@ async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
         );
         postgres.run_sql(&url, &sql);
     };
-    // How the database finds what is new, it decides when there is little.
+    // The database chooses the plan for the journal query by the table's size.
     grow(100);
     for _ in 0..20 {
         node.catch_up().await.expect("the store can be read");
@@ -604,7 +608,7 @@ async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
         );
         postgres.run_sql(&url, &sql).trim().parse().expect("a number")
     };
-    // Each connection tells once a second what it has done. Those that let the journal grow may have read all of it, once or twice.
+    // Each connection reports its statistics once a second. The writers may have scanned the journal once or twice.
     let began = Instant::now();
     while scans("idx_scan") + scans("seq_scan") < 60 {
         assert!(began.elapsed() < Duration::from_secs(60), "{} scans", scans("idx_scan"));

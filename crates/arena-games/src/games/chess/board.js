@@ -1,19 +1,19 @@
-// The board of chess, from the side of White or of the seat that is looked after. The pieces are the filled signs of Unicode for both
-// sides, told apart by fill and outline, so that nothing depends on which signs a font has.
+// The board of chess, from the side of White or of the selected seat. Both sides use the filled chess symbols of Unicode and
+// differ in fill and outline, so that the board doesn't depend on the font's other symbols.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SIGNS = { k: "♚", q: "♛", r: "♜", b: "♝", n: "♞", p: "♟" };
 const NAMES = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn" };
-/** Asks for the sign as text: some systems show pawns as coloured pictures. */
+/** Requests text style, because some systems show pawns as emoji. */
 const AS_TEXT = "\uFE0E";
-/** Epochs in a second of a replay: moves of chess are thought about. */
+/** The epochs per second of a replay: slow, because viewers think about moves. */
 export const speed = 2;
-/** The board is turned to the seat that looks. */
+/** True: the board is turned to the selected seat. */
 export const isTurned = true;
-/** What each board shows. */
+/** The picture on each board. */
 const drawn = new WeakMap();
 
-/** Draws a state into `element`. Of `options` it takes `sides` and `seat`: Black looks from the other side. */
+/** Draws a state into `element`. It uses `sides` and `seat` of `options`: Black sees the board from the other side. */
 export function draw(element, state, options) {
   const pieces = read(state?.fen);
   let board = element.querySelector(":scope > svg");
@@ -24,7 +24,7 @@ export function draw(element, state, options) {
     board.setAttribute("role", "img");
     element.replaceChildren(board);
   }
-  // What is drawn already stays: a click counts only if what is under it is the same from its beginning to its end.
+  // An unchanged picture stays: a click counts only if its element is the same from its beginning to its end.
   const picture = JSON.stringify([state?.fen, state?.last_move, squareAt(0, 0, options)]);
   if (drawn.get(board) === picture) return;
   drawn.set(board, picture);
@@ -51,7 +51,7 @@ export function draw(element, state, options) {
   board.replaceChildren(...parts);
 }
 
-/** The squares as they lie on the board that `draw` makes with these options: the column and row of each from the upper left corner, and what stands on it. */
+/** Returns the squares of the board that `draw` makes with these options: column and row from the upper left corner, and the piece. */
 export function squares(state, options) {
   const pieces = read(state?.fen);
   return Array.from({ length: 64 }, (_, place) => {
@@ -63,13 +63,13 @@ export function squares(state, options) {
   });
 }
 
-/** The sides of the player to move, and of the other. Nothing if the state doesn't tell. */
+/** Returns the side to move and the other side, or undefined if the state has no turn. */
 export function sidesOfMover(state) {
   if (typeof state?.turn !== "boolean") return undefined;
   return state.turn ? ["WHITE", "BLACK"] : ["BLACK", "WHITE"];
 }
 
-/** What the state says of a seat. Chess has no score before its end. */
+/** Returns the note on a seat. Chess has no score before its end. */
 export function note(state, seat, options) {
   const side = options.sides?.[seat];
   if (!side) return { score: undefined, words: "" };
@@ -88,7 +88,7 @@ function part(tag, attributes, text) {
   return element;
 }
 
-/** File and rank, from 0, of what lies there on the screen. */
+/** Returns file and rank, from 0, of a place on the screen. */
 function squareAt(column, row, options) {
   return options.sides?.[options.seat] === "BLACK" ? [7 - column, row] : [column, 7 - row];
 }
@@ -97,7 +97,7 @@ function square(file, rank) {
   return "abcdefgh"[file] + (rank + 1);
 }
 
-/** The pieces of a position by square: letters as FEN has them. */
+/** Returns the pieces of a position by square, as FEN letters. */
 function read(fen) {
   const pieces = new Map();
   const ranks = typeof fen === "string" ? fen.split(" ")[0].split("/").slice(0, 8) : [];

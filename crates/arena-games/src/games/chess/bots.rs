@@ -1,5 +1,6 @@
-//! Chess: counts pieces a few moves ahead. `planner` looks two moves ahead and thinks exchanges through; `grabber` looks at its own
-//! move alone. Neither plays at random, but both shun positions that they have had before, so their games don't go in circles.
+//! The house bots of chess, which compare the values of the pieces a few moves ahead. `planner` looks two moves ahead
+//! and searches captures further; `grabber` looks at its own move only. Both bots are deterministic and avoid
+//! repeated positions, so that their games don't go in circles.
 
 use std::cmp::Reverse;
 
@@ -9,21 +10,21 @@ use serde_json::Value;
 
 use crate::bots::{Player, View};
 
-/// The one that looks ahead.
+/// The bot that looks ahead.
 pub const PLANNER: Player =
     Player { name: "planner", motto: "looks two moves ahead", think: |view| think(view, 2, true) };
 
-/// The one that doesn't.
+/// The bot that doesn't look ahead.
 pub const GRABBER: Player =
-    Player { name: "grabber", motto: "takes whatever it can", think: |view| think(view, 1, false) };
+    Player { name: "grabber", motto: "captures everything it can", think: |view| think(view, 1, false) };
 
-/// Worth more than all that can be on a board.
+/// The value of a mate: more than the value of all pieces on a board.
 const MATE: i32 = 1_000_000;
 
-/// What it costs to come back to a position that one has had.
-const AGAIN: i32 = 60;
+/// The penalty for returning to an earlier position.
+const REPETITION_PENALTY: i32 = 60;
 
-/// Exchanges are followed for so many moves.
+/// The maximum number of moves in an exchange.
 const EXCHANGES: u32 = 6;
 
 fn think(view: &View<'_>, plies: u32, settles: bool) -> Option<String> {
@@ -33,9 +34,10 @@ fn think(view: &View<'_>, plies: u32, settles: bool) -> Option<String> {
     let rated = legal.filter_map(|uci| {
         let after = played(&board, parse_uci_move(&board, uci).ok()?);
         let again = past.iter().filter(|hash| **hash == after.hash()).count() as i32;
-        Some((-search(&after, plies - 1, settles, -2 * MATE, 2 * MATE) - AGAIN * again, uci))
+        Some((-search(&after, plies - 1, settles, -2 * MATE, 2 * MATE) - REPETITION_PENALTY * again, uci))
     });
-    // Of equal moves the first by name, so that equal states lead to equal moves.
+    // Among moves of equal value the bot takes the first in alphabetical order, so that equal states give equal
+    // moves.
     rated.max_by_key(|(worth, uci)| (*worth, Reverse(*uci))).map(|(_, uci)| uci.to_owned())
 }
 
@@ -43,7 +45,7 @@ fn board_of(fen: &str) -> Option<Board> {
     Board::from_fen(fen, false).ok()
 }
 
-/// The positions to which a position leads: among them is the one that was chosen then.
+/// Returns the hashes of the positions after each legal move. One of them is the position that followed in the game.
 fn replies(board: &Board) -> Vec<u64> {
     moves_of(board).into_iter().map(|step| played(board, step).hash()).collect()
 }
@@ -63,10 +65,11 @@ fn played(board: &Board, step: Move) -> Board {
     after
 }
 
-/// How well the side to move stands when both play so many moves as well as they see it.
+/// Returns the value of a position for the side to move, if both sides play the best moves in a search of depth
+/// `plies`.
 fn search(board: &Board, plies: u32, settles: bool, mut least: i32, most: i32) -> i32 {
     match board.status() {
-        // The sooner, the worse.
+        // An earlier mate is worse for the side that is mated.
         GameStatus::Won => return -MATE - plies as i32,
         GameStatus::Drawn => return 0,
         GameStatus::Ongoing if plies == 0 && settles => return settle(board, EXCHANGES, least, most),
@@ -82,7 +85,7 @@ fn search(board: &Board, plies: u32, settles: bool, mut least: i32, most: i32) -
     least
 }
 
-/// The same, with nothing but captures, which nobody has to make.
+/// Searches like [`search`], but captures only. A side may also choose not to capture.
 fn settle(board: &Board, exchanges: u32, least: i32, most: i32) -> i32 {
     let mut least = least.max(outlook(board));
     if exchanges == 0 || least >= most {
@@ -98,18 +101,20 @@ fn settle(board: &Board, exchanges: u32, least: i32, most: i32) -> i32 {
     least
 }
 
-/// What a move takes. Castling is the king's capture of its own rook here, and taking en passant is worth no look ahead.
+/// Returns the captured piece. Castling counts as the king's capture of its own rook here; en passant captures aren't
+/// searched.
 fn taken(board: &Board, step: Move) -> Option<Piece> {
     board.piece_on(step.to).filter(|_| board.color_on(step.to) != Some(board.side_to_move()))
 }
 
-/// The greatest prey first: the sooner a good move is found, the fewer others need a look.
+/// Sorts moves by the value of the captured piece, the highest first. The search skips more moves if it finds a good
+/// one early.
 fn in_order(board: &Board, mut moves: Vec<Move>) -> Vec<Move> {
     moves.sort_by_key(|step| Reverse(taken(board, *step).map_or(0, worth)));
     moves
 }
 
-/// In hundredths of a pawn.
+/// Returns the value of a piece in hundredths of a pawn.
 fn worth(piece: Piece) -> i32 {
     match piece {
         Piece::Pawn => 100,
@@ -121,7 +126,7 @@ fn worth(piece: Piece) -> i32 {
     }
 }
 
-/// How the side to move stands, by the pieces and where they are.
+/// Returns the value of a position for the side to move, by the pieces and their squares.
 fn outlook(board: &Board) -> i32 {
     let side = |color| -> i32 {
         Square::ALL
@@ -135,15 +140,16 @@ fn outlook(board: &Board) -> i32 {
     side(board.side_to_move()) - side(!board.side_to_move())
 }
 
-/// Pieces are better in the middle, pawns the further they have come; kings stay at home.
+/// Returns the value of a piece's square. Pieces are worth more in the center, pawns after advancing, and kings at
+/// home.
 fn place(piece: Piece, color: Color, square: Square) -> i32 {
     let (file, rank) = (square.file() as i32, square.rank().relative_to(color) as i32);
-    let off_centre = (2 * file - 7).abs() + (2 * rank - 7).abs();
+    let off_center = (2 * file - 7).abs() + (2 * rank - 7).abs();
     match piece {
         Piece::Pawn => 4 * rank + if (2..=5).contains(&file) { 2 * rank } else { 0 },
         Piece::King => -8 * rank,
-        Piece::Knight | Piece::Bishop => 14 - 3 * off_centre,
-        Piece::Rook | Piece::Queen => -off_centre / 2,
+        Piece::Knight | Piece::Bishop => 14 - 3 * off_center,
+        Piece::Rook | Piece::Queen => -off_center / 2,
     }
 }
 
@@ -154,7 +160,7 @@ mod tests {
     use super::*;
     use crate::bots::Mind;
 
-    /// What both play here, with the legal moves as the arena lists them.
+    /// Returns both bots' moves, given the legal moves as the arena lists them.
     fn moves(fen: &str) -> [Option<String>; 2] {
         let board = board_of(fen).unwrap();
         let legal: Vec<String> = moves_of(&board).iter().map(ToString::to_string).collect();
@@ -176,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_moves_without_a_move() {
+    fn an_actor_without_a_move_stays() {
         assert_eq!(moves("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), [None, None]);
     }
 }

@@ -1,19 +1,20 @@
-//! Chess, by the laws of FIDE as far as machines need them.
+//! Chess by the laws of FIDE, as far as they apply to programs.
 //!
-//! Agents alternate. The one that is to move sends `{"action": "move", "move": "e2e4"}`, in UCI notation; castling is
-//! the king's move, `e1g1`, and a promotion ends with a small letter, `e7e8q`. The first move of a list is the move.
-//! None, one that can't be read, or an illegal one loses at once.
+//! Agents alternate. The agent to move sends `{"action": "move", "move": "e2e4"}` in UCI notation. Castling is the
+//! king's move, `e1g1`, and a promotion ends with a lower-case letter, `e7e8q`. The first move in a list is played. A
+//! missing, unreadable or illegal move loses at once.
 //!
-//! `{"action": "claim_draw"}` claims a draw for the position as it stands, before a move: it has occurred for the third
-//! time (`THREEFOLD_REPETITION`), or there were fifty moves of each side without a capture or a pawn's move
-//! (`FIFTY_MOVES`). A claim that holds ends the game and no move is played; one that doesn't is rejected, and the move
-//! beside it is played. A claim that only a move about to be made would give a right to has to wait for the next turn.
+//! `{"action": "claim_draw"}` claims a draw for the current position, before a move: the position has occurred for the
+//! third time (`THREEFOLD_REPETITION`), or each side has made fifty moves without a capture or a pawn's move
+//! (`FIFTY_MOVES`). A valid claim ends the game without a move. An invalid one is rejected, and the move beside it is
+//! played. A claim that depends on the next move must wait for the next turn.
 //!
-//! After each move the game ends by itself on `CHECKMATE`, `INSUFFICIENT_MATERIAL`, `STALEMATE`, `SEVENTYFIVE_MOVES`,
-//! `FIVEFOLD_REPETITION` or, with `n_epochs` set, as a draw by `MAX_PLIES`; the first of these that is so is told.
-//! Positions are the same when pieces, side to move, rights to castle and legal en passant captures are.
+//! After each move the game ends automatically on `CHECKMATE`, `INSUFFICIENT_MATERIAL`, `STALEMATE`,
+//! `SEVENTYFIVE_MOVES`, `FIVEFOLD_REPETITION` or, with `n_epochs` set, as a draw by `MAX_PLIES`; the first one that
+//! applies is the result. Positions are equal if pieces, side to move, castling rights and legal en passant captures
+//! are equal.
 //!
-//! Positions, their moves and their notation are `position.rs`.
+//! `position.rs` holds positions, their moves and their notation.
 
 mod bots;
 mod position;
@@ -39,7 +40,7 @@ use crate::playable::example;
 use crate::{Exhibit, Kit, Module, Playable};
 use position::{Play, Position};
 
-/// Registered in `games.rs`.
+/// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
     terminal: Some(terminal::draw),
     module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),
@@ -53,9 +54,9 @@ pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChessConfig {
-    /// Moves of either side (plies) after which the game is a draw, at least 1; -1 for as many as it takes.
+    /// The number of plies (moves of either side) after which the game is a draw, at least 1; -1 for no limit.
     n_epochs: i64,
-    /// Where it starts: a FEN of six fields. Positions of Chess960 aren't played.
+    /// The initial position: a FEN of six fields. Chess960 isn't supported.
     fen: String,
 }
 
@@ -65,29 +66,29 @@ impl Default for ChessConfig {
     }
 }
 
-/// What an agent may do.
+/// An agent's action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ChessAction {
-    /// Play a move.
+    /// Plays a move.
     Move {
-        /// In UCI notation.
+        /// The move in UCI notation.
         #[serde(rename = "move")]
         uci: String,
     },
-    /// Claim a draw.
+    /// Claims a draw.
     ClaimDraw,
 }
 
 /// One of [`TERMINATIONS`].
 type Termination = &'static str;
 
-/// How a game ended.
+/// The end of a game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct End {
     #[serde(deserialize_with = "known_termination")]
     termination: Termination,
-    /// `None`: a draw.
+    /// The winner, or `None` for a draw.
     winner: Option<Seat>,
 }
 
@@ -95,10 +96,10 @@ struct End {
 #[derive(Serialize, Deserialize)]
 pub struct Chess {
     config: ChessConfig,
-    /// Who has the white pieces.
+    /// The seat with the white pieces.
     white: Seat,
     position: Position,
-    /// In UCI notation.
+    /// The last move in UCI notation.
     last_move: Option<String>,
     plies: u64,
     end: Option<End>,
@@ -122,7 +123,7 @@ impl Game for Chess {
             )));
         }
         let position = Position::from_fen(&config.fen).map_err(|reason| OptionsError(format!("fen: {reason}")))?;
-        // Agents are told what is played, not how it was written.
+        // Agents receive the normalized FEN.
         config.fen = position.fen();
         let mut game = Chess {
             config,
@@ -151,7 +152,7 @@ impl Game for Chess {
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
         self.write_board(out);
         out.extend_from_slice(b",\"color\":");
-        write_string(out, colour_name(self.colour(seat)));
+        write_string(out, color_name(self.color(seat)));
     }
 
     fn step(&mut self, actions: &Actions<ChessAction>, events: &mut Events) {
@@ -204,7 +205,7 @@ impl Game for Chess {
     fn disqualify(&mut self, seat: Seat) {
         let Some(is_disqualified) = self.is_disqualified.get_mut(seat.0) else { return };
         *is_disqualified = true;
-        // What was decided on the board stays so.
+        // A result by the rules of chess stays valid if an agent is disqualified afterwards.
         if self.end.is_none_or(|end| end.termination == TAINTED) {
             let winner = Some(self.opponent(seat)).filter(|winner| !self.is_disqualified[winner.0]);
             self.end = Some(End { termination: TAINTED, winner });
@@ -226,14 +227,14 @@ impl Game for Chess {
     }
 
     fn side(&self, seat: Seat) -> Option<&'static str> {
-        Some(colour_name(self.colour(seat)))
+        Some(color_name(self.color(seat)))
     }
 }
 
-/// How a game ends in which an agent was disqualified, be it for an illegal move.
+/// The termination of a game in which an agent was disqualified, including for an illegal move.
 const TAINTED: &str = "TAINTED";
 
-/// All ways to end.
+/// All terminations.
 const TERMINATIONS: [&str; 9] = [
     TAINTED,
     "CHECKMATE",
@@ -256,32 +257,29 @@ impl Hosted for Chess {
     const CHALLENGE: &'static str = "chess";
     const TITLE: &'static str = "Chess";
     const PROMPT: &'static str = "\
-Chess, by the laws of FIDE. Colours are drawn by lot.
+Chess, by the laws of FIDE. The players' colors are drawn at random.
 
 The state:
 - `fen`: the position; `epd`: the same without the counters.
-- `turn`: true when White is to move. `color`: what you play, `WHITE` or `BLACK`.
-- `legal_moves`: all moves that can be played, in UCI notation: `e2e4`, castling `e1g1`, promotion `e7e8q`.
-- `last_move`: the move before, or null.
+- `turn`: true if White is to move. `color`: your color, `WHITE` or `BLACK`.
+- `legal_moves`: all legal moves in UCI notation: `e2e4`, castling `e1g1`, promotion `e7e8q`.
+- `last_move`: the previous move, or null.
 
-Mate, stalemate, insufficient material, 75 moves without a capture or a pawn's move, and a fivefold repetition end the game by \
-themselves. A threefold repetition, or 50 moves of each side without a capture or a pawn's move, is a draw if the player to move \
-claims it.";
+Checkmate, stalemate, insufficient material, 75 moves of each side without a capture or a pawn move, and a fivefold repetition end \
+the game automatically. A threefold repetition, or 50 moves of each side without a capture or a pawn move, is a draw if the player \
+to move claims it.";
     const ACTIONS: &'static [(&'static str, &'static str)] = &[
         ("move", "One of the legal moves, such as `e2e4`: `{\"action\": \"move\", \"move\": \"e2e4\"}`."),
-        (
-            "claim_draw",
-            "Claim a draw in the position as it stands. Give a move beside it, in a list, to be played if the claim doesn't hold.",
-        ),
+        ("claim_draw", "Claim a draw in the current position. Add a move to the list in case the claim is invalid."),
     ];
     const OVERRIDABLE: &'static [Setting] = &[
         TURN_MS_SETTING,
-        Setting::new("fen", Text, "Where it starts: a FEN of six fields."),
+        Setting::new("fen", Text, "Initial position: a FEN of six fields."),
         Setting::new(
             "n_epochs",
-            // As far as all readers of JSON can count.
+            // The largest integer that all JSON readers represent exactly.
             Whole(-1, (1 << 53) - 1),
-            "Moves of either side after which the game is a draw; -1 for as many as it takes, and 0 isn't possible.",
+            "Number of plies after which the game is a draw; -1 for no limit, 0 is refused.",
         ),
     ];
     const CARD: (&'static str, &'static str) = ("gray", "chess");
@@ -292,7 +290,7 @@ claims it.";
 }
 
 impl Chess {
-    /// What there is to see from either side.
+    /// Appends the visible state of the board.
     pub(crate) fn write_board(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"fen\":\"");
         self.position.write_fen(out);
@@ -317,7 +315,7 @@ impl Chess {
         }
     }
 
-    /// Whose turn it is.
+    /// Returns the seat of the agent to move.
     fn mover(&self) -> Seat {
         match self.position.turn() {
             Color::White => self.white,
@@ -329,7 +327,7 @@ impl Chess {
         Seat(1 - seat.0.min(1))
     }
 
-    fn colour(&self, seat: Seat) -> Color {
+    fn color(&self, seat: Seat) -> Color {
         match seat == self.white {
             true => Color::White,
             false => Color::Black,
@@ -348,7 +346,7 @@ impl Chess {
         self.disqualify(seat);
     }
 
-    /// How the game ends by itself in this position.
+    /// Returns the automatic end of the game in this position.
     fn find_end(&self) -> Option<End> {
         let position = &self.position;
         let draw = |termination| Some(End { termination, winner: None });
@@ -373,7 +371,7 @@ impl Chess {
         }
     }
 
-    /// The draw that the agent to move may claim.
+    /// Returns the draw that the agent to move may claim.
     fn claimable(&self) -> Option<&'static str> {
         match (self.position.occurrences(), self.position.quiet_plies()) {
             (3.., _) => Some("THREEFOLD_REPETITION"),
@@ -383,14 +381,14 @@ impl Chess {
     }
 }
 
-fn colour_name(colour: Color) -> &'static str {
-    match colour {
+fn color_name(color: Color) -> &'static str {
+    match color {
         Color::White => "WHITE",
         Color::Black => "BLACK",
     }
 }
 
-/// What an agent wrote, as far as there is room for it.
+/// Returns an agent's text, cut to a maximum length.
 fn quoted(text: &str) -> String {
     const MOST: usize = 32;
     let start: String = text.chars().take(MOST).collect();

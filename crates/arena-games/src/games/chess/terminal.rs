@@ -1,5 +1,5 @@
-//! The board of chess, White below. Pieces are the letters of FEN, capitals for White: signs for pieces are too small in terminals, and
-//! which of them are White's depends on the terminal's ground.
+//! The board of chess, White at the bottom. Pieces are the letters of FEN, capitals for White: chess symbols are too
+//! small in terminals, and their apparent color depends on the background.
 
 use crate::board::row::{Ink, Row};
 use crate::board::{Board, Note, View};
@@ -54,7 +54,7 @@ pub fn draw(view: &View<'_>) -> Board {
     Board { rows, notes: notes.collect() }
 }
 
-/// File and rank of a square's name, from 0.
+/// Returns the file and rank, from 0, of the square with this name.
 fn square(name: &str) -> Option<(usize, usize)> {
     let [file @ b'a'..=b'h', rank @ b'1'..=b'8'] = name.as_bytes() else { return None };
     Some((usize::from(file - b'a'), usize::from(rank - b'1')))

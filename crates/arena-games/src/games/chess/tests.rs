@@ -1,4 +1,4 @@
-//! Tests of chess: the laws by counting and by scenes, then what holds in any game.
+//! Tests of chess: counts of legal moves, single positions, and properties that hold in every game.
 
 use arena_model::{AnyGame, Forfeit, Seed};
 use expect_test::{Expect, expect, expect_file};
@@ -19,7 +19,7 @@ fn state(game: &dyn AnyGame, seat: usize) -> Value {
     serde_json::from_str(&golden::state(game, Seat(seat))).unwrap()
 }
 
-/// Gives this reply for whoever is to move; what was taken.
+/// Plays this reply for the agent to move, and returns the accepted actions.
 fn reply(game: &mut dyn AnyGame, text: Option<&str>, events: &mut Events) -> String {
     let replies = [0, 1].map(|seat| text.filter(|_| game.is_asked(Seat(seat))));
     let mut taken = Vec::new();
@@ -41,7 +41,7 @@ fn fen(game: &dyn AnyGame) -> String {
     state(game, 0)["fen"].as_str().unwrap().to_owned()
 }
 
-/// How many lines of so many plies there are.
+/// Returns the number of sequences of `depth` legal moves from a position.
 fn perft(position: &str, depth: usize) -> u64 {
     fn count(position: &Position, depth: usize) -> u64 {
         if depth == 1 {
@@ -76,7 +76,7 @@ fn there_are_as_many_lines_as_is_known() {
     }
 }
 
-/// The legal moves as agents see them.
+/// Compares the legal moves in the agents' order.
 #[track_caller]
 fn check_moves(position: &str, expected: Expect) {
     let position = Position::from_fen(position).unwrap();
@@ -84,7 +84,7 @@ fn check_moves(position: &str, expected: Expect) {
     expected.assert_eq(&moves.join(" "));
 }
 
-// What python-chess 1.11 lists.
+// The expected orders are those of python-chess 1.11.
 #[test]
 fn moves_are_in_the_order_that_agents_know() {
     check_moves(
@@ -119,12 +119,12 @@ fn check_fen(position: &str, moves: &str, expected: &str) {
 #[test]
 fn positions_follow_from_moves() {
     let first = ChessConfig::default().fen;
-    // Nobody can capture en passant here, so no square is named.
+    // No capture en passant is possible here, so no square is named.
     check_fen(&first, "e2e4", "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1");
     check_fen(&first, "e2e4 a7a6 e4e5 d7d5", "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3");
     check_fen(&first, "e2e4 a7a6 e4e5 d7d5 e5d6", "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3");
     check_fen(&first, "e2e4 a7a6 e4e5 d7d5 g1f3", "rnbqkbnr/1pp1pppp/p7/3pP3/8/5N2/PPPP1PPP/RNBQKB1R b KQkq - 1 3");
-    // The capture would open the row between king and rook.
+    // The en passant capture would expose the king to the rook.
     check_fen("8/8/8/8/k3p2R/8/3P4/4K3 w - - 0 1", "d2d4", "8/8/8/8/k2Pp2R/8/8/4K3 b - - 0 1");
     let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 3 7";
     check_fen(castling, "e1g1", "r3k2r/8/8/8/8/8/8/R4RK1 b kq - 4 7");
@@ -143,7 +143,7 @@ fn a_state_tells_all_that_agents_read() {
     .assert_eq(&state);
 }
 
-/// Plays these moves; the end, and the scores of White and Black.
+/// Plays these moves and compares the end with the scores of White and Black.
 #[track_caller]
 fn check_end(options: Value, moves: &str, expected: Option<(&str, [f64; 2])>) {
     let mut game = start(options);
@@ -162,13 +162,13 @@ fn games_end_by_themselves() {
     check_end(json!({}), "f2f3 e7e5 g2g4 d8h4", Some(("CHECKMATE", [0.0, 1.0])));
     check_end(at("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"), "d1d8", Some(("CHECKMATE", [1.0, 0.0])));
     check_end(at("7k/8/5K2/6Q1/8/8/8/8 w - - 0 1"), "g5g6", Some(("STALEMATE", draw)));
-    // The first position counts, and nobody has to claim.
+    // The initial position counts as an occurrence, and the fifth occurrence ends the game without a claim.
     check_end(json!({}), &knights.repeat(3), None);
     check_end(json!({}), &knights.repeat(4), Some(("FIVEFOLD_REPETITION", draw)));
     check_end(at("4k3/8/8/8/8/8/8/R3K3 w Q - 148 100"), "a1a2", None);
     check_end(at("4k3/8/8/8/8/8/8/R3K3 w Q - 148 100"), "a1a2 e8e7", Some(("SEVENTYFIVE_MOVES", draw)));
     check_end(at("4k3/8/8/8/8/8/P7/R3K3 w Q - 149 100"), "a2a3", None);
-    // Mate stands above the count of moves.
+    // Checkmate takes precedence over the count of moves.
     check_end(at("6k1/5ppp/8/8/8/8/8/K2R4 w - - 149 100"), "d1d8", Some(("CHECKMATE", [1.0, 0.0])));
     check_end(json!({"n_epochs": 3}), "e2e4 e7e5", None);
     check_end(json!({"n_epochs": 3}), "e2e4 e7e5 g1f3", Some(("MAX_PLIES", draw)));
@@ -177,16 +177,16 @@ fn games_end_by_themselves() {
 
 #[test]
 fn positions_with_other_rights_are_not_the_same() {
-    // The first of these positions has rights to castle that are gone when its pieces come back.
+    // The first of these positions has castling rights that are lost when its pieces return.
     let rooks = "h1g1 h8g8 g1h1 g8h8 ";
     let castling = json!({"fen": "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"});
     check_end(castling.clone(), &rooks.repeat(4), None);
     check_end(castling, &rooks.repeat(5), Some(("FIVEFOLD_REPETITION", [0.5, 0.5])));
-    // The right to capture en passant passes at once, so only four of these five positions are the same.
+    // The right to capture en passant expires at once, so only four of these five positions are equal.
     let knights = "g1f3 g8f6 f3g1 f6g8 ".repeat(4);
     let fen = "rnbqkbnr/ppp1pppp/8/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3";
     check_end(json!({ "fen": fen }), &knights, None);
-    // Where nobody can capture, the square doesn't matter.
+    // If no en passant capture is legal, the en passant square doesn't distinguish positions.
     let fen = "rnbqkbnr/ppp1pppp/8/3p4/8/4P3/PPPP1PPP/RNBQKBNR w KQkq d6 0 3";
     check_end(json!({ "fen": fen }), &knights, Some(("FIVEFOLD_REPETITION", [0.5, 0.5])));
 }
@@ -203,7 +203,7 @@ fn material_is_insufficient_where_no_side_could_ever_mate() {
     }
 }
 
-/// A row of a FEN, filled up with empty squares.
+/// Returns a rank of a FEN, filled up with empty squares.
 fn padded(row: &str) -> String {
     let used: u32 = row.chars().map(|char| char.to_digit(10).unwrap_or(1)).sum();
     match 8 - used {
@@ -212,7 +212,7 @@ fn padded(row: &str) -> String {
     }
 }
 
-/// What comes of one reply after these moves: what was taken, rejected, forfeited, and the end.
+/// Checks one reply after these moves: the accepted, rejected and forfeiting actions, and the end.
 #[track_caller]
 fn check_reply(options: Value, moves: &str, text: Option<&str>, expected: Expect) {
     let mut game = start(options);
@@ -230,7 +230,7 @@ fn check_reply(options: Value, moves: &str, text: Option<&str>, expected: Expect
 }
 
 #[test]
-fn no_move_loses_whatever_is_there_instead() {
+fn a_reply_without_a_move_loses() {
     let told = [
         None,
         Some("[]"),
@@ -288,7 +288,7 @@ fn a_move_is_legal_as_it_is_listed_and_not_otherwise() {
 }
 
 #[test]
-fn what_is_quoted_is_short() {
+fn quotations_are_short() {
     let long = json!([{"action": "move", "move": "\u{1b}é\n".repeat(100_000)}]).to_string();
     check_reply(
         json!({}),
@@ -396,7 +396,7 @@ fn a_disqualified_agent_loses_unless_the_game_was_over() {
 }
 
 #[test]
-fn what_the_other_agent_sends_is_rejected() {
+fn actions_of_the_other_agent_are_rejected() {
     let mut game = start(json!({}));
     let (mut taken, mut events) = (Vec::new(), Events::default());
     let text = Some(r#"[{"action":"move","move":"e2e4"}]"#);
@@ -406,7 +406,7 @@ fn what_the_other_agent_sends_is_rejected() {
 }
 
 #[test]
-fn colours_come_from_the_seed() {
+fn colors_come_from_the_seed() {
     let chess = crate::game("chess").unwrap();
     let sides: Vec<String> = (0..20)
         .map(|seed| {
@@ -449,7 +449,7 @@ fn options_that_cannot_be_played_are_refused() {
         json!({"fen": "4k3/8/8/8/8/8/8/4R1K1 w - - 0 1"}),
         json!({"fen": "4k3/8/8/8/8/8/8/4K3 w - - 0 1"}),
         json!({"fen": "9/☃/8/8/8/8/8/8 w - - 0 1"}),
-        // Nobody can capture there.
+        // No en passant capture is possible on e3.
         json!({"fen": "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"}),
     ]
     .iter()
@@ -469,7 +469,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"fen":""}
             fen: a FEN has six fields, not 1
         {"fen":"8/8/8/8/8/8/8/8 w - - 0 1"}
-            fen: its pieces can't stand like this
+            fen: the pieces form an impossible position
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0"}
             fen: a FEN has six fields, not 5
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0 1 "}
@@ -479,7 +479,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"fen":"4k3/8/8/8/8/8/8/3K3R w K - 0 1"}
             fen: the third field has rights that king and rooks don't have
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K e3 0 1"}
-            fen: the fourth field must be - or the square that a pawn has leapt over
+            fen: the fourth field must be - or the square that a pawn has just passed
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 150 1"}
             fen: the fifth field must be 0 to 149
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K - +1 1"}
@@ -487,19 +487,18 @@ fn options_that_cannot_be_played_are_refused() {
         {"fen":"4k3/8/8/8/8/8/8/4K2R w K - 0 0"}
             fen: the sixth field must be 1 to 9999
         {"fen":"4k3/8/8/8/8/8/8/4R1K1 w - - 0 1"}
-            fen: its pieces can't stand like this
+            fen: the pieces form an impossible position
         {"fen":"4k3/8/8/8/8/8/8/4K3 w - - 0 1"}
             fen: the game is over already: INSUFFICIENT_MATERIAL
         {"fen":"9/☃/8/8/8/8/8/8 w - - 0 1"}
-            fen: its pieces can't stand like this
+            fen: the pieces form an impossible position
         {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"}
             {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1","n_epochs":-1}
     "#]]
     .assert_eq(&told.concat());
 }
 
-/// A simple agent: captures what it can, or else plays a legal move that depends on the position alone; claims whatever
-/// it may.
+/// A simple agent: captures if it can, or else plays a legal move that depends on the position only; claims every draw.
 fn greedy(_seat: Seat, state: &Value) -> Option<String> {
     let fen = state["fen"].as_str().unwrap();
     let moves: Vec<&str> = state["legal_moves"].as_array().unwrap().iter().map(|uci| uci.as_str().unwrap()).collect();
@@ -522,7 +521,7 @@ fn greedy(_seat: Seat, state: &Value) -> Option<String> {
 }
 
 #[test]
-fn seeded_games_are_played_as_ever() {
+fn seeded_games_match_their_golden_transcripts() {
     let mut game = golden::start(crate::game("chess").unwrap(), 2, 2, json!({"n_epochs": 80}));
     expect_file!["../../../golden/chess-greedy.txt"].assert_eq(&golden::transcript(&mut *game, 2, 1000, greedy));
     let mut game = start(json!({"n_epochs": 80}));
@@ -574,7 +573,7 @@ proptest! {
             let mut events = Events::default();
             let taken = reply(&mut *game, Some(&json!([{"action": "move", "move": uci}]).to_string()), &mut events);
             prop_assert!(events.forfeits().is_empty() && events.rejections().is_empty());
-            // What was taken makes the same game, once more.
+            // Replaying the accepted actions gives the same game.
             let lists: Vec<Option<Value>> = serde_json::from_str(&taken).unwrap();
             let lists: Vec<Option<String>> = lists.iter().map(|list| list.as_ref().map(Value::to_string)).collect();
             let lists: Vec<Option<&str>> = lists.iter().map(Option::as_deref).collect();
@@ -594,7 +593,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_sent_is_no_more_than_a_lost_game(text in any::<String>(), number in any::<f64>(), turn: bool) {
+    fn any_reply_loses_at_most_the_game(text in any::<String>(), number in any::<f64>(), turn: bool) {
         let action = json!({"action": text, "move": number});
         for value in [json!(text), json!(number), json!([text]), action, json!({ text.clone(): number })] {
             for sent in [value.to_string(), json!([value]).to_string(), text.clone()] {
@@ -612,7 +611,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_at_all_breaks_the_reading_of_a_fen(
+    fn no_text_makes_the_fen_parser_panic(
         text in prop_oneof![
             any::<String>(),
             "[1-8pnbrqkPNBRQK/]{0,40} [wb] [KQkq-]{1,4} (-|[a-h][1-8]) [0-9]{1,3} [0-9]{1,3}",

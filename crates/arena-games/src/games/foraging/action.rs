@@ -1,26 +1,26 @@
-//! What agents can do on a map.
+//! The agents' actions on a map.
 
 use serde::{Deserialize, Serialize};
 
 use super::id::Id;
 
-/// One action, as `foraging.rs` describes them.
+/// One action, as described in the module `foraging`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// An actor goes towards a point.
+    /// Moves an actor towards a point.
     Move { actor_id: Id, target: [f64; 2] },
     /// An actor takes food from a source.
     TakeFood { actor_id: Id, food_id: Id },
     /// An actor puts its food into a base.
     DepositFood { actor_id: Id, base_id: Id },
-    /// An actor is healed with the food of a base.
+    /// A base heals an actor with its food.
     Heal { actor_id: Id, base_id: Id },
     /// A base makes an actor.
     Spawn { base_id: Id },
     /// An actor hurts an actor or a base of another agent.
     Attack { actor_id: Id, target: Id },
-    /// An actor makes a base.
+    /// An actor becomes a base.
     MakeBase { actor_id: Id },
 }
 
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agents_send_is_read_and_unknown_keys_are_dropped() {
+    fn actions_are_parsed_and_unknown_keys_are_dropped() {
         check(
             &[
                 r#"{"action":"move","actor_id":"Ab3dE6","target":[1,2.5],"because":"food"}"#,

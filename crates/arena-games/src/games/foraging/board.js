@@ -1,20 +1,20 @@
-// The map of food_catcher and cherry_picker: bases are squares, actors discs, both with the letter of their seat; sources of food are as
-// large as what is in them; who died in the last epoch leaves a cross.
-import { canvas, colours, counted, letter, list, number } from "./seats.js";
+// The map of food_catcher and cherry_picker: bases are squares, actors discs, both with the letter of their seat; a source's size
+// shows its food; a cross marks an entity that died in the last epoch.
+import { canvas, colors, counted, letter, list, number } from "./seats.js";
 
-/** Draws a state, which is one world, into `element`. Of `options` it needs `ids` and `config`, and takes `seat` and `label`. */
+/** Draws a state (one world) into `element`. `options` must have `ids` and `config`; `seat` and `label` are optional. */
 export function draw(element, state, options) {
   const side = (value) => (Number.isFinite(value) && value > 0 ? value : 40);
   const [width, height] = [side(options.config?.grid_width), side(options.config?.grid_height)];
   const { context, pixel } = canvas(element, width, height, describe(state, options));
-  const colour = colours(element);
-  context.fillStyle = colour.paper;
+  const color = colors(element);
+  context.fillStyle = color.paper;
   context.fillRect(0, 0, width, height);
-  // Things have a least size on the screen, whatever the map's.
+  // Entities have a minimum size on the screen.
   const least = 5 * pixel;
   const places = (key) =>
     list(state?.[key]).filter(({ position } = {}) => Number.isFinite(position?.[0]) && Number.isFinite(position?.[1]));
-  context.fillStyle = colour.food;
+  context.fillStyle = color.food;
   for (const { position: [x, y], quantity } of places("foods")) {
     const radius = Math.max(least * 0.4, Math.sqrt(Math.max(quantity, 0) || 0) * 0.09);
     context.globalAlpha = 0.75;
@@ -25,7 +25,7 @@ export function draw(element, state, options) {
   context.globalAlpha = 1;
   const seatOf = (thing) => options.ids.indexOf(thing.owner_id);
   const mark = (seat, x, y, size) => {
-    context.fillStyle = colour.paper;
+    context.fillStyle = color.paper;
     context.font = `bold ${size}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
@@ -37,7 +37,7 @@ export function draw(element, state, options) {
     if (seat < 0) continue;
     const size = Math.max(least * 3.2, 1.6);
     context.globalAlpha = own(seat) ? 1 : 0.55;
-    context.fillStyle = colour.seat(seat);
+    context.fillStyle = color.seat(seat);
     context.fillRect(x - size / 2, y - size / 2, size, size);
     mark(seat, x, y, size * 0.75);
   }
@@ -46,8 +46,8 @@ export function draw(element, state, options) {
     const [seat, [x, y]] = [seatOf(actor), actor.position];
     if (seat < 0) continue;
     context.globalAlpha = own(seat) ? 1 : 0.55;
-    context.fillStyle = colour.seat(seat);
-    context.strokeStyle = colour.paper;
+    context.fillStyle = color.seat(seat);
+    context.strokeStyle = color.paper;
     context.lineWidth = pixel;
     context.beginPath();
     context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -55,8 +55,8 @@ export function draw(element, state, options) {
     context.stroke();
     mark(seat, x, y, radius * 1.3);
     if (actor.food > 0) {
-      // A ring around whoever carries something.
-      context.strokeStyle = colour.food;
+      // A ring around an actor that carries food.
+      context.strokeStyle = color.food;
       context.lineWidth = 2 * pixel;
       context.beginPath();
       context.arc(x, y, radius + 2 * pixel, 0, 2 * Math.PI);
@@ -64,7 +64,7 @@ export function draw(element, state, options) {
     }
   }
   context.globalAlpha = 1;
-  context.strokeStyle = colour.alarm;
+  context.strokeStyle = color.alarm;
   context.lineWidth = 2 * pixel;
   for (const { position: [x, y] } of places("dead_entities")) {
     context.beginPath();
@@ -74,7 +74,7 @@ export function draw(element, state, options) {
   }
 }
 
-/** What the state says of a seat: score, and a few words. */
+/** Returns the note on a seat: score and a few words. */
 export function note(state, seat, options) {
   if (!Array.isArray(state?.bases)) return { score: undefined, words: "" };
   const of = (key) => list(state[key]).filter((thing) => thing?.owner_id === options.ids[seat]);

@@ -1,45 +1,45 @@
-//! The constants of a map and of what is on it.
+//! The constants of a map and its entities.
 
 use arena_model::OptionsError;
 use serde::{Deserialize, Serialize};
 
-use super::told::options_of_map;
+use super::descriptions::options_of_map;
 use crate::games::check_bounds;
 
-/// The constants that agents are told and users may set. The defaults are those of food_catcher. Lengths are in units
-/// of the map; `options_of_map` has the bounds.
+/// The constants that agents receive and users may set. The defaults are those of food_catcher. Lengths are in units of
+/// the map; `options_of_map` has the bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Constants {
-    /// Width of the map: positions are from 0 to this.
+    /// The width of the map; the largest x of a position.
     pub grid_width: u32,
-    /// Height of the map, likewise.
+    /// The height of the map.
     pub grid_height: u32,
-    /// Sources are added, four at a time, while there are fewer than this.
+    /// The number of sources below which four new ones are added.
     pub max_food_sources: usize,
-    /// How near a source has to be for an actor to take from it.
+    /// The maximum distance from an actor to a source from which it takes food.
     pub take_food_max_distance: f64,
-    /// How near a base has to be for an actor to deposit there or to be healed.
+    /// The maximum distance from an actor to a base for a deposit or for healing.
     pub deposit_food_max_distance: f64,
     /// Half the distance below which two actors collide.
     pub actor_radius: f64,
-    /// How near a victim has to be.
+    /// The maximum distance of an attack.
     pub attack_range: f64,
-    /// How much food an actor takes in an epoch.
+    /// The food that an actor takes in an epoch.
     pub take_food_speed: f64,
-    /// What a base pays for an actor.
+    /// The price of an actor.
     pub spawn_actor_cost: f64,
-    /// The price that an actor pays to become a base.
+    /// The price of a base, paid by the actor that becomes it.
     pub make_base_cost: f64,
-    /// How far the first bases are from the edges, as a share of the map's width and height.
+    /// The distance of the first bases from the edges, as a share of the map's width and height.
     pub base_spawn_border_offset: f64,
-    /// How far an actor goes in an epoch.
+    /// The distance that an actor moves in an epoch.
     pub actor_speed: f64,
-    /// How much health an attack takes.
+    /// The health that an attack takes.
     pub actor_damage: f64,
-    /// The health with which actors and bases begin, and the most that they can have.
+    /// The initial and maximum health of actors and bases.
     pub actor_max_health: f64,
-    /// The game ends after this many epochs.
+    /// The number of epochs.
     pub n_epochs: u64,
 }
 
@@ -67,7 +67,7 @@ impl Default for Constants {
 
 impl Constants {
     /// # Errors
-    /// When a number is out of its range, which is said.
+    /// If a constant is out of range. The text names the constant.
     pub fn check(&self) -> Result<(), OptionsError> {
         check_bounds(self, &options_of_map(0))
     }

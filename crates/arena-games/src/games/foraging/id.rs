@@ -10,22 +10,22 @@ const LENGTH: usize = 6;
 
 const CHARACTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// Six letters and digits, by which agents name what is on the map.
+/// The name of an entity on the map: six letters and digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Id([u8; LENGTH]);
 
 impl Id {
-    /// A random one.
+    /// Draws a random id.
     pub fn draw(rng: &mut SeedRng) -> Id {
         Id([(); LENGTH].map(|()| CHARACTERS[rng.below(CHARACTERS.len() as u64) as usize]))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("letters and digits are ASCII")
     }
 
-    /// The id that this text is, if it can be one.
+    /// Parses an id.
     fn parse(text: &str) -> Option<Id> {
         let bytes: [u8; LENGTH] = text.as_bytes().try_into().ok()?;
         bytes.iter().all(u8::is_ascii_alphanumeric).then_some(Id(bytes))

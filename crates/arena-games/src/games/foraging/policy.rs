@@ -1,4 +1,4 @@
-//! Simple players for tests, which read the state as agents do.
+//! Simple agents for tests, which read the state as agents do.
 
 use arena_model::{AnyGame, Events, Seat};
 use proptest::prelude::*;
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::games::golden::state;
 
-/// Brings food home in loads of 20, spawns as soon as that can be paid, and makes bases where none is near, of all actors
-/// but the last.
+/// Returns the actions of an agent that carries food to its bases in loads of 20. The agent spawns an actor as soon
+/// as a base can pay. All its actors but the last may become bases where no base is near.
 pub fn forage(agent: &str, state: &Value, spawn_actor_cost: f64, make_base_cost: f64) -> Vec<Value> {
     let mut actions = Vec::new();
     let bases = own(agent, &state["bases"]);
@@ -43,7 +43,7 @@ pub fn forage(agent: &str, state: &Value, spawn_actor_cost: f64, make_base_cost:
     actions
 }
 
-/// Goes for the nearest actor or base of another agent.
+/// Returns the actions of an agent whose actors attack the nearest actor or base of another agent.
 pub fn raid(agent: &str, state: &Value, attack_range: f64) -> Vec<Value> {
     let others = || list(&state["actors"]).chain(list(&state["bases"])).filter(|entity| entity["owner_id"] != agent);
     let go = |actor: &Value| {
@@ -76,8 +76,7 @@ fn nearest<'a>(from: &Value, places: impl Iterator<Item = &'a Value>) -> Option<
     places.map(|place| (away(place), place)).min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
-/// Replies of all sorts: JSON that has nothing to do with the game, and actions that are nearly right. `ID` stands for
-/// an id.
+/// Replies of all kinds: JSON unrelated to the game, and nearly valid actions. `ID` stands for an id.
 pub fn any_reply() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -117,8 +116,8 @@ pub fn any_reply() -> impl Strategy<Value = String> {
     prop_oneof![9 => list, 1 => value].prop_map(|reply| reply.to_string())
 }
 
-/// Plays the same replies in two equal games, but in the second only what was taken in the first: they stay equal. `ID`
-/// becomes one id after the other of those that the state holds.
+/// Plays the replies in one game and only their accepted actions in an equal game, and checks that the games stay
+/// equal. Each `"ID"` in a reply stands for an id of the state.
 pub fn check_replies(mut game: Box<dyn AnyGame>, mut again: Box<dyn AnyGame>, epochs: &[Vec<Option<String>>]) {
     let (mut events, mut no_events) = (Events::default(), Events::default());
     let mut turn = 0;
@@ -151,7 +150,7 @@ pub fn check_replies(mut game: Box<dyn AnyGame>, mut again: Box<dyn AnyGame>, ep
         for seat in (0..seats).map(Seat) {
             let seen = state(&*game, seat);
             assert_eq!(seen, state(&*again, seat));
-            assert_eq!(seen, state(&*game, seat), "looking changes nothing");
+            assert_eq!(seen, state(&*game, seat), "reading the state changes nothing");
         }
         assert_eq!(game.scores(), again.scores());
         assert_eq!(game.termination(), again.termination());

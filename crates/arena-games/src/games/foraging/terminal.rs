@@ -1,31 +1,32 @@
-//! The maps of food_catcher and cherry_picker, scaled down to the room there is. Bases are capital letters, actors small ones; sources of
-//! food are `.` below 10, `+` below 30 and else `*`; who died in the last epoch is `x`.
+//! The maps of food_catcher and cherry_picker, scaled to the available room. Bases are capital letters, actors
+//! lower-case ones; sources of food are `.` below 10, `+` below 30 and else `*`; an entity that died in the last epoch
+//! is `x`.
 
 use serde_json::Value;
 
 use crate::board::row::{Ink, Row, framed, number};
 use crate::board::{Board, Note, Room, Stage, View};
 
-/// A map is at least this wide, so that it can be recognised, and at most so large that everything has a place of its own.
-const LEAST: usize = 16;
+/// The minimum width of a recognizable map, in characters.
+const MIN_WIDTH: usize = 16;
 
-/// Between maps that stand side by side.
+/// The space between maps side by side.
 const GAP: usize = 2;
 
-/// The one map of all.
+/// Draws the shared map.
 pub fn draw_shared(view: &View<'_>) -> Board {
     let View { stage, state, room, .. } = *view;
     let notes = (0..stage.ids.len()).map(|seat| note(stage, state, seat)).collect();
     Board { rows: map(stage, state, room), notes }
 }
 
-/// The worlds of all side by side if they fit, or else the first one.
+/// Draws the maps side by side if they fit, or else the first one.
 pub fn draw_worlds(view: &View<'_>) -> Board {
     let View { stage, states: worlds, room, .. } = *view;
     let shown: Vec<(usize, &Value)> =
         worlds.iter().enumerate().filter(|(_, world)| world["bases"].is_array()).collect();
     let each = (room.columns + GAP) / shown.len().max(1);
-    let (shown, columns) = match each >= LEAST + 2 + GAP {
+    let (shown, columns) = match each >= MIN_WIDTH + 2 + GAP {
         true => (&shown[..], each - GAP),
         false => (&shown[..shown.len().min(1)], room.columns),
     };
@@ -51,13 +52,13 @@ fn map(stage: &Stage, state: &Value, room: Room) -> Vec<Row> {
     let most = |room: usize| room.saturating_sub(2).max(1) as f64;
     // A character is about twice as high as wide.
     let scale = (width / most(room.columns)).max(height / 2.0 / most(room.rows)).max(1.0);
-    // The room bounds it again, since a quotient may come out a little above it.
+    // The result is limited again, because rounding may make the quotient larger than the room.
     let count = |side: f64, room: usize| ((side / scale).ceil().min(most(room)) as usize).clamp(1, 1024);
     let (columns, rows) = (count(width, room.columns), count(height / 2.0, room.rows));
     let mut cells = vec![vec![(Ink::Plain, ' '); columns]; rows];
     let mut put = |thing: &Value, ink: Ink, char: char| {
         let (Some(x), Some(y)) = (thing["position"][0].as_f64(), thing["position"][1].as_f64()) else { return };
-        // Numbers beyond the map come to lie on its edge.
+        // Positions beyond the map are drawn on its edge.
         let column = (x / scale) as usize;
         let row = (y / scale / 2.0) as usize;
         cells[row.min(rows - 1)][column.min(columns - 1)] = (ink, char);

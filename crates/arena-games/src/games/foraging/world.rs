@@ -1,4 +1,4 @@
-//! One map: what is on it, what an epoch does to it, and how agents see it. The rules are told in `foraging.rs`.
+//! One map: its entities, the rules of an epoch, and the agents' state. The module `foraging` describes the rules.
 
 use std::cmp::Ordering;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::id::Id;
 use super::{Action, Constants, MAX_ACTORS, MAX_BASES};
 
-/// A source with less than this vanishes.
+/// The quantity below which a source vanishes.
 const LEAST_FOOD: f64 = 0.1;
 
-/// A source doesn't grow beyond this.
+/// The quantity up to which a source grows.
 const MOST_FOOD: f64 = 50.0;
 
-/// What a source is multiplied by in an epoch.
+/// The growth factor of a source in an epoch.
 const FOOD_GROWTH: f64 = 1.05;
 
 type Point = [f64; 2];
@@ -25,11 +25,12 @@ pub struct World {
     constants: Constants,
     #[serde(with = "kept_seed")]
     seed: Seed,
-    /// For the sources of food, wherever and whenever they are added: the first four, the next four, and so on.
+    /// The random numbers for food sources. The n-th four sources of a map are the same in each game with this seed,
+    /// regardless of the actions.
     food_rng: SeedRng,
-    /// For the ids of actors and bases.
+    /// The random numbers for the ids of actors and bases.
     id_rng: SeedRng,
-    /// How many epochs have been played.
+    /// The number of epochs played.
     epoch: u64,
     owners: Vec<Owner>,
     foods: Vec<Food>,
@@ -39,7 +40,7 @@ pub struct World {
     dead: Vec<Entity>,
 }
 
-/// A seed as a world that is written down holds it.
+/// Serialization of a world's seed.
 mod kept_seed {
     use arena_model::Seed;
     use serde::de::Error;
@@ -51,7 +52,7 @@ mod kept_seed {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Seed, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Seed::from_revealed(&text).ok_or_else(|| D::Error::custom("this isn't a seed"))
+        Seed::from_revealed(&text).ok_or_else(|| D::Error::custom("invalid seed"))
     }
 }
 
@@ -73,13 +74,13 @@ struct Food {
 #[derive(Serialize, Deserialize)]
 struct Entity {
     id: Id,
-    /// The number of its agent.
+    /// The number of the agent that owns the entity.
     owner: usize,
     position: Point,
     food: f64,
-    /// Dead when it is 0; leaves the map at the end of that epoch.
+    /// The health. An entity with health 0 is dead, and is removed at the end of the epoch.
     health: f64,
-    /// Whether it has acted in this epoch.
+    /// True if the entity has acted in this epoch.
     has_acted: bool,
 }
 
@@ -90,7 +91,8 @@ impl Entity {
 }
 
 impl World {
-    /// The map before the first epoch: each agent has a base with an actor on it, near a corner that is drawn.
+    /// Creates the map before the first epoch. Each agent has a base with an actor on it, near a randomly drawn
+    /// corner.
     pub fn new(constants: Constants, seed: Seed, agents: &[AgentId]) -> World {
         let mut world = World {
             food_rng: seed.rng("foraging/food"),
@@ -121,30 +123,30 @@ impl World {
         world
     }
 
-    /// Its constants.
+    /// Returns the constants.
     pub fn constants(&self) -> &Constants {
         &self.constants
     }
 
-    /// How many epochs have been played.
+    /// Returns the number of epochs played.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Takes an agent out: its actors and bases stay where they are, as prey and obstacles, and do nothing any more.
+    /// Disqualifies an agent. The agent's actors and bases stay on the map without acting, and can still be attacked.
     pub fn disqualify(&mut self, owner: usize) {
         if let Some(owner) = self.owners.get_mut(owner) {
             owner.is_disqualified = true;
         }
     }
 
-    /// Whether an agent has been taken out.
+    /// Returns true if an agent was disqualified.
     pub fn is_disqualified(&self, owner: usize) -> bool {
         self.owners.get(owner).is_none_or(|owner| owner.is_disqualified)
     }
 
-    /// True if an agent can do anything as things stand. Without an actor it can only spawn one. If none of its bases can
-    /// pay for that, it can act again only after another agent has left food in one of them.
+    /// Returns true if an agent can act now. An agent without actors can only spawn one. If none of its bases can pay
+    /// for an actor, the agent can't act until another agent leaves food in one of its bases.
     pub fn can_act(&self, owner: usize) -> bool {
         let cost = self.constants.spawn_actor_cost;
         !self.is_disqualified(owner)
@@ -152,12 +154,13 @@ impl World {
                 || self.bases.iter().any(|base| base.owner == owner && base.food >= cost))
     }
 
-    /// The food in an agent's bases.
+    /// Returns the food in an agent's bases.
     pub fn score(&self, owner: usize) -> f64 {
         self.bases.iter().filter(|base| base.owner == owner).map(|base| base.food).fold(0.0, |sum, food| sum + food)
     }
 
-    /// Plays one epoch with each agent's actions. `reject` is told of those that aren't taken: whose, which, why.
+    /// Plays one epoch with each agent's actions. `reject` is called for each rejected action with the agent, the
+    /// position and the reason.
     pub fn step(&mut self, lists: &[&[Offer<Action>]], mut reject: impl FnMut(usize, usize, &'static str)) {
         self.epoch += 1;
         self.dead.clear();
@@ -176,8 +179,8 @@ impl World {
         self.collide();
     }
 
-    /// The order of the agents' lists. It depends on the epoch alone and not on who sent what, so that a list of which
-    /// everything is rejected leaves no trace.
+    /// Returns the order in which the agents' lists are processed. The seed and the epoch determine the order, so a
+    /// list with only rejected actions has no effect.
     fn order(&self, lists: &[&[Offer<Action>]]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..lists.len()).collect();
         if lists.iter().filter(|list| !list.is_empty()).count() > 1 {
@@ -214,7 +217,7 @@ impl World {
 
     // Actions
 
-    /// Does one action, or says why not and changes nothing.
+    /// Performs one action, or returns the reason for its rejection and changes nothing.
     fn act(&mut self, owner: usize, action: &Action) -> Result<(), &'static str> {
         if self.owners[owner].is_disqualified {
             return Err("the agent is disqualified");
@@ -265,7 +268,7 @@ impl World {
         Ok(())
     }
 
-    /// Where an agent's actor is in the list, if it can act.
+    /// Returns the index of an agent's actor if it can act.
     fn ready_actor(&self, owner: usize, id: Id) -> Result<usize, &'static str> {
         let at = find(&self.actors, id).ok_or("there is no such actor")?;
         let actor = &self.actors[at];
@@ -277,7 +280,7 @@ impl World {
         }
     }
 
-    /// The place of a base in the list, if it stands.
+    /// Returns the index of a base if it exists.
     fn base(&self, id: Id) -> Result<usize, &'static str> {
         let at = find(&self.bases, id).ok_or("there is no such base")?;
         match self.bases[at].is_alive() {
@@ -286,7 +289,7 @@ impl World {
         }
     }
 
-    /// The place of an agent's base in the list, if it stands.
+    /// Returns the index of an agent's base if it exists.
     fn own_base(&self, owner: usize, id: Id) -> Result<usize, &'static str> {
         let at = find(&self.bases, id).ok_or("there is no such base")?;
         match self.bases[at].owner == owner {
@@ -295,7 +298,7 @@ impl World {
         }
     }
 
-    /// Rejects an actor that is too far from a base to leave food there or to be healed.
+    /// Returns an error if an actor is too far from a base to deposit food or to be healed there.
     fn check_is_near(&self, actor: usize, base: usize) -> Result<(), &'static str> {
         let reach = self.constants.deposit_food_max_distance;
         match is_within(self.actors[actor].position, self.bases[base].position, reach) {
@@ -330,7 +333,7 @@ impl World {
         }
         let healed = missing.min(base.food);
         base.food -= healed;
-        // Not the sum: rounded, it could be above the most.
+        // The sum of health and missing health could exceed the maximum because of rounding.
         actor.health = if healed < missing { actor.health + healed } else { self.constants.actor_max_health };
         Ok(())
     }
@@ -387,13 +390,13 @@ impl World {
         Ok(())
     }
 
-    /// An actor or a base that acts from the next epoch on.
+    /// Creates an actor or a base, which acts from the next epoch on.
     fn new_entity(&mut self, owner: usize, position: Point, food: f64) -> Entity {
         let id = self.new_id(|world| &mut world.id_rng);
         Entity { id, owner, position, food, health: self.constants.actor_max_health, has_acted: true }
     }
 
-    /// An id that nothing on the map has.
+    /// Draws an id that no entity of the map has.
     fn new_id(&mut self, rng: impl Fn(&mut World) -> &mut SeedRng) -> Id {
         loop {
             let id = Id::draw(rng(self));
@@ -406,7 +409,7 @@ impl World {
 
     // Deaths
 
-    /// Takes the dead from the map.
+    /// Removes the dead actors and bases from the map.
     fn bury(&mut self) {
         let World { actors, bases, dead, .. } = self;
         dead.extend(actors.extract_if(.., |actor| !actor.is_alive()));
@@ -455,7 +458,7 @@ impl World {
 
     // The state
 
-    /// Appends what agents see: the members of a JSON object.
+    /// Appends the agents' state: the members of a JSON object.
     pub fn write_state(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"foods\":[");
         for (place, food) in self.foods.iter().enumerate() {
@@ -508,17 +511,17 @@ fn write_point([x, y]: Point, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// The shortest decimal number that reads as this double.
+/// Writes the shortest decimal number that parses to this double.
 fn write_number(number: f64, out: &mut Vec<u8>) {
     serde_json::to_writer(out, &number).expect("memory takes all");
 }
 
-/// A point and where mirrors in the middle of the map show it: left and right, up and down, and both.
+/// Returns a point and its mirror images: left and right, up and down, and both.
 fn mirror_images([x, y]: Point, [width, height]: Point) -> [Point; 4] {
     [[x, y], [width - x, y], [x, height - y], [width - x, height - y]]
 }
 
-/// Puts things into an order of which each is equally likely.
+/// Shuffles a list; all orders are equally likely.
 fn shuffle<T>(things: &mut [T], rng: &mut SeedRng) {
     for last in (1..things.len()).rev() {
         things.swap(last, rng.below(last as u64 + 1) as usize);
@@ -537,10 +540,10 @@ fn is_nearer(one: Point, other: Point, reach: f64) -> bool {
     squared_distance(one, other) < reach * reach
 }
 
-/// Where somebody gets who goes straight from a point on the map towards any other, and stops at the edge of the map.
+/// Returns the end of a straight step from a point on the map towards any other point, limited to the map.
 fn towards(from: Point, target: Point, speed: f64, size: Point) -> Point {
     let way = [target[0] - from[0], target[1] - from[1]];
-    // Divided first, so that targets of any size have a distance: the square of 1e200 would be infinite.
+    // The distance is scaled before squaring, because the square of a coordinate like 1e200 is infinite.
     let scale = way[0].abs().max(way[1].abs());
     if scale <= 0.0 {
         return from;
@@ -551,7 +554,7 @@ fn towards(from: Point, target: Point, speed: f64, size: Point) -> Point {
         true => target,
         false => [from[0] + speed * (direction[0] / length), from[1] + speed * (direction[1] / length)],
     };
-    // Plus zero, so that a target of -0.0 doesn't show.
+    // Adding 0.0 turns -0.0 into 0.0.
     [reached[0].clamp(0.0, size[0]) + 0.0, reached[1].clamp(0.0, size[1]) + 0.0]
 }
 

@@ -1,4 +1,5 @@
-//! The board of snake: which cells are in use, and the text that agents see, both kept from epoch to epoch.
+//! The board of snake: the occupied cells, and the text of the board in the agents' states. Both are updated in each
+//! epoch.
 
 use std::collections::VecDeque;
 
@@ -6,27 +7,27 @@ use super::{Cell, Direction};
 
 /// A grid of cells.
 ///
-/// The text is JSON, a list with a string for each row: space empty, `@` food, `C` head, `S` tail, and between them `^
-/// > V <`, the direction in which the snake entered the cell.
+/// The text is JSON, a list with a string for each row: space for empty, `@` food, `C` head, `S` tail, and between them
+/// `^ > V <`, the direction in which the snake entered the cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Board {
     width: i16,
     height: i16,
     text: Vec<u8>,
-    /// Of each cell, row by row.
+    /// The content of each cell, row by row.
     contents: Vec<Content>,
 }
 
-/// What is in a cell.
+/// The content of a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Content {
-    /// How many parts of live snakes.
+    /// The number of parts of live snakes.
     parts: u8,
     has_food: bool,
 }
 
 impl Board {
-    /// An empty one.
+    /// Creates an empty board.
     pub fn new(width: i16, height: i16) -> Board {
         let row = format!("\"{}\"", " ".repeat(width as usize));
         let rows = vec![row; height as usize];
@@ -46,28 +47,28 @@ impl Board {
         &self.text
     }
 
-    /// Whether the cell is in the grid.
+    /// Returns true if the cell is in the grid.
     pub fn holds(&self, cell: Cell) -> bool {
         (0..self.width).contains(&cell.x) && (0..self.height).contains(&cell.y)
     }
 
-    /// Parts of live snakes in a cell of the grid.
+    /// Returns the number of parts of live snakes in a cell of the grid.
     pub fn count(&self, cell: Cell) -> u8 {
         self.contents[self.index(cell)].parts
     }
 
-    /// Whether there is food in a cell of the grid.
+    /// Returns true if there is food in a cell of the grid.
     pub fn has_food(&self, cell: Cell) -> bool {
         self.contents[self.index(cell)].has_food
     }
 
-    /// The cells with nothing in them, row by row.
+    /// Returns the empty cells, row by row.
     pub fn free(&self) -> impl Iterator<Item = Cell> {
         let cells = (0..self.height).flat_map(|y| (0..self.width).map(move |x| Cell { x, y }));
         cells.zip(&self.contents).filter(|(_, content)| **content == Content::default()).map(|(cell, _)| cell)
     }
 
-    /// Takes everything off.
+    /// Empties the board.
     pub fn clear(&mut self) {
         for y in 0..self.height {
             for x in 0..self.width {
@@ -77,7 +78,7 @@ impl Board {
         self.contents.fill(Content::default());
     }
 
-    /// Puts a live snake on, head first.
+    /// Draws a live snake, head first.
     pub fn draw(&mut self, cells: &VecDeque<Cell>) {
         for (index, cell) in cells.iter().enumerate() {
             match (index, cells.get(index + 1)) {
@@ -88,21 +89,21 @@ impl Board {
         }
     }
 
-    /// Puts a head into a cell, unless that is outside of the grid.
+    /// Puts a head into a cell if it is in the grid.
     pub fn enter(&mut self, cell: Cell) {
         if self.holds(cell) {
             self.put(cell, b'C');
         }
     }
 
-    /// Takes a tail out of its cell.
+    /// Removes a tail from its cell.
     pub fn leave(&mut self, cell: Cell) {
         self.lift(cell);
         self.mark(cell, b' ');
     }
 
-    /// Takes a part of a snake out of the counts; the text is the caller's business. Nothing happens outside of the
-    /// grid.
+    /// Removes a part of a snake from the cell's count, but not from the text, which the caller updates. Cells
+    /// outside of the grid are ignored.
     pub fn lift(&mut self, cell: Cell) {
         if self.holds(cell) {
             let index = self.index(cell);
@@ -110,9 +111,9 @@ impl Board {
         }
     }
 
-    /// Shows a cell of the grid as this.
+    /// Sets the character of a cell of the grid.
     pub fn mark(&mut self, cell: Cell, mark: u8) {
-        // A bracket and a quotation mark come before the first cell, and three marks separate rows.
+        // A bracket and a quotation mark precede the first cell. Three characters (`","`) separate two rows.
         let index = 2 + cell.y as usize * (self.width as usize + 3) + cell.x as usize;
         self.text[index] = mark;
     }
@@ -124,7 +125,7 @@ impl Board {
         self.mark(cell, b'@');
     }
 
-    /// Takes the food out of a cell where a snake's head is.
+    /// Removes the food from a cell with a snake's head.
     pub fn take_food(&mut self, cell: Cell) {
         let index = self.index(cell);
         self.contents[index].has_food = false;
@@ -141,7 +142,7 @@ impl Board {
     }
 }
 
-/// The direction of the step from a cell to the one beside it.
+/// Returns the direction of the step from a cell to a neighbor.
 pub(super) fn entered(from: Cell, to: Cell) -> Direction {
     match (to.x - from.x, to.y - from.y) {
         (1, _) => Direction::Right,

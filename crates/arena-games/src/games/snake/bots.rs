@@ -1,5 +1,5 @@
-//! Snake: `careful` goes to the nearest food, but only where it keeps room to live; `hungry` takes the straight way, and looks no
-//! further than one step.
+//! The house bots of snake. `careful` goes to the nearest food, unless the step leaves its snake too little room.
+//! `hungry` takes the direct way to the food and looks only one step ahead.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::bots::{Player, View};
 
-/// The one that looks around.
+/// The bot that searches the reachable cells before a step.
 pub const CAREFUL: Player =
-    Player { name: "careful", motto: "eats where it keeps room to live", think: |view| think(view, LOOK) };
+    Player { name: "careful", motto: "eats where it keeps room to live", think: |view| think(view, MAX_VISITED) };
 
-/// The one that doesn't.
+/// The bot that only avoids occupied cells.
 pub const HUNGRY: Player =
     Player { name: "hungry", motto: "takes the straight way to the food", think: |view| think(view, 1) };
 
@@ -19,10 +19,10 @@ type Cell = (i64, i64);
 
 const STEPS: [(&str, Cell); 4] = [("UP", (0, -1)), ("RIGHT", (1, 0)), ("DOWN", (0, 1)), ("LEFT", (-1, 0))];
 
-/// Cells that a look around visits at most.
-const LOOK: usize = 400;
+/// The maximum number of cells that a search visits.
+const MAX_VISITED: usize = 400;
 
-/// What is on the grid.
+/// The occupied cells of the grid.
 struct Grid {
     size: Cell,
     taken: BTreeSet<Cell>,
@@ -34,13 +34,14 @@ impl Grid {
         (0..self.size.0).contains(&cell.0) && (0..self.size.1).contains(&cell.1) && !self.taken.contains(&cell)
     }
 
-    /// How many cells can be reached from one, up to `most`, and how far the nearest food among them is.
+    /// Returns the number of cells that are reachable from `start`, up to `most`, and the distance of the nearest
+    /// food in these cells.
     fn explore(&self, start: Cell, most: usize) -> (usize, Option<usize>) {
         let mut distances = BTreeMap::from([(start, 0)]);
         let mut open = VecDeque::from([start]);
         let mut food = None;
         while let Some(cell) = open.pop_front().filter(|_| distances.len() < most || food.is_none()) {
-            if distances.len() >= LOOK {
+            if distances.len() >= MAX_VISITED {
                 break;
             }
             let distance = distances[&cell];
@@ -67,7 +68,7 @@ fn think(view: &View<'_>, look: usize) -> Option<String> {
     let length = own["positions"].as_array().map_or(1, Vec::len);
     let grid = Grid {
         size: (view.state.get("grid")?["width"].as_i64()?, view.state.get("grid")?["height"].as_i64()?),
-        // Tails count although most of them move on: that of a snake which has just eaten stays.
+        // Tails count although most of them move on: the tail of a snake that has just eaten stays.
         taken: alive().flat_map(|(_, snake)| cells_of(&snake["positions"])).collect(),
         foods: view.state.get("foods").map(cells_of).unwrap_or_default().into_iter().collect(),
     };
@@ -77,13 +78,14 @@ fn think(view: &View<'_>, look: usize) -> Option<String> {
     let outlook = |cell: Cell| {
         let (room, food) = grid.explore(cell, look.min(2 * length + 10));
         let beeline = grid.foods.iter().map(|food| apart(cell, *food)).min().unwrap_or(0) as usize;
-        // Where another head is a step away, both may die. Who doesn't look around goes by the beeline.
+        // If another snake's head can enter the same cell, both snakes may die. `hungry` ignores this, and uses the
+        // distance on an empty grid.
         let is_contested = look > 1 && others.iter().any(|head| apart(cell, *head) == 1);
-        let way = if look > 1 { food.unwrap_or(LOOK + beeline) } else { beeline };
+        let way = if look > 1 { food.unwrap_or(MAX_VISITED + beeline) } else { beeline };
         (room, !is_contested, std::cmp::Reverse(way))
     };
     let best = free.filter(|(_, cell)| grid.is_free(*cell)).max_by_key(|(_, cell)| outlook(*cell));
-    // Where every step is the last one, one is as good as another.
+    // If every step is fatal, any step will do.
     Some(best.map_or("UP", |(name, _)| name).to_owned())
 }
 
@@ -95,7 +97,7 @@ fn cell_of(place: &Value) -> Option<Cell> {
     Some((place.get(0)?.as_i64()?, place.get(1)?.as_i64()?))
 }
 
-/// How many moves two cells are apart on an empty grid.
+/// Returns the number of moves between two cells on an empty grid.
 fn apart(one: Cell, other: Cell) -> i64 {
     (one.0 - other.0).abs() + (one.1 - other.1).abs()
 }
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
     use crate::bots::Mind;
 
-    /// Where both go that are at the upper left, beside a wall of somebody else's.
+    /// Returns the moves of both bots for a snake in the upper left, next to another snake that forms a wall.
     fn steps(foods: &Value) -> [Option<String>; 2] {
         let state = json!({
             "grid": {"width": 5, "height": 5},

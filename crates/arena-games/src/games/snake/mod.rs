@@ -2,21 +2,21 @@
 //!
 //! The rules, in the order of an epoch:
 //!
-//! 1. Every live snake takes a step in the direction that its agent gives. An agent that gives none goes on in its last
-//!    direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a
-//!    snake that has just eaten stays where it is for this step.
+//! 1. Every live snake takes a step in the direction of its agent's action. Without an action it continues in its last
+//!    direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a snake
+//!    that has just eaten stays for this step.
 //! 2. A snake whose head has left the grid dies and is off the board from here on.
-//! 3. A snake whose head is in a cell with any other part of a snake, its own included, dies. So heads that meet or
-//!    swap cells both die, a body that is run into is unharmed, and the cell that a tail has just left is safe. All
-//!    this is judged at once. A snake of two may turn back into its tail's cell, since the tail leaves it; a longer
+//! 3. A snake dies if its head is in a cell with any other part of a snake, its own included. So two heads that meet or
+//!    swap cells both die, a body that is hit is unharmed, and a cell that a tail has just left is safe. All snakes are
+//!    judged at once. A snake of length two may turn back into its tail's cell, because the tail leaves it; a longer
 //!    one, or one that has just eaten, may not.
-//! 4. A live snake on food eats it: one point, and one cell longer after its next step.
-//! 5. Where fewer than `min_food_sources` are left, new ones appear on free cells, until there are
-//!    `food_sources_to_spawn` or no cell is free.
+//! 4. A live snake on food eats it: it scores one point, and grows by one cell at its next step.
+//! 5. If fewer than `min_food_sources` are left, new ones appear on free cells, until there are `food_sources_to_spawn`
+//!    or no cell is free.
 //!
-//! Each food is a point; a snake that is dead has one point less. So of two snakes with equal food the one that lives
-//! wins, and a snake that has eaten more is ahead of it, dead or alive. The board itself, as text and as counts, is
-//! `board.rs`; where snakes start is `start.rs`.
+//! Each food is a point; a dead snake loses one point. So of two snakes with equal food the live one wins, and a snake
+//! that has eaten more is ahead, dead or alive. The board, as text and as counts, is in `board.rs`; the start positions
+//! are in `start.rs`.
 
 mod board;
 mod bots;
@@ -44,7 +44,7 @@ use crate::playable::example;
 use crate::{Exhibit, Kit, Module, Playable};
 use board::Board;
 
-/// Registered in `games.rs`.
+/// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     terminal: Some(terminal::draw),
     module: Some(Module { name: "snake", script: include_str!("board.js"), style: "" }),
@@ -58,7 +58,7 @@ pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     ..Kit::USUAL
 });
 
-/// The scores that a state contains.
+/// Reads the scores from a state.
 fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
     #[derive(Deserialize)]
     struct State {
@@ -73,15 +73,16 @@ fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SnakeConfig {
-    /// Cells in a row, 2 to [`MAX_SIDE`].
+    /// The number of cells in a row, 2 to [`MAX_SIDE`].
     grid_width: u64,
-    /// Rows, 2 to [`MAX_SIDE`].
+    /// The number of rows, 2 to [`MAX_SIDE`].
     grid_height: u64,
-    /// How many foods there are after new ones have appeared, 1 to [`MAX_FOODS`], as far as cells are free.
+    /// The number of foods after new ones have appeared, 1 to [`MAX_FOODS`]; fewer if the grid has too few free
+    /// cells.
     food_sources_to_spawn: u64,
-    /// New foods appear when fewer than these are left, 1 to `food_sources_to_spawn`.
+    /// The number of foods below which new ones appear, 1 to `food_sources_to_spawn`.
     min_food_sources: u64,
-    /// How long the game goes on, 1 to [`MAX_EPOCHS`].
+    /// The number of epochs, 1 to [`MAX_EPOCHS`].
     n_epochs: u64,
 }
 
@@ -91,14 +92,14 @@ impl Default for SnakeConfig {
     }
 }
 
-/// The longest side of a grid, in cells. A full grid of this size makes a state of less than 64 KB, which agents that
-/// read their input by the piece still take for one message.
+/// The maximum side of a grid, in cells. A full grid of this size gives a state of less than 64 KB, which agents with
+/// chunked input still read as one message.
 const MAX_SIDE: i64 = 64;
 
-/// The most foods at a time.
+/// The maximum number of foods at a time.
 const MAX_FOODS: i64 = 1000;
 
-/// The longest game, in epochs.
+/// The maximum number of epochs.
 const MAX_EPOCHS: i64 = 1_000_000;
 
 impl SnakeConfig {
@@ -128,14 +129,14 @@ pub struct SnakeAction {
     direction: Direction,
 }
 
-/// What `action` says.
+/// The value of `action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum MoveWord {
     Move,
 }
 
-/// Where a step leads. `y` grows downwards.
+/// The direction of a step. `y` grows downwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 enum Direction {
@@ -149,7 +150,7 @@ impl Direction {
     const WORDS: [(&'static str, Direction); 4] =
         [("UP", Direction::Up), ("RIGHT", Direction::Right), ("DOWN", Direction::Down), ("LEFT", Direction::Left)];
 
-    /// How the grid shows a cell that a snake has entered in this direction.
+    /// Returns the character of a cell that a snake has entered in this direction.
     fn arrow(self) -> u8 {
         match self {
             Direction::Up => b'^',
@@ -179,7 +180,7 @@ impl<'de> Deserialize<'de> for Direction {
     }
 }
 
-/// A cell of the grid, or one step outside of it: where a dead snake's head may be.
+/// A cell of the grid, or one step outside of it, where a dead snake's head may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Cell {
     x: i16,
@@ -209,16 +210,16 @@ impl Cell {
 /// One agent's snake.
 #[derive(Debug, Serialize, Deserialize)]
 struct Body {
-    /// Head first; two or more. A dead snake's are where it died.
+    /// The cells, head first; two or more. A dead snake's cells are those where it died.
     cells: VecDeque<Cell>,
-    /// Of its last step.
+    /// The direction of the snake's last step.
     direction: Direction,
-    /// Foods.
+    /// The number of foods eaten.
     eaten: u64,
-    /// Whether its tail stays where it is in the next step.
+    /// True if the snake's tail stays in place in the next step.
     is_growing: bool,
     is_alive: bool,
-    /// Whether its agent is out of the game, whatever became of the snake.
+    /// True if the snake's agent is disqualified. The snake may have died before.
     is_disqualified: bool,
 }
 
@@ -231,13 +232,13 @@ impl Body {
         self.cells[self.cells.len() - 1]
     }
 
-    /// The points as they stand.
+    /// Returns the current points.
     fn score(&self) -> i64 {
         self.eaten as i64 - i64::from(!self.is_alive)
     }
 
-    /// The lowest and the highest score with which the snake can still end the game. It eats at most one food in an
-    /// epoch, and may die in any.
+    /// Returns the lowest and the highest score with which the snake can still end the game. The snake eats at most
+    /// one food in each epoch, and may die in each.
     fn final_scores(&self, epochs_left: u64) -> (i64, i64) {
         match self.is_alive {
             true => (self.eaten as i64 - 1, (self.eaten + epochs_left) as i64),
@@ -251,22 +252,22 @@ impl Body {
 #[serde(from = "Kept")]
 pub struct Snake {
     config: SnakeConfig,
-    /// By seat: the agent's id as a JSON string with a colon behind it.
+    /// The agents' ids as JSON strings with a colon after them, by seat.
     keys: Vec<String>,
-    /// By seat.
+    /// The snakes by seat.
     snakes: Vec<Body>,
-    /// In the order in which they appeared.
+    /// The foods in the order in which they appeared.
     foods: Vec<Cell>,
-    /// Drawn from the others.
+    /// The board, derived from the other fields.
     #[serde(skip_serializing)]
     board: Board,
     food_rng: SeedRng,
-    /// Those that have been played.
+    /// The number of epochs played.
     epochs: u64,
     has_ended: bool,
 }
 
-/// A game as it is written down.
+/// A serialized game.
 #[derive(Deserialize)]
 struct Kept {
     config: SnakeConfig,
@@ -293,7 +294,7 @@ impl Game for Snake {
     const DESCRIPTION: &'static str = "Snakes on one grid: eat, grow, and outlive the others.";
     const MODE: UpdateMode = UpdateMode::Simultaneous;
     const SEATS: RangeInclusive<usize> = 2..=8;
-    // 1: a dead snake had -1, whatever it had eaten.
+    // In version 1, the score of a dead snake was -1, regardless of the food that it had eaten.
     const RULES_VERSION: u32 = 2;
     const LIMITS: TimeLimits = TimeLimits { step_ms: 2000, bank_ms: 20_000 };
     type Config = SnakeConfig;
@@ -393,7 +394,7 @@ impl Game for Snake {
         if snake.is_alive {
             snake.is_alive = false;
             self.redraw();
-            // Its cells may be the only free ones.
+            // The removed snake's cells may be the only free cells for new food.
             self.feed();
         }
         self.has_ended |= self.is_settled();
@@ -412,20 +413,21 @@ impl Hosted for Snake {
     const CHALLENGE: &'static str = "snake";
     const TITLE: &'static str = "Snake";
     const PROMPT: &'static str = "\
-Snakes share a grid. Eat, grow, and stay alive. x grows to the right, y grows downwards, and [0, 0] is the upper left cell.
+Snakes share a grid. Eat, grow, and stay alive. x increases to the right, y increases downward, and [0, 0] is the upper left cell.
 
-All snakes step at once, in the direction that each player gives. Then a snake whose head has left the grid, or is in a cell with \
-any part of a snake, is dead; so two heads that meet both die, and a body that is run into doesn't. A cell that a tail has just left \
-is safe. Food makes a snake one cell longer after its next step, in which the tail stays where it is. New food comes when little is \
-left. The game ends after `n_epochs` epochs, when no snake is alive, or as soon as no epoch to come can change the ranking. Your \
-points are the food that you have eaten, less one once you are dead; most points win.
+All snakes take a step at the same time, each in the direction that its player gives. Then a snake dies if its head has left the \
+grid or is in a cell with any other part of a snake, its own included. So two heads that meet both die, and a snake whose body is \
+hit doesn't. A cell that a tail has just left is safe. Food makes a snake one cell longer in its next step, in which its tail stays \
+in place. When there are fewer than `min_food_sources` foods, new ones appear, up to `food_sources_to_spawn`. The game ends after \
+`n_epochs` epochs, when no snake is alive, or as soon as the remaining epochs can't change the ranking. Your points are the number \
+of foods that your snake has eaten, minus one if it is dead. The most points win.
 
 The state:
-- `snakes`: by player id, `alive`, `head_position` [x, y] and `positions`, head first. The dead stay in the list, and off the grid.
+- `snakes`: by player id, `alive`, `head_position` [x, y] and `positions`, head first. Dead snakes stay in it, but not on the grid.
 - `foods`: a list of [x, y].
-- `grid`: `width`, `height` and `grid_string`, a text for each row: `@` food, `C` a head, `S` a tail, `^` `V` `<` `>` a body, with the \
-direction in which the snake went.
-- `score`: by player id.";
+- `grid`: `width`, `height` and `grid_string`, a list with a string for each row: `@` food, `C` a head, `S` a tail, `^` `V` `<` `>` \
+a part between them, with the direction in which the snake entered the cell.
+- `score`: the points by player id.";
     const ACTIONS: &'static [(&'static str, &'static str)] =
         &[("move", "One step: `UP`, `RIGHT`, `DOWN` or `LEFT`, such as `{\"action\": \"move\", \"move\": \"UP\"}`.")];
     const OVERRIDABLE: &'static [Setting] = &[
@@ -433,15 +435,11 @@ direction in which the snake went.
         TURN_MS_SETTING,
         Setting::new("grid_width", Whole(2, MAX_SIDE), "Width of the grid, in cells."),
         Setting::new("grid_height", Whole(2, MAX_SIDE), "Height of the grid, in cells."),
-        Setting::new(
-            "food_sources_to_spawn",
-            Whole(1, MAX_FOODS),
-            "How many foods there are after new ones have come.",
-        ),
+        Setting::new("food_sources_to_spawn", Whole(1, MAX_FOODS), "Number of foods up to which new ones appear."),
         Setting::new(
             "min_food_sources",
             Whole(1, MAX_FOODS),
-            "New foods come when there are fewer; at most `food_sources_to_spawn`.",
+            "Number of foods below which new ones appear; at most `food_sources_to_spawn`.",
         ),
         Setting::new("n_epochs", Whole(1, MAX_EPOCHS), EPOCHS),
     ];
@@ -449,9 +447,9 @@ direction in which the snake went.
 }
 
 impl Snake {
-    /// Rule 1. The board's text is right afterwards unless somebody has to die.
+    /// Applies rule 1. Afterwards the board's text is up to date, unless a snake dies in this epoch.
     fn turn(&mut self, actions: &Actions<SnakeAction>, events: &mut Events) {
-        // All tails go before any head comes, since a head may enter the cell that a tail leaves.
+        // All tails leave before any head enters, because a head may enter the cell that a tail leaves.
         for snake in self.snakes.iter_mut().filter(|snake| snake.is_alive && !snake.is_growing) {
             let tail = snake.cells.pop_back().expect("a snake has two cells or more");
             self.board.leave(tail);
@@ -487,7 +485,7 @@ impl Snake {
         }
     }
 
-    /// Rules 2 and 3.
+    /// Applies rules 2 and 3.
     fn bury(&mut self) {
         let mut has_died = false;
         for snake in self.snakes.iter_mut().filter(|snake| snake.is_alive) {
@@ -497,7 +495,7 @@ impl Snake {
                 snake.cells.iter().for_each(|cell| self.board.lift(*cell));
             }
         }
-        // The counts stay as they are while this is judged, so nobody's death saves another.
+        // The counts don't change in this loop, so the death of one snake doesn't save another.
         for snake in self.snakes.iter_mut().filter(|snake| snake.is_alive && self.board.count(snake.head()) > 1) {
             snake.is_alive = false;
             has_died = true;
@@ -507,7 +505,7 @@ impl Snake {
         }
     }
 
-    /// Rule 4.
+    /// Applies rule 4.
     fn eat(&mut self) {
         for snake in self.snakes.iter_mut().filter(|snake| snake.is_alive) {
             let head = snake.head();
@@ -520,7 +518,7 @@ impl Snake {
         }
     }
 
-    /// Rule 5. Each free cell is equally likely.
+    /// Applies rule 5. Each free cell is equally likely.
     fn feed(&mut self) {
         if self.foods.len() as u64 >= self.config.min_food_sources {
             return;
@@ -533,7 +531,7 @@ impl Snake {
         }
     }
 
-    /// Draws the board anew, from snakes and foods.
+    /// Redraws the board from the snakes and foods.
     fn redraw(&mut self) {
         self.board.clear();
         for food in &self.foods {
@@ -544,16 +542,16 @@ impl Snake {
         }
     }
 
-    /// True if nothing that can still happen changes the ranking.
+    /// Returns true if the ranking can't change any more.
     ///
     /// - After the last epoch, or with no snake alive, every score is final.
-    /// - Otherwise each pair of seats has to be decided: either both scores are final, or the scores that one of them can
-    ///   still end with are all higher than those of the other. A survivor that has eaten as much as a dead snake isn't
-    ///   ahead for sure, since the two draw if it dies as well.
+    /// - Otherwise each pair of seats must be decided: either both scores are final, or all scores that one of them can
+    ///   still reach are higher than those of the other. A survivor that has eaten as much as a dead snake isn't ahead
+    ///   for sure, because the two draw if it dies as well.
     /// - A disqualified agent ranks below all others, whatever its snake has eaten.
     ///
-    /// The board may show more than these bounds do: a food may be too far away to be reached in time. The answer "not
-    /// settled" is safe then.
+    /// The result may be false although the ranking is settled, for example if a food is too far away to be reached in
+    /// time. This is safe.
     fn is_settled(&self) -> bool {
         let left = self.config.n_epochs.saturating_sub(self.epochs);
         if left == 0 || !self.snakes.iter().any(|snake| snake.is_alive) {

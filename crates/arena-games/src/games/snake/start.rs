@@ -1,21 +1,23 @@
-//! Where snakes start: drawn so that all are in the grid and none touches another, not even at a corner.
+//! Start positions: drawn so that all snakes are in the grid and none touches another, not even at a corner.
 
 use arena_model::SeedRng;
 
 use super::Cell;
 
-/// How often starts are drawn before they are set out in rows. Only a grid that is nearly full needs more than a few.
+/// The maximum number of random draws; if none fits, the snakes are placed in rows. Only a nearly full grid needs
+/// more than a few draws.
 const ATTEMPTS: usize = 100;
 
-/// The most snakes of a head and a tail left of it that fit without touching.
+/// Returns the maximum number of snakes that fit into the grid without touching. Each snake has a head and a tail to
+/// the left of the head.
 ///
-/// With the free cells that a snake keeps to its right and below it, each is a block of three by two in a grid that is
-/// one wider and one higher; and blocks that all lie the same way fit best in rows and columns.
+/// A snake with the free cells to its right and below it is a block of three by two cells, in a grid that is one cell
+/// wider and one cell higher. Blocks with the same orientation fit best in rows and columns.
 pub(super) fn capacity(width: i16, height: i16) -> usize {
     ((width + 1) / 3) as usize * ((height + 1) / 2) as usize
 }
 
-/// The heads of this many snakes. There is room for them.
+/// Returns the cells of the heads of `count` snakes. `count` must be at most [`capacity`].
 pub(super) fn draw(width: i16, height: i16, count: usize, rng: &mut SeedRng) -> Vec<Cell> {
     let draw_from = |cells: &mut Vec<Cell>, rng: &mut SeedRng| {
         (!cells.is_empty()).then(|| cells.swap_remove(rng.below(cells.len() as u64) as usize))
@@ -38,7 +40,7 @@ pub(super) fn draw(width: i16, height: i16, count: usize, rng: &mut SeedRng) -> 
     (0..count).map_while(|_| draw_from(&mut slots, rng)).collect()
 }
 
-/// Whether snakes with these heads share cells or have cells side by side or corner to corner.
+/// Returns true if snakes with these heads overlap or touch, also at corners.
 fn do_touch(one: Cell, other: Cell) -> bool {
     (one.x - other.x).abs() <= 2 && (one.y - other.y).abs() <= 1
 }

@@ -1,16 +1,17 @@
-//! The board of snake: a cell of the grid is two characters, so that it is about square. Heads are capital letters, bodies small ones.
+//! The board of snake: a cell of the grid is two characters wide, so that it is about square. Heads are capital
+//! letters, bodies lower-case ones.
 
 use serde_json::Value;
 
 use crate::board::row::{Ink, Row, framed};
 use crate::board::{Board, Note, View, index};
 
-/// Grids larger than this aren't drawn as a whole; no terminal shows more.
-const MOST: usize = 256;
+/// The maximum number of cells that are drawn in each direction. No terminal is larger.
+const MAX_SIZE: usize = 256;
 
 pub fn draw(view: &View<'_>) -> Board {
     let View { stage, state, .. } = *view;
-    let side = |key: &str| state["grid"][key].as_u64().map_or(0, |side| (side as usize).min(MOST));
+    let side = |key: &str| state["grid"][key].as_u64().map_or(0, |side| (side as usize).min(MAX_SIZE));
     let (width, height) = (side("width"), side("height"));
     let mut cells = vec![vec![(Ink::Faint, '·'); width]; height];
     let mut put = |place: &Value, ink: Ink, char: char| {
@@ -21,7 +22,7 @@ pub fn draw(view: &View<'_>) -> Board {
     for food in state["foods"].as_array().into_iter().flatten() {
         put(food, Ink::Food, '*');
     }
-    // The dead are no obstacles; where they died is shown below the living.
+    // Dead snakes aren't obstacles, so live snakes are drawn over their cells.
     for id in &stage.ids {
         let snake = &state["snakes"][id];
         if snake["alive"] == false {

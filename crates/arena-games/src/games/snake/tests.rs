@@ -1,4 +1,4 @@
-//! Tests of snake: each rule as a scene, then what holds in any game.
+//! Tests of snake: one position for each rule, then properties that hold in every game.
 
 use arena_model::{AnyGame, Seed};
 use expect_test::{Expect, expect, expect_file};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::games::golden;
 
-/// A grid with these snakes, head first, and foods, before its first epoch.
+/// Returns a grid with these snakes, head first, and foods, before its first epoch.
 fn scene(width: i16, height: i16, snakes: &[&[(i16, i16)]], foods: &[(i16, i16)]) -> Snake {
     let agents = (0..snakes.len()).map(|number| format!("a{number}").parse().unwrap()).collect();
     let cell = |(x, y): (i16, i16)| Cell { x, y };
@@ -25,7 +25,7 @@ fn scene(width: i16, height: i16, snakes: &[&[(i16, i16)]], foods: &[(i16, i16)]
     game
 }
 
-/// The actions of one epoch: a letter for each seat, `.` for none.
+/// Returns the actions of one epoch: a letter for each seat, `.` for none.
 fn actions(letters: &str) -> Actions<SnakeAction> {
     let action = |letter: char| {
         let (_, direction) = Direction::WORDS.into_iter().find(|(word, _)| word.starts_with(letter))?;
@@ -34,7 +34,7 @@ fn actions(letters: &str) -> Actions<SnakeAction> {
     Actions::new(letters.chars().map(action).collect())
 }
 
-/// The grid between bars, then each snake's score and cells.
+/// Returns the grid between bars, then each snake's score and cells.
 fn show(game: &Snake) -> String {
     let rows: Vec<String> = serde_json::from_slice(game.board.text()).unwrap();
     let mut told: String = rows.iter().map(|row| format!("|{row}|\n")).collect();
@@ -46,7 +46,7 @@ fn show(game: &Snake) -> String {
     told
 }
 
-/// Plays these epochs and compares what is there afterwards.
+/// Plays these epochs and compares the result.
 #[track_caller]
 fn check(mut game: Snake, epochs: &[&str], expected: Expect) {
     let mut events = Events::default();
@@ -57,7 +57,7 @@ fn check(mut game: Snake, epochs: &[&str], expected: Expect) {
     expected.assert_eq(&show(&game));
 }
 
-/// What is true of any game at any time.
+/// Asserts the properties that hold in every game after every epoch.
 fn assert_holds(game: &mut Snake) {
     let live: Vec<Cell> =
         game.snakes.iter().filter(|snake| snake.is_alive).flat_map(|snake| snake.cells.iter().copied()).collect();
@@ -66,7 +66,7 @@ fn assert_holds(game: &mut Snake) {
     in_use.sort_unstable();
     let taken = in_use.len();
     in_use.dedup();
-    assert_eq!(in_use.len(), taken, "no two things share a cell");
+    assert_eq!(in_use.len(), taken, "no two entities share a cell");
     let cells = game.board.width() as usize * game.board.height() as usize;
     let wanted = game.config.min_food_sources as usize;
     assert!(game.foods.len() >= wanted || in_use.len() == cells, "there is food while a cell is free");
@@ -77,7 +77,7 @@ fn assert_holds(game: &mut Snake) {
     }
     let kept = game.board.clone();
     game.redraw();
-    assert_eq!(kept, game.board, "the board that is kept is the board that is drawn");
+    assert_eq!(kept, game.board, "the updated board equals the redrawn board");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_snake_without_a_valid_move_goes_on_in_its_last_direction() {
 
 #[test]
 fn standing_still_is_not_an_option() {
-    // A snake whose agent never says anything ends in the wall.
+    // A snake with a silent agent ends in the wall.
     check(
         scene(4, 3, &[&[(1, 0), (0, 0)], &[(1, 2), (0, 2)]], &[(3, 1)]),
         &["..", ".U", ".L", ".D"],
@@ -155,7 +155,7 @@ fn food_is_a_point_and_one_cell_more_after_the_next_step() {
 
 #[test]
 fn a_snake_that_leaves_the_grid_dies_and_is_off_the_board_at_once() {
-    // The other one runs into the cells that the dead one still has, and lives.
+    // The other snake runs into the dead one's former cells, and lives.
     check(
         scene(4, 3, &[&[(1, 0), (1, 1), (1, 2)], &[(2, 1), (3, 1)]], &[(0, 2)]),
         &["UL"],
@@ -252,7 +252,7 @@ fn turning_back_is_safe_for_a_snake_of_two_only() {
             0 [[2,2],[3,2],[2,2]]
         "#]],
     );
-    // One that has just eaten is as good as three long.
+    // A snake of length two that has just eaten behaves like a snake of length three.
     check(
         scene(5, 3, &[&[(2, 0), (1, 0)], &[(2, 2), (1, 2)]], &[(3, 0), (4, 1)]),
         &["RR", "LL"],
@@ -297,7 +297,7 @@ fn three_heads_in_one_cell_all_die() {
     );
 }
 
-// Agents look at the first food without asking whether there is one.
+// Some agents read the first food without checking that there is one.
 #[test]
 fn food_comes_back_on_free_cells_only_until_none_is_left() {
     let snakes: [&[(i16, i16)]; 2] = [&[(1, 0), (0, 0)], &[(1, 2), (0, 2)]];
@@ -363,8 +363,8 @@ fn a_disqualified_snake_dies_at_once_and_frees_its_cells() {
     );
 }
 
-/// Three snakes that can't reach each other at once; a letter for each says what becomes of it: `.` lives, `d` dies in
-/// the wall, `q` is disqualified.
+/// Checks the end of a game with three snakes that can't reach each other at once. Each letter is a snake's fate: `.`
+/// lives, `d` dies in the wall, `q` is disqualified.
 #[track_caller]
 fn check_end(fates: &str, expected: Option<&str>) {
     let all: [&[(i16, i16)]; 3] = [&[(1, 0), (0, 0)], &[(1, 3), (0, 3)], &[(1, 6), (0, 6)]];
@@ -389,7 +389,7 @@ fn the_match_ends_when_nothing_can_change_the_ranking_any_more() {
     let ended = Some("GAME_ENDED");
     for (fates, expected) in [
         ("..", None),
-        // Neither has eaten: the survivor wins if it lives and draws if it dies, so it has to play on.
+        // Neither snake has eaten: the survivor wins if it stays alive and draws if it dies, so the game continues.
         (".d", None),
         ("dd", ended),
         (".q", ended),
@@ -407,8 +407,8 @@ fn the_match_ends_when_nothing_can_change_the_ranking_any_more() {
     }
 }
 
-/// Three snakes far from each other and from all food; of each, its foods and whether it is alive. `left` epochs remain
-/// after the one that is played, in which all who live go straight on.
+/// Returns true if the game ends with three snakes far from each other and from all food, given each snake's foods and
+/// whether it is alive. `left` epochs remain after the played one, in which all live snakes go straight on.
 fn has_ended_with(snakes: &[(u64, bool)], left: u64) -> bool {
     let all: [&[(i16, i16)]; 3] = [&[(1, 0), (0, 0)], &[(1, 3), (0, 3)], &[(1, 6), (0, 6)]];
     let mut game = scene(9, 9, &all[..snakes.len()], &[(8, 8)]);
@@ -422,19 +422,19 @@ fn has_ended_with(snakes: &[(u64, bool)], left: u64) -> bool {
 }
 
 #[test]
-fn what_the_dead_have_eaten_counts_for_the_end() {
+fn the_food_of_dead_snakes_counts_for_the_end() {
     let (live, dead) = (true, false);
-    // The survivor has eaten more: it wins, whatever becomes of it.
+    // The survivor has eaten more than the others: it wins in any case.
     assert!(has_ended_with(&[(5, live), (4, dead)], 100));
-    // As much: it wins if it lives, and draws if it dies.
+    // The survivor has eaten as much: it wins if it stays alive, and draws if it dies.
     assert!(!has_ended_with(&[(4, live), (4, dead)], 100));
-    // Less: it may still draw level, and pass.
+    // The survivor has eaten less: it may still catch up and win.
     assert!(!has_ended_with(&[(0, live), (4, dead)], 3));
     assert!(has_ended_with(&[(0, live), (4, dead)], 2));
     // The first place is decided, the second isn't.
     assert!(!has_ended_with(&[(5, live), (4, dead), (5, dead)], 100));
     assert!(has_ended_with(&[(5, live), (4, dead), (3, dead)], 100));
-    // Two live: one is ahead for good as soon as the other can't catch up even if the first dies at once.
+    // Two snakes live: the first has won once the other can't catch up, even if the first dies in the next epoch.
     assert!(!has_ended_with(&[(9, live), (3, live)], 5));
     assert!(has_ended_with(&[(9, live), (3, live)], 4));
     assert!(has_ended_with(&[(0, dead), (0, dead)], 100));
@@ -477,7 +477,7 @@ fn the_last_epoch_ends_the_match() {
     }
 }
 
-/// Replies of seat 0 of the first epoch: what is taken, and what is rejected with which reason.
+/// Compares the accepted and rejected actions of a reply of seat 0 in the first epoch.
 #[track_caller]
 fn check_reply(reply: &str, expected: Expect) {
     let mut game = golden::start(crate::game("snake").unwrap(), 2, 1, json!({}));
@@ -562,7 +562,7 @@ fn games_start_with_snakes_apart_in_the_grid_and_food_on_free_cells() {
     }
 }
 
-/// A simple agent: to the nearest food by a step into a free cell, or nothing where there is none.
+/// A simple agent: a step to the nearest food into a free cell, or no action without food.
 fn hungry(seat: Seat, state: &Value) -> Option<String> {
     let me = &state["snakes"][format!("a{}", seat.0)];
     let at = |cell: &Value| (cell[0].as_i64().unwrap(), cell[1].as_i64().unwrap());
@@ -584,10 +584,10 @@ fn hungry(seat: Seat, state: &Value) -> Option<String> {
 }
 
 #[test]
-fn seeded_games_are_played_as_ever() {
+fn seeded_games_match_their_golden_transcripts() {
     let mut duel = golden::start(crate::game("snake").unwrap(), 2, 1, json!({"n_epochs": 60}));
     expect_file!["../../../golden/snake-duel.txt"].assert_eq(&golden::transcript(&mut *duel, 2, 1000, hungry));
-    // The third one says nothing, and the fourth one what isn't a move.
+    // The third agent is silent, and the fourth one sends an invalid move.
     let options =
         json!({"n_epochs": 40, "grid_width": 12, "grid_height": 8, "food_sources_to_spawn": 3, "min_food_sources": 2});
     let mut crowd = golden::start(crate::game("snake").unwrap(), 4, 2, options);
@@ -625,7 +625,7 @@ fn ids_of_any_letters_make_a_state_that_is_json() {
     assert_eq!(state["score"], json!({"a\"b\\": 0, "é☃": 0}));
 }
 
-/// JSON of any kind, with the words that actions are made of strewn in.
+/// Any JSON, mixed with the words of actions.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("action".to_owned()),
@@ -652,7 +652,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Rules 1 to 3 in another form: all cells of a snake and whether it lives, after an epoch in which these moves are made.
+/// Returns each snake's cells, and true if the snake is alive, after an epoch with these moves. This is an
+/// independent implementation of rules 1 to 3.
 fn fates(game: &Snake, letters: &str) -> Vec<(Vec<Cell>, bool)> {
     let moved: Vec<Vec<Cell>> = (game.snakes.iter().zip(letters.chars()))
         .map(|(snake, letter)| {
@@ -682,7 +683,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_moves_on_any_grid_keep_what_holds(
+    fn any_moves_on_any_grid_keep_the_invariants(
         seed: u64,
         (width, height) in (2u64..12, 3u64..9),
         foods in 1u64..6,
@@ -723,7 +724,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_an_agent_sends_moves_only_its_own_snake(lists in prop::collection::vec(any_json(), 1..5), seed: u64) {
+    fn any_action_moves_the_agents_own_snake_only(lists in prop::collection::vec(any_json(), 1..5), seed: u64) {
         let options = json!({"grid_width": 40, "grid_height": 40});
         let start = || golden::start(crate::game("snake").unwrap(), 2, seed, options.clone());
         let (mut game, mut again) = (start(), start());
@@ -737,7 +738,7 @@ proptest! {
             for text in [list.to_string(), wrapped] {
                 let (mut taken, mut events) = (Vec::new(), Events::default());
                 game.play(&[None, Some(&text)], &mut taken, &mut events);
-                // What was taken makes the same game, once more.
+                // Replaying the accepted actions gives the same game.
                 let taken: Vec<Option<Value>> = serde_json::from_slice(&taken).unwrap();
                 let taken: Vec<Option<String>> = taken.iter().map(|list| list.as_ref().map(Value::to_string)).collect();
                 let replies: Vec<Option<&str>> = taken.iter().map(Option::as_deref).collect();
@@ -745,7 +746,8 @@ proptest! {
                 prop_assert_eq!(golden::state(&*game, Seat(0)), golden::state(&*again, Seat(0)));
             }
             let after = body(&*game, "a0");
-            // Two steps to the right, or fewer: it died, or the other snake did and the game ended.
+            // A snake that took fewer than two steps to the right has died, or the other snake has died and the game
+            // has ended.
             if after["alive"] == true && game.termination().is_none() {
                 prop_assert_eq!(&after["positions"][1][0], &json!(before["head_position"][0].as_i64().unwrap() + 1));
                 prop_assert_eq!(&after["head_position"][1], &before["head_position"][1]);

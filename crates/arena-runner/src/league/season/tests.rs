@@ -1,4 +1,4 @@
-//! Seasons that nobody plays: whoever is stronger wins, unless the seed of the meeting says otherwise.
+//! Simulated seasons: the stronger agent usually wins, depending on the meeting's seed.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ fn season(league: League, agents: usize, games: Vec<LeagueGame>) -> Season {
     Season::new(league, 1, (0..agents as i64).map(agent).collect(), games, last_meeting).unwrap()
 }
 
-/// What comes of a game: later agents are stronger, but luck has a part in it.
+/// Returns a simulated result: later agents are stronger, but chance has a part in it.
 fn played(season: &Season, game: &Pairing) -> LeagueGame {
     let mut rng = game.seed.rng(&format!("leg {}", game.leg));
     let form: Vec<u64> = game.agents.iter().map(|agent| *agent as u64 * 3 + rng.below(12)).collect();
@@ -86,21 +86,21 @@ fn choose(season: &mut Season) -> Pairing {
     })
 }
 
-/// Plays so many games one after the other, and tells who played, by seat.
+/// Plays a number of games one by one, and returns their agents by seat.
 fn play(season: &mut Season, games: usize) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     for _ in 0..games {
         let game = choose(season);
         let names: String = game.agents.iter().map(|agent| season.agents()[*agent].facts.name.as_str()).collect();
-        write!(told, "{}.{} {names}  ", game.meeting, game.leg).unwrap();
+        write!(text, "{}.{} {names}  ", game.meeting, game.leg).unwrap();
         let game = played(season, &game);
         season.add(game).unwrap();
     }
-    told.trim_end().to_owned()
+    text.trim_end().to_owned()
 }
 
 #[test]
-fn a_season_goes_on_from_its_games_as_if_it_had_never_stopped() {
+fn an_interruption_makes_no_difference() {
     for (seats, paired, agents) in [(2, true, 5), (2, false, 5), (4, true, 6), (2, true, 2)] {
         let mut whole = season(league(seats, paired), agents, Vec::new());
         play(&mut whole, 150);
@@ -113,7 +113,7 @@ fn a_season_goes_on_from_its_games_as_if_it_had_never_stopped() {
 }
 
 #[test]
-fn all_are_met_and_whoever_comes_later_plays_first() {
+fn all_agents_play_and_newcomers_play_first() {
     let mut season = season(league(2, true), 4, Vec::new());
     expect!["1.1 ba  1.2 ab  2.1 cd  2.2 dc  3.1 ca  3.2 ac  4.1 bd  4.2 db"].assert_eq(&play(&mut season, 8));
     let mut later = self::season(league(2, true), 5, season.games().to_vec());
@@ -127,9 +127,9 @@ fn all_are_met_and_whoever_comes_later_plays_first() {
 }
 
 #[test]
-fn who_cannot_play_is_not_asked_but_its_games_count() {
+fn games_of_excluded_agents_still_count() {
     let mut season = season(league(2, true), 4, Vec::new());
-    // A meeting of the third is broken off.
+    // A meeting of the third agent is interrupted.
     play(&mut season, 3);
     let broken: Vec<_> =
         season.unfinished().map(|(number, agents, missing)| (number, agents.to_vec(), missing)).collect();
@@ -143,14 +143,14 @@ fn who_cannot_play_is_not_asked_but_its_games_count() {
         season.add(game).unwrap();
     }
     assert_eq!(season.results().len(), 23);
-    // It comes back, and what was broken off is finished first.
+    // The agent comes back, and the interrupted meeting is finished first.
     let mut back = self::season(league(2, true), 4, season.games().to_vec());
     let first = choose(&mut back);
     assert_eq!((first.meeting, first.leg), (broken[0].0, 2));
 }
 
 #[test]
-fn games_beside_each_other_are_of_different_agents_and_those_given_back_are_played_again() {
+fn concurrent_games_have_different_agents_and_those_given_back_are_played_again() {
     let mut season = season(league(2, true), 6, Vec::new());
     let games: Vec<Pairing> = (0..6).map(|_| choose(&mut season)).collect();
     let mut seated: Vec<usize> = games.iter().flat_map(|game| game.agents.clone()).collect();
@@ -166,7 +166,7 @@ fn games_beside_each_other_are_of_different_agents_and_those_given_back_are_play
 }
 
 #[test]
-fn fits_are_of_all_games_while_there_are_few_and_of_nearly_all_later() {
+fn fits_have_all_games_at_first_and_nearly_all_later() {
     let mut season = season(league(2, true), 3, Vec::new());
     let mut fitted = BTreeMap::new();
     for games in 1..=200 {
@@ -179,7 +179,7 @@ fn fits_are_of_all_games_while_there_are_few_and_of_nearly_all_later() {
 }
 
 #[test]
-fn nobody_plays_alone_and_nobody_who_is_not_wanted() {
+fn a_meeting_needs_opponents_and_a_wanted_agent() {
     let mut lonely = season(league(2, true), 1, Vec::new());
     let fit = lonely.fit(0).unwrap();
     assert!(!lonely.meet(&fit, |_| true));
@@ -190,7 +190,7 @@ fn nobody_plays_alone_and_nobody_who_is_not_wanted() {
     assert!(content.next_leg().unwrap().agents.contains(&2));
 }
 
-/// The same game, which nobody has won or lost, as it was void.
+/// Returns the game as a void game.
 fn void(season: &Season, game: &Pairing) -> LeagueGame {
     let mut game = played(season, game);
     game.result.outcome.winner = VOID.to_owned();
@@ -198,27 +198,27 @@ fn void(season: &Season, game: &Pairing) -> LeagueGame {
 }
 
 #[test]
-fn void_games_are_kept_but_say_nothing_and_tie_nobody() {
+fn void_games_are_no_evidence_and_connect_no_agents() {
     let mut season = season(league(2, false), 2, Vec::new());
     let game = choose(&mut season);
     season.add(void(&season, &game)).unwrap();
     assert_eq!((season.games().len(), season.results().len(), season.unfinished().count()), (1, 0, 0));
-    assert!(season.stranger().is_some());
-    // Neither does one of a pair, and the other leg does both.
+    assert!(season.isolated().is_some());
+    // A void leg of a pair doesn't count either, but the other leg does.
     let mut pair = self::season(league(2, true), 2, season.games().to_vec());
     let second = choose(&mut pair);
     assert_eq!((second.meeting, second.leg), (game.meeting, 2));
-    assert!(pair.stranger().is_none(), "a meeting under way ties its agents");
+    assert!(pair.isolated().is_none(), "a meeting under way connects its agents");
     pair.add(played(&pair, &second)).unwrap();
     assert_eq!((pair.games().len(), pair.results().len()), (2, 1));
-    assert!(pair.stranger().is_none());
+    assert!(pair.isolated().is_none());
     assert_eq!(pair.ties.games, [1, 1]);
 }
 
 #[test]
-fn a_void_game_leaves_a_newcomer_untied_to_the_others() {
+fn a_void_game_leaves_a_newcomer_unconnected() {
     let mut before = season(league(2, false), 3, Vec::new());
-    while before.stranger().is_some() {
+    while before.isolated().is_some() {
         play(&mut before, 1);
     }
     let mut season = season(league(2, false), 4, before.games().to_vec());
@@ -228,16 +228,16 @@ fn a_void_game_leaves_a_newcomer_untied_to_the_others() {
     season.add(void(&season, &game)).unwrap();
     let groups = &season.ties.groups;
     assert!(groups[..newcomer].iter().all(|group| *group == groups[0] && *group != groups[newcomer]), "{groups:?}");
-    assert_eq!((season.ties.games[newcomer], season.stranger().map(|(agent, _)| agent)), (0, Some(newcomer)));
-    // The next one is played, and ties it.
+    assert_eq!((season.ties.games[newcomer], season.isolated().map(|(agent, _)| agent)), (0, Some(newcomer)));
+    // The next game is played, and connects the newcomer.
     let game = choose(&mut season);
     assert!(game.agents.contains(&newcomer), "{game:?}");
     season.add(played(&season, &game)).unwrap();
-    assert_eq!((season.ties.games[newcomer], season.stranger()), (1, None));
+    assert_eq!((season.ties.games[newcomer], season.isolated()), (1, None));
 }
 
 #[test]
-fn what_is_no_game_of_the_league_is_refused() {
+fn invalid_games_are_refused() {
     let mut season = season(league(2, true), 3, Vec::new());
     let game = choose(&mut season);
     let game = played(&season, &game);

@@ -1,4 +1,4 @@
-//! Checking what workers play: who is asked to play a match again, and what follows from what came of it.
+//! Cross-checks of workers' results. The dispatcher has other workers play the same match, and quarantines workers whose results deviate.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::nats::publish::tell;
 use crate::nats::referee::{Finding, Play, is_checked, is_same, judge};
 use crate::nats::wire::{Identity, Refusal};
 
-/// How long it takes until all workers that are there have been heard of.
+/// The time after the start within which all running workers announce their presence.
 const INTRODUCTIONS: Duration = Duration::from_secs(3);
 
 impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
-    /// Goes on with checking a match, as far as there is somebody to play it.
-    pub(super) async fn pursue(&mut self, number: usize) -> Result<(), RunError<E>> {
+    /// Continues the open check of a match: requests more plays, or acts on the referee's finding.
+    pub(super) async fn continue_check(&mut self, number: usize) -> Result<(), RunError<E>> {
         let Some(case) = self.cases.get(&number).filter(|case| !case.is_closed) else { return Ok(()) };
         let agents = self
             .journal
@@ -51,21 +51,22 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
                 self.close(number);
                 if self.unlike.insert(agents.clone()) {
                     self.note(format!(
-                        "{} don't play alike each time (game {number}), so of their games nothing can be checked but the rules",
+                        "{} don't play deterministically (game {number}), so their games are only checked against the rules",
                         agents.join(" and ")
                     ))?;
                 }
                 Ok(())
             }
             Finding::Deviates(worker) => {
-                let why = format!("game {number}: it was played otherwise than two other workers have played it");
-                // What is kept of it may be what others have played.
+                let why = format!("game {number}: its result differs from that of two other workers");
+                // The result in the journal may come from a confirmed worker; the quarantine then doesn't remove it.
                 self.quarantine(&worker, why).await
             }
         }
     }
 
-    /// Asks workers to play a match that is in the journal: these again, and so many others, as far as they are there.
+    /// Asks workers to play a match that is in the journal: the workers in `again`, and `others` further workers, as far as they are
+    /// available.
     pub(super) async fn ask(&mut self, number: usize, again: Vec<String>, others: usize) -> Result<(), RunError<E>> {
         let Some(case) = self.cases.get(&number) else { return Ok(()) };
         let is_asked = |id: &String| case.asked.contains(id);
@@ -82,7 +83,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         let mut free: Vec<&Seen> = (self.workers.values())
             .filter(|seen| self.is_able(&seen.presence) && !is_known(&seen.presence.worker))
             .collect();
-        // Who has least to do, for how much it can do.
+        // Workers with the smallest share of busy slots come first.
         free.sort_by_key(|seen| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1));
         let free = free.into_iter().map(|seen| seen.presence.worker.id.clone());
         asked.extend(free.take(others.saturating_sub(others_asked)));
@@ -95,7 +96,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// Hands a match to a worker that is believed, whose place another one has taken that isn't.
+    /// Reserves an open match for a trusted worker, after an untrusted worker has reported a result.
     pub(super) async fn hand_to_others(&mut self, number: usize) -> Result<(), RunError<E>> {
         if !self.open.contains_key(&number) {
             return Ok(());
@@ -111,7 +112,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// Believes a worker no more: what it alone has played is played again.
+    /// Quarantines a worker. The matches that only this worker has played, and those that depend on them, are played again.
     pub(super) async fn quarantine(&mut self, worker: &Identity, why: String) -> Result<(), RunError<E>> {
         let record = self.journal.record();
         let is_its = |game: &GameLine| {
@@ -120,12 +121,12 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             identity.is_some_and(|identity| is_same(&identity, worker)) && !is_checked
         };
         let void = record.void_with(is_its);
-        let told = match void.len() {
+        let consequence = match void.len() {
             0 => "none of its games counted yet".to_owned(),
             1 => "1 game is played again".to_owned(),
             games => format!("{games} games are played again"),
         };
-        self.note(format!("the worker {} is quarantined: {why}; {told}", worker.name))?;
+        self.note(format!("worker {} is quarantined: {why}; {consequence}", worker.name))?;
         let line = QuarantinedLine {
             worker: worker.name.clone(),
             id: worker.id.clone(),
@@ -140,24 +141,24 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
         self.cases.retain(|_, case| !case.plays.is_empty());
         if !void.is_empty() {
-            // Matches of a wave that has come to nothing are played by nobody any more.
+            // The quarantine can change later pairings, so open matches that the schedule no longer contains are dropped.
             let schedule = &self.journal.record().schedule;
             let is_same_match = |open: &Pairing| schedule.pairing(open.number) == Some(open);
             self.open.retain(|_, open| is_same_match(open));
             self.queue =
-                schedule.pending().filter(|fixture| !self.open.contains_key(&fixture.number)).cloned().collect();
+                schedule.pending().filter(|pairing| !self.open.contains_key(&pairing.number)).cloned().collect();
         }
         let refusal = Refusal { tournament: self.tournament.clone(), why };
         tell(&self.nats, names::refusal(&worker.id), &refusal).await;
         Ok(())
     }
 
-    /// Takes up the checks that another start of this program has left.
+    /// Restores the checks that earlier runs of this tournament left open.
     pub(super) fn recall_checks(&mut self) {
         let record = self.journal.record();
         let open = record.games().filter(|game| {
             let is_done = record.checked.iter().any(|checked| checked.fixture == game.number);
-            !is_done && is_checked(&self.seed, game.number, self.how.check)
+            !is_done && is_checked(&self.seed, game.number, self.options.check)
         });
         let cases = open.filter_map(|game| {
             let plays = vec![first_play(game)?];
@@ -166,7 +167,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         self.cases = cases.collect();
     }
 
-    /// Whether results are still on the way that somebody will give. Who is there is known a moment after the beginning.
+    /// Returns true if the dispatcher still expects results of checks. In the first seconds all open checks count, because the workers
+    /// aren't known yet.
     pub(super) fn is_checking(&self) -> bool {
         let is_early = self.began.elapsed() < INTRODUCTIONS;
         self.cases.values().any(|case| !case.is_closed && (is_early || !case.asked.is_empty()))
@@ -178,8 +180,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
     }
 
-    /// Says what couldn't be checked.
-    pub(super) fn tell_unchecked(&mut self) -> Result<(), RunError<E>> {
+    /// Adds remarks on the matches whose checks are still open at the end, and on deviations that a worker's machine may have caused.
+    pub(super) fn report_unchecked(&mut self) -> Result<(), RunError<E>> {
         let alone = self.cases.values().filter(|case| !case.is_closed && case.plays.len() < 2).count();
         let disputed: Vec<String> = (self.cases.iter())
             .filter(|(_, case)| !case.is_closed && case.plays.len() > 1)
@@ -187,25 +189,25 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             .collect();
         if alone > 0 {
             let games = if alone == 1 { "1 game".to_owned() } else { format!("{alone} games") };
-            self.note(format!("{games} should have been checked by a second worker, and there was none"))?;
+            self.note(format!("{games} couldn't be checked, because there was no second worker"))?;
         }
         if !disputed.is_empty() {
             let games = disputed.join(", ");
             self.note(format!(
-                "two workers have played these games differently, and there was no third to tell who is to blame: {games}"
+                "two workers disagree about these games, and there was no third worker to decide: {games}"
             ))?;
         }
         for (worker, games) in std::mem::take(&mut self.by_machine) {
             let games = if games == 1 { "1 game".to_owned() } else { format!("{games} games") };
             self.note(format!(
-                "{games} came out differently on another worker than on {worker}, where an agent was late or died; that may be the machine"
+                "{games} had another result on worker {worker} than on a second one: an agent timed out or died, perhaps because of the machine"
             ))?;
         }
         Ok(())
     }
 }
 
-/// Who has played a game of the journal, and what came of it.
+/// Converts a game in the journal into a [`Play`] for comparison; `None` if no worker played the game.
 pub(super) fn first_play(game: &GameLine) -> Option<Play> {
     let part = game.worker.as_ref()?;
     let worker = Identity { id: part.id.clone(), name: part.name.clone() };

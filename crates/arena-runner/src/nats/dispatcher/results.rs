@@ -1,4 +1,4 @@
-//! The results of a tournament, as the server hands them over.
+//! The subscription to the results of a tournament.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::TICK;
 use crate::nats::connect::Nats;
 use crate::nats::names;
 
-/// How long a result is ours that we haven't acknowledged.
+/// The time until the server delivers an unacknowledged result again.
 const ACK_WAIT: Duration = Duration::from_secs(60);
 
-/// Reads the results of a tournament as they come, for as long as somebody takes them.
+/// Forwards the results of a tournament until the receiver is dropped.
 pub(super) async fn read_results(nats: Nats, tournament: String, results: mpsc::Sender<Message>) {
     let config = pull::Config {
         durable_name: Some(names::result_consumer(&tournament)),
@@ -27,7 +27,7 @@ pub(super) async fn read_results(nats: Nats, tournament: String, results: mpsc::
     };
     loop {
         let made: Result<PullConsumer, _> = nats.js.create_consumer_on_stream(config.clone(), names::RESULTS).await;
-        // Errors are most often those of a server that is away; that it is back is seen by trying.
+        // Most errors mean that the server is unreachable, so the loop retries.
         if let Ok(consumer) = made {
             loop {
                 let Ok(mut batch) = consumer.batch().max_messages(16).expires(Duration::from_secs(5)).messages().await

@@ -1,4 +1,4 @@
-//! The workers of a tournament, as far as they are heard of: who is there, who has gone, and what that means for what they played.
+//! The worker pool of a tournament. Tracks which workers are present, lost, or unable to play.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,21 @@ use crate::journal::Journal;
 use crate::nats::names;
 use crate::nats::wire::{Identity, Presence};
 
-/// How long a worker is thought to be there after its last sign of life.
+/// The time without a presence message after which a worker counts as lost.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
-/// How long workers are waited for before that is told, and then between such remarks.
+/// The time without workers before the first remark that there are none, and the time between further remarks.
 const LONELY: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(60));
 
-/// After how long without any result it is looked whether matches were lost.
+/// The time without results after which the dispatcher looks for lost jobs.
 const QUIET: Duration = Duration::from_secs(20);
 
-/// How long is waited for results that are on the way, after the last worker has ended its match.
+/// The time to wait for results in transit after all workers have ended their matches.
 const LAST_RESULTS: Duration = Duration::from_millis(1500);
 
 impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
-    /// Looks after what nobody tells us: workers that are gone, and matches that were lost.
-    pub(super) async fn look_after(&mut self, is_stopping: bool, is_lost: bool) -> Result<(), RunError<E>> {
+    /// Detects lost workers and lost jobs, and continues open checks.
+    pub(super) async fn check_workers(&mut self, is_stopping: bool, is_lost: bool) -> Result<(), RunError<E>> {
         let gone: Vec<String> = (self.workers.iter())
             .filter(|(_, seen)| seen.at.elapsed() > GONE_AFTER && !is_lost)
             .map(|(id, _)| id.clone())
@@ -31,14 +31,14 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         for id in gone {
             let seen = self.workers.remove(&id);
             let name = seen.map(|seen| seen.presence.worker.name).unwrap_or_default();
-            self.note(format!("the worker {name} isn't heard of any more; its games are handed out again"))?;
+            self.note(format!("worker {name} doesn't respond; its games are queued again"))?;
             self.forget(&id).await?;
         }
         let open: Vec<usize> =
             self.cases.iter().filter(|(_, case)| !case.is_closed).map(|(number, _)| *number).collect();
         if !is_stopping {
             for number in open {
-                self.pursue(number).await?;
+                self.continue_check(number).await?;
             }
         }
         let playing = self.workers.values().map(|seen| self.playing(&seen.presence)).sum();
@@ -52,7 +52,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             self.complained = Some(Instant::now());
             let url = self.nats.url.clone();
             self.note(format!(
-                "no worker takes matches from {url}; waiting for one: arena worker --nats-url {url} (Ctrl-C stops, and `resume` goes on)"
+                "no workers at {url}; start one with `arena worker --nats-url {url}` (Ctrl-C stops, `resume` continues)"
             ))?;
         }
         if self.heard_last.elapsed() > QUIET && !is_stopping && !is_lost && playing == 0 && !self.open.is_empty() {
@@ -62,42 +62,41 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// A worker says that it is there.
-    pub(super) async fn meet(&mut self, presence: Presence) -> Result<(), RunError<E>> {
+    /// Handles a presence message of a worker.
+    pub(super) async fn hear(&mut self, presence: Presence) -> Result<(), RunError<E>> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
             let (theirs, ours) = (&presence.generation, names::generation());
             return self
-                .note_once(format!("the worker {name} is of arena {theirs}, and this is {ours}; it gets no games"));
+                .note_once(format!("worker {name} has arena {theirs}, this program has {ours}; it gets no games"));
         }
         if self.is_quarantined(&presence.worker) {
             self.workers.remove(&id);
-            return self
-                .note_once(format!("the worker {name} is quarantined in this tournament; its games don't count"));
+            return self.note_once(format!("worker {name} is quarantined in this tournament; its games don't count"));
         }
         let is_new = !self.workers.contains_key(&id);
         if presence.leaving {
             self.workers.remove(&id);
             if !is_new {
-                self.note(format!("the worker {name} has stopped"))?;
+                self.note(format!("worker {name} has stopped"))?;
             }
             return self.forget(&id).await;
         }
         let text = match presence.sandbox.as_str() {
-            "on" => format!("the worker {name} is there, with room for {}", presence.slots),
-            mode => format!("the worker {name} is there, with room for {} and --sandbox {mode}", presence.slots),
+            "on" => format!("worker {name} has joined with {} slots", presence.slots),
+            mode => format!("worker {name} has joined with {} slots and --sandbox {mode}", presence.slots),
         };
         self.workers.insert(id, Seen { presence, at: Instant::now() });
         if is_new { self.note(text) } else { Ok(()) }
     }
 
-    /// What a worker alone could have played that is gone is played by others.
+    /// Removes a lost worker from checks, and gives its reserved jobs to other workers.
     pub(super) async fn forget(&mut self, id: &str) -> Result<(), RunError<E>> {
         for case in self.cases.values_mut() {
             case.asked.retain(|asked| asked != id);
         }
         if let Ok(stream) = self.nats.js.get_stream(names::JOBS).await {
-            // Whatever is left there expires.
+            // If the purge fails, the jobs expire.
             let _ = stream.purge().filter(names::for_worker(&self.tournament, id)).await;
         }
         let its: Vec<usize> =
@@ -109,12 +108,12 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// Nobody has been heard while the connection was lost, and nobody is gone for that.
-    pub(super) fn greet_again(&mut self) {
+    /// Sets the times of all last presence messages to now. Called after a lost connection, during which no messages could arrive.
+    pub(super) fn refresh_presences(&mut self) {
         self.workers.values_mut().for_each(|seen| seen.at = Instant::now());
     }
 
-    /// Whether nobody plays any more, as far as was told since then.
+    /// Returns true if all workers have reported since `since` that they play no match of this tournament, and no results are in transit.
     pub(super) fn is_over(&self, since: Instant) -> bool {
         let news = self.workers.values().all(|seen| seen.at > since && self.playing(&seen.presence) == 0);
         let quiet = since.elapsed().min(self.heard_last.elapsed()) > LAST_RESULTS;
@@ -129,7 +128,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         !self.is_quarantined(&presence.worker)
     }
 
-    /// Whether a worker may be given what it alone can take.
+    /// Returns true if jobs may be reserved for a worker: it is trusted, and hasn't reported that it can't play.
     pub(super) fn is_able(&self, presence: &Presence) -> bool {
         self.is_welcome(presence) && !self.unable.contains(&presence.worker.id)
     }

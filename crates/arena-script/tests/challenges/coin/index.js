@@ -1,4 +1,4 @@
-// Implements the operator's interface itself, in plain JavaScript.
+// Implements the operator interface directly, in plain JavaScript.
 import { ChallengeOperatorError } from "@specarena/engine/types";
 
 export async function createChallenge(challengeId, options, context) {

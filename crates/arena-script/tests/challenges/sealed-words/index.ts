@@ -6,7 +6,7 @@ import { Choice, winner } from "./lib/tally.js";
 
 type Sealed = { kind: Choice; word?: string };
 
-/** Keeps its choices in a Map, which it writes down as a list. */
+/** Keeps its choices in a Map, which it serializes as a list. */
 class SealedWords extends BaseChallenge {
   choices = new Map<string, Sealed>();
   offered!: string[];

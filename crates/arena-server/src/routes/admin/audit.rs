@@ -1,4 +1,4 @@
-//! `GET /api/admin/audit`: what administrators did, newest first, by pages.
+//! `GET /api/admin/audit`: the audit log, newest first, paged.
 
 use arena_store::AuditNo;
 use arena_wire::{AuditEntry, AuditPage};
@@ -10,9 +10,9 @@ use crate::error::ApiResult;
 use crate::openapi::Paging;
 use crate::request::Get;
 
-/// What administrators did, newest first.
+/// Lists the audit log of administrators' actions, newest first.
 #[utoipa::path(get, path = "/api/admin/audit", tag = "administration", security(("administratorToken" = [])), params(Paging),
-    responses((status = 200, body = AuditPage, description = "A page of 50, unless `limit` says otherwise.")))]
+    responses((status = 200, body = AuditPage, description = "A page, of 50 by default.")))]
 pub(super) async fn list_audit(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = arena.engine.list_audit(offset, limit).await?;

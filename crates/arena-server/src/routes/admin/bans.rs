@@ -1,5 +1,4 @@
-//! `/api/admin/bans`: who isn't let in. `POST /api/admin/bans/lift` rather than `DELETE`, whose bodies some clients and proxies
-//! leave out.
+//! `/api/admin/bans`: bans. `POST /api/admin/bans/lift` replaces `DELETE`, since some clients and proxies drop the body of a `DELETE`.
 
 use arena_engine::Administrator;
 use arena_identity::PublicKey;
@@ -17,7 +16,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Is;
 use crate::request::{Get, Post};
 
-/// Longest reason of a ban, in bytes. It is told with every refusal.
+/// Maximum length of a ban's reason, in bytes. Every refusal contains it.
 const REASON_BYTES: usize = 500;
 
 fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
@@ -28,7 +27,7 @@ fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
     arena_wire::Ban { user_id, address, reason, at }
 }
 
-/// Who isn't let in.
+/// Lists all bans.
 #[utoipa::path(get, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])),
     responses((status = 200, body = Bans, description = "All bans.")))]
 pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiResult {
@@ -36,25 +35,25 @@ pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiR
     Ok(json(to_text(&Bans { bans: bans.into_iter().map(told).collect() })))
 }
 
-/// Whom to let in no more: exactly one of `userId`, `publicKey` and `address`.
+/// A new ban, with exactly one of `userId`, `publicKey` and `address`.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "address": "192.0.2.0/24", "reason": "noise" }))]
 struct BanRequest {
     #[schema(value_type = Option<String>)]
     user_id: Option<Is<UserId>>,
-    /// A key, in hexadecimal digits; its user is banned.
+    /// The public key of the user to ban, in hexadecimal digits.
     #[schema(value_type = Option<String>)]
     public_key: Option<Is<PublicKey>>,
-    /// An address, or a range of them such as `192.0.2.0/24`.
+    /// An address or a range, such as `192.0.2.0/24`.
     #[schema(value_type = Option<String>)]
     address: Option<Is<AddressRange>>,
-    /// Told with every refusal: 1 to 500 bytes without control characters.
+    /// The reason, which every refusal contains: 1 to 500 bytes without control characters.
     #[schema(min_length = 1)]
     reason: String,
 }
 
-/// Let somebody in no more.
+/// Bans a user, a key or an address range.
 #[utoipa::path(post, path = "/api/admin/bans", tag = "administration", security(("administratorToken" = [])), request_body = BanRequest,
     responses((status = 200, body = arena_wire::Ban, description = "The ban.")))]
 pub(super) async fn ban(
@@ -72,7 +71,7 @@ pub(super) async fn ban(
     Ok(json(to_text(&told(ban))))
 }
 
-/// Whom to let in again: exactly one of these.
+/// The ban to lift, with exactly one of these fields.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "address": "192.0.2.0/24" }))]
@@ -92,10 +91,10 @@ struct Lifted {
     lifted: bool,
 }
 
-/// Let somebody in again.
+/// Lifts a ban.
 #[utoipa::path(post, path = "/api/admin/bans/lift", tag = "administration", security(("administratorToken" = [])), request_body = LiftRequest,
-    responses((status = 200, body = Lifted, description = "It is lifted."),
-        (status = 404, description = "`BAN_NOT_FOUND`: there is no such ban.")))]
+    responses((status = 200, body = Lifted, description = "The ban was lifted."),
+        (status = 404, description = "`BAN_NOT_FOUND`: the ban doesn't exist.")))]
 pub(super) async fn lift_ban(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
@@ -105,11 +104,11 @@ pub(super) async fn lift_ban(
     let subject = subject_of(user_id, public_key, address)?;
     match arena.engine.lift_ban(by, subject).await? {
         true => Ok(json(to_text(&Lifted { lifted: true }))),
-        false => Err(ApiError::not_found("BAN_NOT_FOUND", "there is no such ban")),
+        false => Err(ApiError::not_found("BAN_NOT_FOUND", "ban not found")),
     }
 }
 
-/// Whom a ban is about: exactly one of `userId`, `publicKey` and `address`.
+/// The subject of a ban, from exactly one of `userId`, `publicKey` and `address`.
 fn subject_of(
     user: Option<Is<UserId>>,
     key: Option<Is<PublicKey>>,
@@ -119,6 +118,6 @@ fn subject_of(
         (Some(Is(user)), None, None) => Ok(BanSubject::User(user)),
         (None, Some(Is(key)), None) => Ok(BanSubject::User(key.user_id())),
         (None, None, Some(Is(range))) => Ok(BanSubject::Addresses(range)),
-        _ => Err(ApiError::bad_request("MISSING_FIELD", "one of userId, publicKey and address is required")),
+        _ => Err(ApiError::bad_request("MISSING_FIELD", "exactly one of userId, publicKey and address is required")),
     }
 }

@@ -1,4 +1,4 @@
-//! `POST /api/admin/users/{userId}/benchmark`: whether a user is a benchmark model.
+//! `POST /api/admin/users/{userId}/benchmark`: marks a user as a benchmark model.
 
 use arena_engine::Administrator;
 use arena_model::UserProfile;
@@ -12,7 +12,7 @@ use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 use crate::request::Post;
 
-/// Whether a user is a benchmark model.
+/// The benchmark mark of a user.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(example = json!({ "isBenchmark": true }))]
@@ -20,10 +20,10 @@ struct Benchmark {
     is_benchmark: bool,
 }
 
-/// Say whether a user is a benchmark model.
+/// Marks or unmarks a user as a benchmark model.
 #[utoipa::path(post, path = "/api/admin/users/{userId}/benchmark", tag = "administration", security(("administratorToken" = [])), request_body = Benchmark,
-    params(("userId" = String, Path, description = "The user.", example = "ada")),
-    responses((status = 200, body = UserProfile, description = "The profile, changed.")))]
+    params(("userId" = String, Path, description = "The user's id.", example = "ada")),
+    responses((status = 200, body = UserProfile, description = "The changed profile.")))]
 pub(super) async fn set_benchmark(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

@@ -1,7 +1,7 @@
-//! `GET /api/admin/export`: everything, as JSON lines, written while it is read.
+//! `GET /api/admin/export`: all data as JSON lines, streamed.
 //!
-//! Each line is an object of the wire with a `kind` in front: a `user`, a `session` with all there is to it, or a `message`
-//! of the session before it. This is the one place from which anything leaves that isn't for everybody's eyes.
+//! Each line is an object of the wire with a leading `kind`: a `user`, a `session` with its private data, or a `message` of the session
+//! before it. No other route returns private data of all players.
 
 use arena_engine::{Administrator, EngineError, Export, Exported};
 use arena_model::{reveal_message, reveal_session};
@@ -16,14 +16,14 @@ use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::request::Get;
 
-/// Bytes after which a write is long enough.
+/// Size in bytes at which a piece of the response is sent.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// Everything there is, as JSON lines.
+/// Exports all data as JSON lines.
 ///
-/// Each line is an object with a `kind`: a `user`, a `session` with all there is to it, or a `message` of the session before it.
+/// Each line is an object with a `kind`: a `user`, a `session` with its private data, or a `message` of the session before it.
 #[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
-    responses((status = 200, description = "JSON lines; as plain bytes for those who accept nothing else.",
+    responses((status = 200, description = "JSON lines, or plain bytes for clients that don't accept JSON lines.",
         content((String = "application/x-ndjson"), (String = "application/octet-stream")))))]
 pub(super) async fn export(
     State(arena): State<Arena>,
@@ -33,14 +33,14 @@ pub(super) async fn export(
     let export = arena.engine.export(by).await?;
     let pages = stream::try_unfold(export, |mut export| async move {
         let page = next_page(&mut export).await.inspect_err(|error| {
-            tracing::error!(%error, "an export breaks off since the store can't be read: {error}");
+            tracing::error!(%error, "an export was cut off because the store cannot be read: {error}");
         })?;
         Ok::<_, EngineError>(page.map(|page| (page, export)))
     });
     Ok(json_lines(&request.headers, Body::from_stream(pages)))
 }
 
-/// Some more lines; `None` behind the last.
+/// Reads the next lines of the export; `None` after the last.
 async fn next_page(export: &mut Export) -> Result<Option<Bytes>, EngineError> {
     let mut text = String::new();
     while text.len() < WRITE_BYTES {
@@ -59,7 +59,7 @@ async fn next_page(export: &mut Export) -> Result<Option<Bytes>, EngineError> {
     Ok((!text.is_empty()).then(|| text.into()))
 }
 
-/// Writes a JSON object, which has fields, with one more in front.
+/// Writes a non-empty JSON object with `kind` as its first field.
 fn write_line(text: &mut String, kind: &str, object: &str) {
     text.push_str(r#"{"kind":""#);
     text.push_str(kind);

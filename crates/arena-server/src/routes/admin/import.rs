@@ -1,5 +1,5 @@
-//! `POST /api/admin/import`: takes JSON lines in, those of an export or of what the reference server answered. What they say
-//! is judged by the engine; here they are told apart from each other as they arrive.
+//! `POST /api/admin/import`: imports JSON lines of an export or of the reference server's responses. This file splits the body into lines
+//! as it arrives; the engine validates them.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ fn told(report: arena_engine::ImportReport) -> ImportReport {
     ImportReport { users, sessions, messages, skipped, skipped_total }
 }
 
-/// Take in JSON lines, those of an export or of what the reference server answered.
+/// Imports JSON lines of an export or of the reference server's responses.
 #[utoipa::path(post, path = "/api/admin/import", tag = "administration", security(("administratorToken" = [])),
     request_body(content = inline(Option<Vec<u8>>), content_type = "application/octet-stream",
-        description = "JSON lines as an export writes them, under any content type. What is there already stays."),
-    responses((status = 200, body = ImportReport, description = "What was taken, and what wasn't."),
-        (status = 400, description = "`BODY_INCOMPLETE`: the body ended too soon. What came before was taken."),
-        (status = 408, description = "`REQUEST_TIMEOUT`: nothing came for too long.")))]
+        description = "JSON lines as an export writes them, with any content type. Existing data is kept."),
+        responses((status = 200, body = ImportReport, description = "The numbers of imported and skipped items."),
+        (status = 400, description = "`BODY_INCOMPLETE`: the body ended early. The lines before were imported."),
+        (status = 408, description = "`REQUEST_TIMEOUT`: no data arrived for too long.")))]
 pub(super) async fn import(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
@@ -47,10 +47,12 @@ pub(super) async fn import(
             match text.map(String::from_utf8) {
                 Ok(Ok(text)) if text.trim().is_empty() => {}
                 Ok(Ok(text)) => import.take(line, &text).await?,
-                Ok(Err(_)) => import.skip(line, "it isn't UTF-8"),
+                Ok(Err(_)) => import.skip(line, "the line is not valid UTF-8"),
                 Err(TooLong) => {
-                    import
-                        .skip(line, &format!("it is longer than {} bytes (limits.import_bytes)", limits.import_bytes));
+                    import.skip(
+                        line,
+                        &format!("the line is longer than {} bytes (limits.import_bytes)", limits.import_bytes),
+                    );
                 }
             }
         }
@@ -60,7 +62,7 @@ pub(super) async fn import(
     }
 }
 
-/// The next piece of a body; `None` behind the last.
+/// Reads the next piece of a body; `None` after the last. Fails if no piece arrives within `patience`.
 async fn next_piece(body: &mut Body, patience: Duration) -> ApiResult<Option<Bytes>> {
     loop {
         match tokio::time::timeout(patience, body.frame()).await {
@@ -71,32 +73,33 @@ async fn next_piece(body: &mut Body, patience: Duration) -> ApiResult<Option<Byt
                 }
             }
             Ok(Some(Err(_))) => {
-                let text = "the request body ended too soon; what came before it was taken, and can be sent again";
+                let text =
+                    "the request body ended early; the lines before were imported, and it is safe to send them again";
                 return Err(ApiError::bad_request("BODY_INCOMPLETE", text));
             }
             Err(_) => {
-                let text = format!("nothing came for {} ms (limits.request_ms)", patience.as_millis());
+                let text = format!("no data arrived for {} ms (limits.request_ms)", patience.as_millis());
                 return Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", text));
             }
         }
     }
 }
 
-/// A line that is longer than any may be.
+/// The error for a line that exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 struct TooLong;
 
-/// Text that comes in pieces, line by line.
+/// Splits the pieces of a text into lines.
 struct Lines {
-    /// Longest line, in bytes.
+    /// Maximum length of a line, in bytes.
     limit: usize,
-    /// What has come of the lines that weren't taken yet.
+    /// Received text that isn't returned yet.
     rest: Vec<u8>,
-    /// How much of that is known to hold no line end.
+    /// Number of bytes at the beginning of `rest` that contain no line end.
     searched: usize,
-    /// How many lines were taken.
+    /// Number of returned lines.
     taken: u64,
-    /// Whether the beginning of this line was thrown away because it is too long.
+    /// True if the beginning of the current line was dropped because the line is too long.
     too_long: bool,
     ended: bool,
 }
@@ -106,13 +109,13 @@ impl Lines {
         Lines { limit, rest: Vec::new(), searched: 0, taken: 0, too_long: false, ended: false }
     }
 
-    /// Takes a piece in; `ended` says whether it is the last.
+    /// Adds a piece of the text; `ended` is true for the last one.
     fn push(&mut self, piece: &[u8], ended: bool) {
         self.rest.extend_from_slice(piece);
         self.ended = ended;
     }
 
-    /// The next line that has come whole, with its number from 1, without its end.
+    /// Returns the next complete line without its line end, and the line's number from 1.
     fn next_line(&mut self) -> Option<(u64, Result<Vec<u8>, TooLong>)> {
         let end = self.rest[self.searched..].iter().position(|byte| *byte == b'\n').map(|end| self.searched + end);
         let line: Vec<u8> = match end {

@@ -1,4 +1,4 @@
-//! `POST /api/admin/messages/hide`: takes the content of a message away, for good; its hash stays for its readers.
+//! `POST /api/admin/messages/hide`: deletes the content of a message and keeps its hash.
 
 use arena_engine::{Administrator, EngineError};
 use arena_wire::Hidden;
@@ -23,19 +23,19 @@ struct HideRequest {
     index: i64,
 }
 
-/// Take the content of a message away, for good.
+/// Deletes the content of a message permanently.
 ///
-/// Its hash stays for its readers.
+/// Readers of the message get the hash of the content instead.
 #[utoipa::path(post, path = "/api/admin/messages/hide", tag = "administration", security(("administratorToken" = [])), request_body = HideRequest,
-    responses((status = 200, body = Hidden, description = "It is hidden."),
-        (status = 404, description = "`MESSAGE_NOT_FOUND`: there is no such message.")))]
+    responses((status = 200, body = Hidden, description = "The message was hidden."),
+        (status = 404, description = "`MESSAGE_NOT_FOUND`: the message doesn't exist.")))]
 pub(super) async fn hide_message(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,
     request: Post,
 ) -> ApiResult {
     let HideRequest { channel: Filled(name), index } = request.body()?;
-    let unknown = || ApiError::not_found("MESSAGE_NOT_FOUND", format!("there is no message {index} in {name}"));
+    let unknown = || ApiError::not_found("MESSAGE_NOT_FOUND", format!("message {index} not found in channel {name}"));
     let channel = parse_channel(&name).ok_or_else(unknown)?;
     let index = u64::try_from(index).map_err(|_| unknown())?;
     match arena.engine.hide_message(by, channel, index).await {

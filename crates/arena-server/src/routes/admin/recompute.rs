@@ -1,4 +1,4 @@
-//! `POST /api/admin/recompute`: counts all games anew and mends what differs.
+//! `POST /api/admin/recompute`: counts all games again and corrects differing scores.
 
 use arena_engine::Administrator;
 use arena_wire::Counted;
@@ -10,9 +10,9 @@ use crate::arena::Arena;
 use crate::error::ApiResult;
 use crate::request::Post;
 
-/// Count all games anew, and mend what differs.
-#[utoipa::path(post, path = "/api/admin/recompute", tag = "administration", security(("administratorToken" = [])), request_body(content = Option<Object>, description = "Not looked at."),
-    responses((status = 200, body = Counted, description = "What was counted, and what was wrong.")))]
+/// Recomputes all scores from the games, and corrects those that differ.
+#[utoipa::path(post, path = "/api/admin/recompute", tag = "administration", security(("administratorToken" = [])), request_body(content = Option<Object>, description = "Ignored."),
+    responses((status = 200, body = Counted, description = "The numbers of counted games and users, and the corrected users.")))]
 pub(super) async fn recompute(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

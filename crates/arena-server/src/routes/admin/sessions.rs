@@ -1,4 +1,4 @@
-//! `POST /api/admin/sessions/{id}/remove`: removes a session with its messages and invites, and all that it counted for.
+//! `POST /api/admin/sessions/{id}/remove`: removes a session with its messages, invites and scores.
 
 use arena_engine::{Administrator, EngineError};
 use axum::Extension;
@@ -18,12 +18,12 @@ struct Removed {
     removed: bool,
 }
 
-/// Remove a session with its messages and invites, and all that it counted for.
+/// Removes a session with its messages, invites and scores.
 #[utoipa::path(post, path = "/api/admin/sessions/{id}/remove", tag = "administration", security(("administratorToken" = [])),
-    params(("id" = String, Path, description = "The session.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    request_body(content = Option<Object>, description = "Not looked at."),
-    responses((status = 200, body = Removed, description = "It is gone."),
-        (status = 404, description = "`CHALLENGE_NOT_FOUND`: there is no such session.")))]
+    params(("id" = String, Path, description = "The session's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
+    request_body(content = Option<Object>, description = "Ignored."),
+    responses((status = 200, body = Removed, description = "The session was removed."),
+        (status = 404, description = "`CHALLENGE_NOT_FOUND`: the session doesn't exist.")))]
 pub(super) async fn remove_session(
     State(arena): State<Arena>,
     Extension(by): Extension<Administrator>,

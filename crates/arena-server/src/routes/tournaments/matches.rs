@@ -1,4 +1,4 @@
-//! `/api/tournaments/{id}/matches`: what came of each match, its replay, and what the owners of agents should know of it.
+//! `/api/tournaments/{id}/matches`: match results, replays, and logs for the owners of agents.
 
 use arena_model::{MatchResult, SeatResult, Verdict};
 use arena_tournament::{GameLine, Record};
@@ -18,43 +18,43 @@ use crate::request::Get;
 use crate::routes::agents::played;
 use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
 
-/// A match that was played. Lists are by seat.
+/// The result of a match. Lists are by seat.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Match)]
 pub(crate) struct MatchView {
-    /// From 1, in the order of play.
+    /// The match's number in the order of play, from 1.
     pub(crate) number: usize,
-    /// From 1.
+    /// The round, from 1.
     pub(crate) round: usize,
-    /// The names of the bots.
+    /// The agents' names.
     pub(crate) agents: Vec<String>,
-    /// From 1 for the best; equal ones are a draw.
+    /// Ranks, with 1 for the best. Equal ranks are a draw.
     pub(crate) ranks: Vec<usize>,
-    /// As the game counts.
+    /// The game's scores.
     pub(crate) scores: Vec<f64>,
-    /// Why a bot was disqualified, if it was.
+    /// Causes of disqualification; null for agents that were not disqualified.
     #[schema(value_type = Vec<Option<String>>)]
     pub(crate) verdicts: Vec<Option<&'static str>>,
-    /// The same in a sentence.
+    /// Descriptions of the disqualifications.
     pub(crate) details: Vec<Option<String>>,
-    /// What else each got wrong in the protocol.
+    /// Numbers of other protocol violations.
     faults: Vec<u32>,
     pub(crate) epochs: u64,
-    /// How it ended.
+    /// The termination cause.
     #[schema(example = "GAME_ENDED")]
     pub(crate) termination: String,
-    /// True if the match counts for no bot; absent else.
+    /// True if the match doesn't count; otherwise absent.
     #[serde(rename = "void", skip_serializing_if = "std::ops::Not::not")]
     #[schema(value_type = Option<bool>)]
     pub(crate) is_void: bool,
-    /// From the start of the bots to their end, in milliseconds.
+    /// Duration from the start of the agents to their end, in milliseconds.
     took_ms: f64,
-    /// How long each bot was waited for in all, in milliseconds.
+    /// Total waiting time for each agent, in milliseconds.
     waited_ms: Vec<f64>,
-    /// How long each was waited for at most, in milliseconds.
+    /// Longest waiting time for each agent in a step, in milliseconds.
     longest_step_ms: Vec<f64>,
-    /// What all that was random came of, in hexadecimal digits; once the tournament is over.
+    /// The match's random seed, in hexadecimal digits; present once the tournament is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     seed: Option<String>,
 }
@@ -89,21 +89,21 @@ impl MatchView {
 #[schema(as = MatchPage)]
 struct Page {
     matches: Vec<MatchView>,
-    /// Matches on all pages.
+    /// Number of matches on all pages.
     total: usize,
-    /// Most matches on a page.
+    /// Maximum number of matches per page.
     #[schema(minimum = 1, maximum = 100)]
     limit: usize,
-    /// Matches passed over.
+    /// Number of matches skipped.
     offset: u64,
 }
 
-/// The matches of a tournament that have been played, by number.
+/// Lists the finished matches of a tournament by number.
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches", tag = "tournaments",
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"), Paging),
-    responses((status = 200, body = Page, description = "A page of 50, unless `limit` says otherwise."),
-        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: there is no such tournament."),
-        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"), Paging),
+    responses((status = 200, body = Page, description = "A page, of 50 by default."),
+        (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
     let (offset, limit) = request.query::<Paging>()?.page(50);
@@ -117,15 +117,15 @@ pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> Ap
     Ok(json(page.await?))
 }
 
-/// One match.
+/// Returns one match.
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}", tag = "tournaments",
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("number" = String, Path, description = "The match, from 1.", example = "1")),
-    responses((status = 200, body = MatchView, description = "What came of it."),
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match's number, from 1.", example = "1")),
+    responses((status = 200, body = MatchView, description = "The match's result."),
         (status = 404, description = "
-            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
-            `MATCH_NOT_FOUND`: there is no such match, or it hasn't been played."),
-        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+            `TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.
+            `MATCH_NOT_FOUND`: the match doesn't exist or is not finished."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
     let text = played(&arena)?.read(move |tournaments| {
@@ -136,20 +136,20 @@ pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiR
     Ok(json(text.await?.ok_or_else(no_match)?))
 }
 
-/// The replay of a match: JSON lines, from which it can be played again.
+/// Returns the replay of a match as JSON lines.
 ///
-/// Once the tournament is over: games of a meeting share their luck.
+/// Replays are available once the tournament is over, since the games of a pairing share a seed.
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}/replay", tag = "tournaments",
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("number" = String, Path, description = "The match, from 1.", example = "1")),
-    responses((status = 200, description = "For `arena replay`; as plain bytes for those who accept nothing else.",
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match's number, from 1.", example = "1")),
+    responses((status = 200, description = "The replay for `arena replay`, as JSON lines, or as plain bytes for clients that don't accept JSON lines.",
             content((String = "application/x-ndjson"), (String = "application/octet-stream"))),
         (status = 404, description = "
-            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
-            `MATCH_NOT_FOUND`: there is no such match.
-            `REPLAY_NOT_FOUND`: its replay wasn't kept."),
-        (status = 409, description = "`TOURNAMENT_NOT_OVER`: it is told later."),
-        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+            `TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.
+            `MATCH_NOT_FOUND`: the match doesn't exist.
+            `REPLAY_NOT_FOUND`: the replay was not kept."),
+        (status = 409, description = "`TOURNAMENT_NOT_OVER`: the replay is available once the tournament is over."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
     let found = played(&arena)?.read(move |tournaments| {
@@ -159,36 +159,37 @@ pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> Api
             None => Ok::<_, Refusal>(None),
         }
     });
-    let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay wasn't kept");
+    let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay was not kept");
     let replay = found.await?.ok_or_else(no_match)?.ok_or_else(not_kept)?;
     let pieces = stream::try_unfold(replay, next_piece);
     Ok(json_lines(&request.headers, Body::from_stream(pieces)))
 }
 
-/// Some more lines of a replay; nothing behind the last.
+/// Reads the next lines of a replay; `None` after the last.
 async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String, ReplayReader)>> {
     let read = tokio::task::spawn_blocking(move || (replay.next_lines(), replay)).await;
     let (lines, replay) = read.map_err(std::io::Error::other)?;
     Ok(lines?.map(|lines| (lines, replay)))
 }
 
-/// What a bot wrote to stderr in a match, and what it got wrong: for its owner.
+/// Returns an agent's stderr and protocol violations in a match, for its owner.
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches/{number}/logs/{seat}", tag = "tournaments",
     security(("administratorToken" = []), ("ownerKey" = [])),
-    params(("id" = String, Path, description = "The tournament.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
-        ("number" = String, Path, description = "The match, from 1.", example = "1"),
-        ("seat" = String, Path, description = "Where the bot sat, from 0.", example = "0")),
-    responses((status = 200, body = String, content_type = "text/plain", description = "The beginning and the end of it."),
+    params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
+        ("number" = String, Path, description = "The match's number, from 1.", example = "1"),
+        ("seat" = String, Path, description = "The agent's seat, from 0.", example = "0")),
+    responses((status = 200, body = String, content_type = "text/plain", description = "The beginning and the end of the log."),
         (status = 404, description = "
-            `TOURNAMENT_NOT_FOUND`: there is no such tournament.
-            `MATCH_NOT_FOUND`: there is no such match or seat, or it hasn't been played.
-            `LOG_NOT_FOUND`: it wasn't kept."),
-        (status = 500, description = "`TOURNAMENT_DAMAGED`: what is kept of it can't be read.")))]
+            `TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.
+            `MATCH_NOT_FOUND`: the match or seat doesn't exist, or the match is not finished.
+            `LOG_NOT_FOUND`: the log was not kept."),
+        (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiResult {
     let tournaments = played(&arena)?;
     let id = id_of(request.param("id"));
     let (number, seat) = (number_of(request.param("number")), request.param("seat").parse::<usize>().ok());
-    // Whose log it is has to be known before anybody can be its owner; to all others it doesn't matter whether there is one.
+    // The lookup of the agent is needed to check its owner's key. Errors of the lookup are returned after that check, so that other callers
+    // can't learn which logs exist.
     let agent = match (&id, number, seat) {
         (Ok(id), Some(number), Some(seat)) => {
             let id = *id;
@@ -207,12 +208,12 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     let id = id?;
     let (_, number, seat) = agent?.ok_or_else(no_match)?;
     let text = tournaments.read(move |tournaments| tournaments.read_log(id, number, seat)).await;
-    let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "no log was kept"))?;
-    // Whatever a bot wrote, it is nothing for a browser to run: no answer's kind is guessed.
+    let text = text.ok_or_else(|| ApiError::not_found("LOG_NOT_FOUND", "the log was not kept"))?;
+    // A browser must not run an agent's output: `nosniff` on all responses keeps it plain text.
     Ok(with_kind("text/plain; charset=utf-8", text))
 }
 
-/// Who sat there in a match that was played.
+/// Returns the id of the agent at a seat of a finished match.
 fn agent_at(look: &Look, record: &Record, number: usize, seat: usize) -> Option<crate::tournaments::AgentId> {
     let name = &record.game(number)?.result.seats.get(seat)?.agent;
     look.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
@@ -223,5 +224,5 @@ fn number_of(text: &str) -> Option<usize> {
 }
 
 fn no_match() -> ApiError {
-    ApiError::not_found("MATCH_NOT_FOUND", "there is no such match, or it hasn't been played")
+    ApiError::not_found("MATCH_NOT_FOUND", "match not found, or not finished")
 }

@@ -1,4 +1,4 @@
-//! What was dealt can be dealt again by anybody: the script in `docs/` shares no code with this program.
+//! Deals are verifiable: the script in `docs/`, which shares no code with the arena, reproduces them.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ use arena_server::ChallengeSettings;
 use arena_testkit::Host;
 use serde_json::{Map, json};
 
-/// The script's opinion of a page of sessions.
+/// The script's verdict on a page of sessions.
 fn verdict(page: &str) -> (bool, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verify-deal.py");
     let mut python = Command::new("python3")
@@ -51,7 +51,7 @@ fn a_deal_follows_from_the_seed_that_was_committed_to() {
 
 #[test]
 fn the_script_knows_how_every_built_in_challenge_deals() {
-    // How to end each, whatever was dealt: the options, and what everybody does in turn.
+    // Options and actions that end each challenge for any deal.
     let games = [
         ("psi", json!({}), "guess", "1"),
         ("ultimatum", json!({ "maxRounds": 1 }), "pass", "no"),

@@ -1,8 +1,7 @@
-//! Any request gets an answer that the description knows. schemathesis makes the requests, from `/openapi.json`; here it
-//! gets a server on which something is going on, and is told of it. It needs the packages that `cargo xtask setup python` installs.
+//! Every response matches the OpenAPI description. schemathesis generates requests from `/openapi.json`; this file starts a server with data
+//! and passes the ids to it. It needs the packages that `cargo xtask setup python` installs.
 //!
-//! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and sort of data. They are the same each time, unless
-//! `ARENA_FUZZ_SEED` chooses others.
+//! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and kind of data. The cases are deterministic; `ARENA_FUZZ_SEED` selects others.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,19 +16,19 @@ use arena_server::{Creators, Settings, Uploaders};
 use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
 
-/// Cases per route and sort of data in the short form.
+/// Cases per route and kind of data in the short form.
 const EXAMPLES: &str = "50";
 
-/// What exists on a server: values for parameters and fields, by the name of their dictionary.
+/// Existing ids of a server: values for parameters and fields, by dictionary.
 struct Stage {
     host: Host,
     dictionaries: Vec<(&'static str, Vec<String>)>,
-    /// For the hooks: keys by session, and bodies with signatures by path.
+    /// Data for the hooks: keys by session, and signed bodies by path.
     seeds: Value,
 }
 
 impl Stage {
-    /// A server with one game that is over, two that go on, and seats that are free. Equal each time.
+    /// A server with an ended game, two active ones, and free seats. Deterministic.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
         let challenges = arena_games::challenges().map(builtin).collect();
@@ -40,7 +39,7 @@ impl Stage {
             let tournaments = &mut settings.tournaments;
             (tournaments.enabled, tournaments.urls, tournaments.private_urls) = (true, true, true);
             (tournaments.create, tournaments.upload) = (Creators::Anyone, Uploaders::Anyone);
-            // What is uploaded can't be run, and so is refused.
+            // Uploads are refused, since there is no launcher.
             tournaments.launcher = Some(Launcher { program: "/no/such/launcher".into(), args: Vec::new() });
         });
         let client = host.client();
@@ -68,11 +67,11 @@ fn builtin(id: &str) -> Arc<dyn ChallengeType> {
     arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good")
 }
 
-/// A game as its players know it.
+/// A game with its players' keys.
 struct Game {
     id: String,
     players: Vec<String>,
-    /// None in standalone mode.
+    /// Empty in standalone mode.
     keys: Vec<String>,
 }
 
@@ -147,7 +146,7 @@ fn dictionaries(
     ]
 }
 
-/// Bots and tournaments that exist on the server, some of them to be removed. Nobody answers where the bots are, so each game is over soon.
+/// Agents and tournaments on the server, some for removal. The agents' addresses don't respond, so each game ends soon.
 fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
     let made = |path: &str, body: Value| {
         let answer = client.post(path, &body);
@@ -181,7 +180,7 @@ fn run(name: &str, stage: &Stage) -> Output {
     fs::create_dir_all(&folder).expect("a folder");
     let mut config = fs::read_to_string(sources.join("schemathesis.toml")).expect("the settings");
     for (name, values) in &stage.dictionaries {
-        // A list of texts in JSON is one in TOML.
+        // A JSON list of strings is valid TOML.
         let _ = write!(config, "\n[dictionaries.{name}]\nvalues = {}\n", json!(values));
     }
     fs::write(folder.join("schemathesis.toml"), config).expect("settings");
@@ -196,7 +195,7 @@ fn run(name: &str, stage: &Stage) -> Output {
         .env("ARENA_FUZZ_SEEDS", folder.join("seeds.json"))
         .env("ARENA_FUZZ_TOKEN", known_admin_token().reveal())
         .env("PYTHONPATH", &sources)
-        // Without these it would leave folders among the sources, and draw boxes around what it says.
+        // Prevents folders in the source tree and boxes in the output.
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("COLUMNS", "120")
         .args(["-m", "schemathesis.cli", "--no-color", "--config-file", "schemathesis.toml", "run"])

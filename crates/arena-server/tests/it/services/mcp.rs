@@ -1,5 +1,4 @@
-//! MCP with the official client of another language. The scripts are in `tests/mcp`; they need the packages that
-//! `cargo xtask setup python` installs.
+//! MCP with the official Python client. The scripts are in `tests/mcp`; they need the packages that `cargo xtask setup python` installs.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +6,11 @@ use std::process::Command;
 use arena_testkit::{Host, python};
 use serde_json::{Value, json};
 
-/// What a script prints when it is run against a server.
+/// The output of a script that runs against a server.
 #[track_caller]
 fn run(script: &str, host: &Host, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(script);
-    // Without -B it would leave a folder of its own among the sources.
+    // -B prevents a cache folder in the source tree.
     let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     command.arg("-B").arg(script).arg(format!("http://{}", host.address())).args(arguments);
     let output = command.output().expect("the interpreter starts");
@@ -34,7 +33,7 @@ fn they_do_so_with_keys_as_well() {
 }
 
 #[test]
-fn the_official_client_is_told_what_it_asked_for_wrongly() {
+fn the_official_client_gets_errors_for_invalid_calls() {
     let checked = run("refusals.py", &Host::start(), &[]);
     assert!(checked.as_u64() > Some(50), "{checked}");
 }

@@ -1,9 +1,9 @@
-//! Cherry picker: gathers food, alone in a world of its own. See `foraging.rs`.
+//! Cherry picker: gathers food in a world of its own. See `foraging.rs`.
 
 use example_agents::{foraging, run};
 use serde_json::Value;
 
-/// Actions for our actors and bases.
+/// Returns actions for our actors and bases.
 fn decide(me: &str, state: &Value, config: &Value) -> Vec<Value> {
     let (actions, _) = foraging::forage(me, state, config);
     actions

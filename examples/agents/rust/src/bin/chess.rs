@@ -1,5 +1,5 @@
-//! Chess, one ply deep: takes what it can, and counts what the opponent could take in return. The arena lists the legal moves, so
-//! the rules of chess aren't needed here, only how pieces attack.
+//! Chess, one ply deep: counts captures and the opponent's recaptures. The arena lists the legal moves, so
+//! this agent knows only the attacks of pieces, not the rules of chess.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Move {
     }
 }
 
-/// The move after which we stand best. `seen` counts the boards after our own moves: to come back to one leads to a draw by
+/// Returns the best move. `seen` counts the boards after our own moves, because repeating one leads to a draw by
 /// repetition.
 fn decide(state: &Value, seen: &mut HashMap<Board, i64>) -> Vec<Value> {
     let board = read_fen(state["fen"].as_str().unwrap_or_default());
@@ -47,7 +47,7 @@ fn decide(state: &Value, seen: &mut HashMap<Board, i64>) -> Vec<Value> {
     vec![json!({"action": "move", "move": text})]
 }
 
-/// The board of a FEN, whose ranks come from the eighth to the first.
+/// Reads the board of a FEN, which lists ranks from the eighth to the first.
 fn read_fen(fen: &str) -> Board {
     let mut board = [b'.'; 64];
     for (row, pieces) in fen.split(' ').next().unwrap_or_default().split('/').take(8).enumerate() {
@@ -64,7 +64,7 @@ fn read_fen(fen: &str) -> Board {
     board
 }
 
-/// What a piece is worth. In hundredths of a pawn, as is everything that is counted here.
+/// Returns the value of a piece in hundredths of a pawn, like all values here.
 fn value(piece: u8) -> i64 {
     match piece.to_ascii_lowercase() {
         b'p' => 100,
@@ -76,7 +76,7 @@ fn value(piece: u8) -> i64 {
     }
 }
 
-/// The board after a legal move, and what the move wins.
+/// Returns the board after a legal move, and the move's gain.
 fn play(board: &Board, chosen: &Move) -> (Board, i64) {
     let Move { start, end, promotion } = *chosen;
     let mut after = *board;
@@ -84,7 +84,7 @@ fn play(board: &Board, chosen: &Move) -> (Board, i64) {
     let mut gain = value(after[end]);
     let kind = piece.to_ascii_lowercase();
     if kind == b'p' && start % 8 != end % 8 && after[end] == b'.' {
-        // En passant: the pawn that is taken stands beside the start.
+        // En passant: the captured pawn is beside the start.
         after[start / 8 * 8 + end % 8] = b'.';
         gain = value(b'p');
     }
@@ -101,7 +101,7 @@ fn play(board: &Board, chosen: &Move) -> (Board, i64) {
     (after, gain)
 }
 
-/// How well a board is for the side that has just moved a piece to the square `moved`.
+/// Rates a board for the side that has just moved a piece to the square `moved`.
 fn outlook(board: &Board, is_white: bool, moved: usize) -> i64 {
     let squares = (0..64).filter(|at| board[*at] != b'.');
     let (ours, theirs): (Vec<usize>, Vec<usize>) = squares.partition(|at| board[*at].is_ascii_uppercase() == is_white);
@@ -110,11 +110,11 @@ fn outlook(board: &Board, is_white: bool, moved: usize) -> i64 {
         let (kind, [file, rank]) = (board[at].to_ascii_lowercase(), place(at));
         let attackers = theirs.iter().filter(|start| attacks(board, **start, at)).map(|start| value(board[*start]));
         if let Some(least) = attackers.min().filter(|_| kind != b'k') {
-            // Whoever takes a guarded piece is taken in turn.
+            // A capture of a guarded piece is answered by a recapture.
             let is_guarded = ours.iter().any(|start| attacks(board, *start, at));
             threat = threat.max(value(kind) - if is_guarded { least } else { 0 });
         }
-        // Pieces are stronger in the middle, pawns the further they have come.
+        // Pieces are stronger in the center, pawns when advanced.
         match kind {
             b'p' => score += 3 * if is_white { rank } else { 7 - rank },
             b'k' => {}
@@ -125,7 +125,7 @@ fn outlook(board: &Board, is_white: bool, moved: usize) -> i64 {
     score - threat + if is_check { 20 } else { 0 }
 }
 
-/// Whether the piece on `start` could take on `end`.
+/// True if the piece on `start` could capture on `end`.
 fn attacks(board: &Board, start: usize, end: usize) -> bool {
     let (from, to) = (place(start), place(end));
     let (dx, dy) = (to[0] - from[0], to[1] - from[1]);
@@ -143,7 +143,7 @@ fn attacks(board: &Board, start: usize, end: usize) -> bool {
     slides && (1..far).all(|step| board[between(step)] == b'.')
 }
 
-/// File and rank of a square, each from 0.
+/// Returns the file and rank of a square, each from 0.
 fn place(at: usize) -> [i64; 2] {
     [(at % 8) as i64, (at / 8) as i64]
 }

@@ -1,13 +1,13 @@
-//! Food catcher: gathers food, and whoever has nothing better to do shoots at enemies in range. See `foraging.rs`.
+//! Food catcher: gathers food; actors without a task attack enemies in range. See `foraging.rs`.
 
 use example_agents::foraging::{Entity, distance, entities, forage, number};
 use example_agents::run;
 use serde_json::{Value, json};
 
-/// Actions for our actors and bases.
+/// Returns actions for our actors and bases.
 fn decide(me: &str, state: &Value, config: &Value) -> Vec<Value> {
     let (mut actions, idle) = forage(me, state, config);
-    // A base that falls takes its food with it, so bases come first, and among each kind the weakest.
+    // A destroyed base loses its food, so bases come first, and the weakest of each kind.
     let enemies = |of: &'static str| {
         let mut enemies: Vec<Entity<'_>> =
             entities(&state[of]).into_iter().filter(|entity| entity.owner_id != me).collect();

@@ -1,4 +1,4 @@
-//! Snake: goes to the nearest food, but only where it can still reach its own tail, which it could follow for ever.
+//! Snake: goes to the nearest food from which it can still reach its own tail, which it can follow forever.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -10,17 +10,17 @@ type Cell = (i64, i64);
 
 const MOVES: [(&str, Cell); 4] = [("UP", (0, -1)), ("RIGHT", (1, 0)), ("DOWN", (0, 1)), ("LEFT", (-1, 0))];
 
-/// How many cells a look ahead visits beyond the snake's own length, so that a step takes milliseconds on any grid.
+/// Number of cells that a search visits beyond the snake's length, so that a step takes milliseconds on any grid.
 const LOOK: usize = 1000;
 
-/// The move with the best outlook. `eaten` is what we had eaten in the epoch before.
+/// Returns the most promising move. `eaten` is the food eaten up to the previous epoch.
 fn decide(me: &str, state: &Value, eaten: &mut i64) -> Vec<Value> {
     let Some(snakes) = state["snakes"].as_object() else { return Vec::new() };
     let snakes: Vec<(&String, &Value)> = snakes.iter().filter(|(_, snake)| snake["alive"] == true).collect();
     let Some((_, own)) = snakes.iter().find(|(name, _)| *name == me) else { return Vec::new() };
     let (width, height) = pair(&state["grid"]["width"], &state["grid"]["height"]);
     let foods: HashSet<Cell> = list(&state["foods"]).iter().map(cell).collect();
-    // Others' tails count as taken although most of them move on: the one of a snake that has just eaten stays.
+    // Other snakes' tails count as occupied: most of them move on, but the tail of a snake that has just eaten stays.
     let mut taken: HashSet<Cell> = snakes.iter().flat_map(|(_, snake)| list(&snake["positions"])).map(cell).collect();
     let others = snakes.iter().filter(|(name, _)| *name != me);
     let heads: Vec<Cell> = others.map(|(_, snake)| cell(&snake["head_position"])).collect();
@@ -40,7 +40,7 @@ fn decide(me: &str, state: &Value, eaten: &mut i64) -> Vec<Value> {
             continue;
         }
         let (is_way_out, room, distance) = explore(cell, is_free, &foods, length, tail);
-        // Where another head is one step away, both would die.
+        // If another head is one step away, both snakes could die.
         let is_contested = heads.iter().any(|head| steps(cell, *head) == 1);
         let outlook = (is_way_out, room.min(length), !is_contested, Reverse(distance), room);
         if best.as_ref().is_none_or(|(_, best_outlook)| outlook > *best_outlook) {
@@ -50,8 +50,8 @@ fn decide(me: &str, state: &Value, eaten: &mut i64) -> Vec<Value> {
     best.map(|(name, _)| json!({"action": "move", "move": name})).into_iter().collect()
 }
 
-/// Whether a cell has a way to our tail, how many free cells can be reached from it, and how far the nearest food is. Stops
-/// when it knows enough.
+/// Searches from a cell for a path to our tail, the number of reachable free cells, and the distance to food. Stops
+/// when the result is known.
 fn explore(
     start: Cell,
     is_free: impl Fn(Cell) -> bool,
@@ -69,7 +69,7 @@ fn explore(
         }
         for (_, (dx, dy)) in MOVES {
             let after = (cell.0 + dx, cell.1 + dy);
-            // A tail that stays for this step also stays for the next one if we eat again.
+            // A tail that stays in this step also stays in the next one if we eat again.
             let stays = cell == start && foods.contains(&start) && !is_free(tail);
             is_way_out |= after == tail && !stays;
             if is_free(after) && !distances.contains_key(&after) {
@@ -78,13 +78,13 @@ fn explore(
             }
         }
     }
-    // Out of sight, or behind snakes: the beeline has to do, and any food in sight is nearer.
+    // Out of the search, or behind snakes: use the direct distance; any food in the search counts as nearer.
     let beeline = || LOOK as u64 + foods.iter().map(|food| steps(start, *food)).min().unwrap_or(0);
     let room = if is_way_out { length } else { distances.len() };
     (is_way_out, room, nearest.unwrap_or_else(beeline))
 }
 
-/// How many moves two cells are apart on an empty grid.
+/// Returns the distance of two cells on an empty grid, in moves.
 fn steps(a: Cell, b: Cell) -> u64 {
     a.0.abs_diff(b.0) + a.1.abs_diff(b.1)
 }

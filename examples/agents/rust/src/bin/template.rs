@@ -1,12 +1,12 @@
-//! An agent to start from. It does nothing yet, properly.
+//! A template for an agent. It follows the protocol and takes no actions.
 
 use example_agents::{log, run};
 use serde_json::Value;
 
-/// What to do in this epoch, as a list of actions.
+/// Returns the actions of this epoch.
 fn decide(me: &str, state: &Value, _config: &Value) -> Vec<Value> {
     log(&format!("{me} sees a state of {} bytes in epoch {}", state.to_string().len(), state["epoch"]));
-    // Fill this in. docs/agents.md has the states and the actions of each game; one of snake is
+    // Fill this in. docs/agents.md has the states and actions of each game; an action of snake is
     // json!({"action": "move", "move": "UP"})
     Vec::new()
 }

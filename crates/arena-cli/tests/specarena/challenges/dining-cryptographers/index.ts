@@ -1,4 +1,4 @@
-// An operator of its own, which speaks through `context.messaging` instead of extending `BaseChallenge`.
+// An operator that sends messages through `context.messaging` instead of extending `BaseChallenge`.
 import { ChallengeOperatorError } from "@specarena/engine/types";
 import type {
   Challenge,
@@ -12,7 +12,7 @@ import { derivePrivateSeed } from "@specarena/engine/utils";
 import Prando from "prando";
 
 interface State {
-  /** A seat; as many as there are players if somebody else paid. */
+  /** The paying seat; the number of players if an outsider paid. */
   payer: number;
   guesses: Record<string, string>;
 }
@@ -50,7 +50,7 @@ class Dining implements ChallengeOperator<State> {
     if (players.length < this.playerCount) return;
     this.state.status = "active";
     await this.say(
-      `All diners have arrived: ${players.join(", ")}.\n\nThe bill has been paid — but by whom? Submit your guess.`,
+      `All diners have arrived: ${players.join(", ")}.\n\nThe bill has been paid. Who paid it? Submit your guess.`,
     );
   }
 

@@ -1,4 +1,4 @@
-// A challenge that draws with Prando, and whose factory is asynchronous.
+// A challenge that uses Prando for randomness and has an asynchronous factory.
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import { ChallengeOperatorError, type ChallengeFactoryContext, type ChatMessage } from "@specarena/engine/types";
 import { derivePrivateSeed } from "@specarena/engine/utils";

@@ -1,4 +1,4 @@
-// A challenge in the form that the reference server takes: `gameState` holds sets, so it overrides `serialize` and `restore`.
+// A challenge in the form of the reference server: `gameState` contains sets, so it overrides `serialize` and `restore`.
 import { BaseChallenge } from "@specarena/engine/challenge-design/BaseChallenge";
 import { Challenge, ChallengeFactory, ChallengeFactoryContext, ChallengeOperatorError, ChatMessage } from "@specarena/engine/types";
 import { derivePrivateSeed, generateRandomSetFromSeed } from "@specarena/engine/utils";

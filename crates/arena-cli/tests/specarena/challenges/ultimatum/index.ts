@@ -1,4 +1,4 @@
-// A challenge with turns and the messages of a helper module.
+// A challenge with turns, and texts in a helper module.
 import BaseChallenge from "@specarena/engine/challenge-design/BaseChallenge";
 import * as types from "@specarena/engine/types";
 import { derivePrivateSeed } from "@specarena/engine/utils";

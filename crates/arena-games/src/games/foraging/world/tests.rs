@@ -1,4 +1,5 @@
-//! The rules of a map, in scenes: what is there, what the agents send, and what is there after one epoch.
+//! Tests of a map's rules. Each test has the entities, the agents' actions, and the expected entities after one
+//! epoch.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,10 @@ fn id(text: &str) -> Id {
     serde_json::from_value(text.into()).unwrap()
 }
 
-/// A map of the usual constants on which there is what the scene says, and no food comes from elsewhere.
+/// Returns a map with the default constants and the scene's entities, on which no other food appears.
 ///
-/// A line each: `food Food01 at 1,2 with 30`, `actor Actor1 of 0 at 1,2 with 30` or `base Base01 of 0 at 1,2 with 30`,
-/// the last two perhaps with `health 20`.
+/// Each line is `food Food01 at 1,2 with 30`, `actor Actor1 of 0 at 1,2 with 30` or `base Base01 of 0 at 1,2 with 30`,
+/// the last two optionally with `health 20`.
 fn world(owners: usize, scene: &str) -> World {
     let constants = Constants { max_food_sources: 0, ..Constants::default() };
     let mut world = World::new(constants, Seed::from_number(1), &agents(owners));
@@ -48,7 +49,7 @@ fn world(owners: usize, scene: &str) -> World {
     world
 }
 
-/// Plays one epoch; `lists` are the JSON texts of the agents' actions. What was rejected.
+/// Plays one epoch; `lists` are the JSON texts of the agents' actions. Returns the rejections.
 fn play(world: &mut World, lists: &[&str]) -> Vec<String> {
     let offer = |(index, action)| Offer { index, action };
     let lists: Vec<Vec<Offer<Action>>> = lists
@@ -84,7 +85,7 @@ fn check(scene: &str, lists: &[&str], expected: Expect) {
 }
 
 #[test]
-fn actors_do_what_they_are_told() {
+fn actors_perform_their_actions() {
     check(
         "food  Food01 at 10.5,10 with 4
          food  Food02 at 20,20 with 50
@@ -145,7 +146,7 @@ fn food_turns_into_health_as_far_as_both_go() {
 }
 
 #[test]
-fn one_acts_with_ones_own_only() {
+fn an_agent_acts_with_its_own_entities_only() {
     check(
         "food  Food01 at 10.5,10 with 40
          actor Enemy1 of 1 at 10,10 with 600 health 40
@@ -188,7 +189,7 @@ fn one_acts_with_ones_own_only() {
 }
 
 #[test]
-fn an_actor_does_the_first_thing_that_it_can_and_nothing_more() {
+fn an_actor_performs_its_first_possible_action_only() {
     check(
         "actor Actor1 of 0 at 10,10 with 0
          actor Actor2 of 0 at 10,15 with 0
@@ -221,7 +222,7 @@ fn an_actor_does_the_first_thing_that_it_can_and_nothing_more() {
 }
 
 #[test]
-fn what_is_not_there_or_too_far_away_is_rejected() {
+fn missing_and_distant_targets_are_rejected() {
     check(
         "food  Food01 at 11.01,10 with 40
          food  Food02 at 10,10.5 with 0.1
@@ -318,7 +319,7 @@ fn food_can_be_left_in_any_base_that_stands_and_is_its_owners() {
 }
 
 #[test]
-fn food_given_to_an_agent_that_can_do_nothing_lets_it_act_again() {
+fn food_given_to_an_agent_that_can_not_act_lets_it_act_again() {
     let scene = "actor Actor1 of 0 at 10,10 with 30\n base Base01 of 1 at 10,10 with 80";
     let mut world = world(2, scene);
     assert!(!world.can_act(1));
@@ -354,7 +355,7 @@ fn an_actor_that_makes_a_base_becomes_it_and_the_rest_of_its_food_is_there() {
 }
 
 #[test]
-fn an_agent_that_turns_its_last_actor_into_a_base_is_out_unless_the_rest_pays_for_another() {
+fn an_agent_without_actors_is_out_unless_its_bases_can_pay_for_one() {
     for (food, is_in) in [(599.0, false), (600.0, true)] {
         let mut world = world(1, &format!("actor Actor1 of 0 at 10,10 with {food}"));
         play(&mut world, &[r#"[{"action":"make_base","actor_id":"Actor1"}]"#]);
@@ -395,7 +396,7 @@ fn positions_stay_on_the_map_whatever_the_target() {
 }
 
 #[test]
-fn whoever_carries_less_survives_a_collision_and_gets_the_rest() {
+fn the_actor_with_the_smaller_load_survives_a_collision_and_gets_the_food() {
     check(
         "actor Light1 of 0 at 10,10 with 10
          actor Heavy1 of 1 at 10.8,10 with 30
@@ -409,7 +410,7 @@ fn whoever_carries_less_survives_a_collision_and_gets_the_rest() {
     );
 }
 
-// All three touch. Those who have died take nobody with them and no food into the grave.
+// Three actors touch each other. Dead actors kill no others, and no food is lost.
 #[test]
 fn the_dead_do_not_collide() {
     check(
@@ -425,9 +426,9 @@ fn the_dead_do_not_collide() {
     );
 }
 
-// The one in the middle dies, so the third has nobody to die by.
+// The actor in the middle dies, so no actor kills the third.
 #[test]
-fn whoever_dies_has_a_survivor_beside_it() {
+fn each_death_in_a_collision_has_a_survivor_beside_it() {
     check(
         "actor Actor3 of 2 at 11.6,10 with 50
          actor Actor2 of 1 at 10.8,10 with 30
@@ -451,12 +452,12 @@ fn of_two_with_equal_loads_one_survives_by_lot() {
         assert_eq!((world.actors.len(), world.actors[0].food), (1, 14.0));
         survived[world.actors[0].owner] += 1;
     }
-    // Twenty wins are one standard deviation of two halves.
+    // The standard deviation is ten; the range is six standard deviations in either direction.
     assert!(survived.iter().all(|wins| (140..=260).contains(wins)), "{survived:?}");
 }
 
 #[test]
-fn the_dead_are_told_of_for_one_epoch() {
+fn the_dead_are_listed_for_one_epoch() {
     let mut world = world(
         2,
         "actor Actor1 of 0 at 10,10 with 0
@@ -487,9 +488,10 @@ fn the_dead_are_told_of_for_one_epoch() {
     .assert_eq(&tell(&world));
 }
 
-// Two lists, one of which comes first; both kill, and whoever comes second is dead by then.
+// Two actors attack each other with deadly effect. The list processed first wins, because the second attacker is dead
+// before its turn.
 #[test]
-fn whoever_has_died_in_an_epoch_does_nothing_more_in_it() {
+fn a_dead_actor_does_nothing_more_in_its_epoch() {
     let mut first = [0, 0];
     for epoch in 0..400 {
         let mut world = world(
@@ -700,7 +702,7 @@ fn a_disqualified_agent_does_nothing_and_its_things_stay() {
 }
 
 #[test]
-fn whoever_has_no_actor_and_cannot_pay_for_one_is_out() {
+fn an_agent_without_an_actor_that_can_not_pay_for_one_is_out() {
     let can_act = |scene: &str| world(1, scene).can_act(0);
     assert!(can_act("actor Actor1 of 0 at 1,1 with 0"));
     assert!(can_act("base Base01 of 0 at 1,1 with 100"));
@@ -708,15 +710,15 @@ fn whoever_has_no_actor_and_cannot_pay_for_one_is_out() {
     assert!(!can_act(""));
 }
 
-/// A crowded scene: positions in steps of a quarter, so that much is within reach of much.
+/// A crowded scene: positions in steps of a quarter, so that many entities are within reach of each other.
 fn crowd() -> impl Strategy<Value = Vec<(bool, usize, u8, u8, u16, u8)>> {
     prop::collection::vec((any::<bool>(), 0..3usize, 0..40u8, 0..40u8, 0..700u16, 1..50u8), 1..24)
 }
 
-/// An action drawn at random: which sort, of whom, on whom, and where to.
+/// A random action: the kind, the acting entity, the target entity, and the target position.
 type Sketch = (u8, usize, usize, f64, f64);
 
-/// Any action by and on whatever there is, named by its place.
+/// Random actions by and on the existing entities, named by their index.
 fn any_actions() -> impl Strategy<Value = Vec<Vec<Sketch>>> {
     let action = (0..7u8, 0..64usize, 0..64usize, prop::num::f64::NORMAL, -10.0..50.0f64);
     prop::collection::vec(prop::collection::vec(action, 0..30), 3)
@@ -775,7 +777,7 @@ fn entities(world: &World) -> impl Iterator<Item = &Entity> {
     world.actors.iter().chain(&world.bases)
 }
 
-/// All food on the map.
+/// Returns all food on the map.
 fn total(world: &World) -> f64 {
     entities(world).map(|entity| entity.food).sum::<f64>() + world.foods.iter().map(|food| food.quantity).sum::<f64>()
 }
@@ -800,7 +802,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_left_alive_touches_anybody(scene in crowd(), lists in any_actions()) {
+    fn no_surviving_actors_touch(scene in crowd(), lists in any_actions()) {
         let mut world = crowded(&scene);
         step(&mut world, &actions_of(&lists));
         for (at, one) in world.actors.iter().enumerate() {
@@ -810,10 +812,10 @@ proptest! {
         }
     }
 
-    // Agent 0 acts alone: what the others have changes by attacks, collisions and gifts only, so what loses no health,
-    // isn't run into and is given nothing stays as it was.
+    // Agent 0 acts alone. The others' entities change only by attacks, collisions and gifts; all remaining ones stay as
+    // they were.
     #[test]
-    fn what_others_have_is_safe_but_for_attacks_and_collisions(scene in crowd(), lists in any_actions()) {
+    fn others_entities_change_by_attacks_collisions_and_gifts_only(scene in crowd(), lists in any_actions()) {
         let mut world = crowded(&scene);
         step(&mut world, &[vec![], vec![], vec![]]);
         let before: Vec<(Id, Point, f64, f64)> = entities(&world)
@@ -853,9 +855,9 @@ proptest! {
         prop_assert!(entities(&world).filter(|entity| entity.owner != 0).count() <= scene.len());
     }
 
-    // A rejected action changes nothing: without those, the same comes about.
+    // Rejected actions change nothing: without them, the result is the same.
     #[test]
-    fn what_is_rejected_leaves_no_trace(scene in crowd(), lists in any_actions()) {
+    fn rejected_actions_have_no_effect(scene in crowd(), lists in any_actions()) {
         let (mut world, mut again) = (crowded(&scene), crowded(&scene));
         let mut lists = actions_of(&lists);
         let rejected = step(&mut world, &lists);
@@ -879,7 +881,7 @@ proptest! {
         }
     }
 
-    // Who stands where in the list is no matter, unless loads are equal.
+    // The order of entities in the list doesn't matter, unless loads are equal.
     #[test]
     fn collisions_do_not_depend_on_the_order_of_the_list(scene in crowd(), by in 0..24usize) {
         let mut scene = scene;

@@ -3,7 +3,7 @@ export enum Choice {
   Word = "word",
 }
 
-/** What most chose; none if there is a tie. */
+/** Returns the most frequent choice, or undefined if there is a tie. */
 export function winner<T extends string>(counts: ReadonlyMap<T, number>): T | undefined {
   const most = Math.max(0, ...counts.values());
   const best = [...counts].filter(([, count]) => count === most);

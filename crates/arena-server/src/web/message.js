@@ -1,28 +1,28 @@
-// What was said in a session, as the server writes it: messages as items of a list.
+// Messages as list items, in the same form as the server renders them.
 
 import { timeElement } from "./page.js";
 import { stateOf } from "./live.js";
 import { make, seatClass } from "./boards/seats.js";
 
-/** Characters of a message that are shown. */
+/** Number of characters after which a message is cut. */
 const LONGEST = 1500;
 
-/** An element with others and texts in it. */
+/** Makes an element with children. */
 export function wrap(tag, classes, ...children) {
     const made = make(tag, classes);
     made.append(...children);
     return made;
 }
 
-/** Words messages for a session, of which it wants to know the id (`session`), and the players' `ids` and `names` by seat. */
-export class Said {
+/** Renders the messages of a session; needs its id (`session`) and the players' `ids` and `names` by seat. */
+export class MessageRenderer {
     constructor({ session, ids, names }) {
         this.session = session;
         this.ids = ids;
         this.names = names;
     }
 
-    /** Who somebody is in this session. */
+    /** A party's label in this session. */
     who(party) {
         const seat = this.ids.indexOf(party);
         if (party === "operator") return make("b", "who operator", "Operator");
@@ -32,14 +32,14 @@ export class Said {
         return made;
     }
 
-    /** Words players again who had no known seat when they were first worded. */
+    /** Updates the labels of players whose seat was unknown when they were rendered. */
     renew(words) {
         for (const word of words) {
             if (!word.title && this.ids.includes(word.textContent)) word.replaceWith(this.who(word.textContent));
         }
     }
 
-    /** A message as an item of its channel. */
+    /** A message as a list item. */
     item(message, channel) {
         const head = wrap("p", "head", this.who(message.from));
         if (message.to) head.append(" → ", this.who(message.to));
@@ -56,27 +56,27 @@ export class Said {
         if (message.redacted) {
             const text = message.contentSha256
                 ? `Hidden by the administrator. SHA-256 of the text: ${message.contentSha256}`
-                : "Private: not to be read here.";
+                : "Private message";
             return make("p", "withheld", text);
         }
         const begins = message.from === "operator" && message.content.startsWith('{"config"');
-        const told = begins ? { asked: [] } : stateOf(message);
-        if (told) {
-            const text = make("p", "text", begins ? "The game begins." : "The state of the game.");
-            if (told.result) text.replaceChildren("The end of the game: ", make("bdi", "", told.result.termination), ".");
-            if (told.asked.length) {
-                text.append(" Asked: ");
-                told.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
+        const update = begins ? { asked: [] } : stateOf(message);
+        if (update) {
+            const text = make("p", "text", begins ? "Game started." : "Game state.");
+            if (update.result) text.replaceChildren("Game ended: ", make("bdi", "", update.result.termination), ".");
+            if (update.asked.length) {
+                text.append(" To move: ");
+                update.asked.forEach((player, at) => text.append(at ? ", " : "", this.who(player)));
                 text.append(".");
             }
-            const data = make("a", "", "as data");
+            const data = make("a", "", "JSON");
             data.href = `/api/arena/sync?channel=${this.session}&limit=1&index=${message.index}`;
             text.append(" ", data);
             return text;
         }
         const chars = [...message.content];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));
-        if (chars.length > LONGEST) text.append(make("span", "soft", ` … and ${chars.length - LONGEST} characters more`));
+        if (chars.length > LONGEST) text.append(make("span", "soft", ` … ${chars.length - LONGEST} more characters`));
         return text;
     }
 }

@@ -1,6 +1,5 @@
-//! Twin runs: two servers, equal to the last random byte, but for the secret of seat 1 and for who sits there. Whatever
-//! anybody else asks, at any moment before the end, both give the same bytes. For every challenge, over every transport,
-//! and in both modes: where `from` is believed, and where keys are asked for.
+//! Twin runs: two servers with equal randomness, which differ only in the secret and the user of seat 1. Until the end of the game, both must
+//! return equal bytes for every request of any other caller. The tests cover all challenges, all transports and both modes.
 
 use std::sync::Arc;
 
@@ -8,22 +7,22 @@ use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A challenge, and what its twins differ in.
+/// A challenge with the difference of its twins.
 struct Game {
     challenge: &'static str,
-    /// Writes a twin's secret into what the operator remembers.
+    /// Writes a twin's secret into the operator's state.
     hide: fn(&mut Value, usize),
-    /// What to do at a seat, by a number: method and content. It must be the same for both twins, and nothing that the others
-    /// are told of it may depend on the secret by the rules.
+    /// A seat's action by number: method and content. It must be equal for both twins, and by the rules its public effects must not depend
+    /// on the secret.
     act: fn(&Twin, usize, usize) -> (&'static str, String),
-    /// Texts of which each twin's seat 1 is told its own.
+    /// Private texts of seat 1, one per twin.
     told: [&'static str; 2],
 }
 
 const GAMES: [Game; 4] = [
     Game {
         challenge: "psi",
-        // In digits and in length. Nobody else can hold these numbers: the range ends at 900.
+        // Different in digits and length. No other seat can hold these numbers: the range ends at 900.
         hide: |state, twin| {
             let common = state["intersectionSet"].as_array().expect("a list").iter().filter_map(Value::as_u64);
             let own = [1001..=1010, 200_011..=200_020][twin].clone();
@@ -48,7 +47,7 @@ const GAMES: [Game; 4] = [
     },
     Game {
         challenge: "millionaire",
-        // Both are richer than seat 0, who guesses less: by the rules, that is told.
+        // Both are richer than seat 0, which guesses less: by the rules, that direction is public.
         hide: |state, twin| state["wealth"] = [50, [70, 100][twin]].into_iter().collect(),
         act: |_, _, n| ("guess", format!("{}", 1 + n % 60)),
         told: ["wealth is $70M", "wealth is $100M"],
@@ -98,13 +97,13 @@ enum Mode {
     Authenticated,
 }
 
-/// Something that anybody can ask.
+/// A request of any caller.
 #[derive(Debug, Clone)]
 struct Question {
     path: String,
-    /// Sent as a bearer's.
+    /// The bearer token.
     key: Option<String>,
-    /// Of a POST; nothing is a GET.
+    /// The body of a POST; `None` for a GET.
     body: Option<Value>,
 }
 
@@ -127,7 +126,7 @@ impl Question {
     }
 }
 
-/// One of the two.
+/// One of the twins.
 struct Twin {
     game: &'static Game,
     which: usize,
@@ -138,9 +137,9 @@ struct Twin {
     session: String,
     invites: Vec<String>,
     joined: usize,
-    /// Session keys of those who have joined, where there are any.
+    /// Session keys of the joined players, in authentication mode.
     keys: Vec<String>,
-    /// Who has acted; in most games everybody can once, and when all have, the game is over.
+    /// Seats that have acted. In most games each seat acts once, and the game is over when all have.
     acted: Vec<bool>,
     actions: usize,
     streams: Vec<EventStream>,
@@ -177,7 +176,7 @@ impl Twin {
             twin.watch(viewer);
         }
         if mode == Mode::Standalone {
-            // With authentication it is a wrong key, and opens no stream.
+            // In authentication mode the key is wrong and opens no stream.
             let session = &twin.session;
             for channel in [session.clone(), format!("challenge_{session}")] {
                 let path = format!("/api/chat/ws/{channel}");
@@ -195,7 +194,7 @@ impl Twin {
         }
     }
 
-    /// A player asks.
+    /// A request of a player.
     fn get_as(&self, seat: usize, path: &str) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.get_with(key, path),
@@ -203,7 +202,7 @@ impl Twin {
         }
     }
 
-    /// A player writes.
+    /// A write of a player.
     fn post_as(&self, seat: usize, path: &str, mut body: Value) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.post_with(key, path, &body),
@@ -219,7 +218,7 @@ impl Twin {
         self.post_as(seat, "/api/arena/message", body)
     }
 
-    /// Takes a seat. Who sits at seat 1 differs between the twins, too.
+    /// Takes a seat. The user of seat 1 differs between the twins.
     fn join(&mut self, seat: usize) -> Answer {
         let player = if seat == 1 { 20 + self.which } else { 10 + seat };
         if self.mode == Mode::Standalone {
@@ -235,14 +234,14 @@ impl Twin {
         answer
     }
 
-    /// Whether an action now might end the game: the last guess, or the last turn.
+    /// True if an action now might end the game: the last guess, or the last turn.
     fn is_near_the_end(&self, seat: usize) -> bool {
         let others = self.acted.iter().enumerate().filter(|(other, _)| *other != seat);
         let is_last = self.game.challenge != "ultimatum" && others.into_iter().all(|(_, acted)| *acted);
         self.joined < self.invites.len() || is_last || self.actions >= 15
     }
 
-    /// The numbers of a seat that both twins agree on.
+    /// The numbers of a seat that are equal in both twins.
     fn own_numbers(&self, seat: usize) -> Vec<u64> {
         let sync = self.get_as(seat, &format!("/api/arena/sync?channel={}", self.session)).ok();
         let messages = sync["messages"].as_array().expect("a list").clone();
@@ -252,7 +251,7 @@ impl Twin {
         numbers.filter(|number| *number <= 900).collect()
     }
 
-    /// Takes a step, unless it would end the game. What the one who took it is told counts if it isn't seat 1.
+    /// Takes a step, unless it would end the game. Returns the response unless seat 1 acted.
     fn take(&mut self, step: &Step) -> Option<Vec<u8>> {
         let (session, invites) = (&self.session, &self.invites);
         let (seat, answer) = match step {
@@ -288,7 +287,7 @@ impl Twin {
             }
             Step::Report { seat, n } => {
                 let seat = seat % invites.len();
-                // What seat 1 says that its play has cost differs, with the model that plays there.
+                // The reported usage and model of seat 1 differ.
                 let tokens = n * if seat == 1 { 1 + 1000 * self.which } else { 1 };
                 let model = if seat == 1 { ["opus", "a language model"][self.which] } else { "m" };
                 let mut body =
@@ -312,7 +311,7 @@ impl Twin {
         (seat != 1).then_some(answer.body)
     }
 
-    /// Everything that anybody but seat 1 can ask, and what is answered.
+    /// All requests of callers other than seat 1, with their responses.
     fn seen(&self) -> Vec<(String, Vec<u8>)> {
         let Twin { session, invites, .. } = self;
         let stranger = "inv_00000000-0000-7000-8000-000000000000";
@@ -392,7 +391,7 @@ impl Twin {
         asked.into_iter().map(answered).collect()
     }
 
-    /// Both channels, read over MCP by whoever `who` says.
+    /// Both channels, read over MCP as `who`.
     fn synced_over_mcp(&self, who: &Value) -> Vec<Question> {
         let call = |(endpoint, tool): (&str, &str)| {
             let mut arguments = json!({ "channel": self.session, "wait": 0 });
@@ -404,8 +403,8 @@ impl Twin {
         [("arena", "challenge_sync"), ("chat", "sync")].map(call).to_vec()
     }
 
-    /// What is asked with keys: the other player's, where there is one, and such as open nothing. The administrator's token
-    /// is one of those, except at the administrator's own door.
+    /// Requests with keys: the other player's, if any, and invalid ones. The administrator's token is an invalid key except on the
+    /// administrator's routes.
     fn asked_with_keys(&self) -> Vec<Question> {
         let Twin { session, invites, .. } = self;
         let mut keys = vec![known_admin_token().reveal().to_owned()];
@@ -436,7 +435,7 @@ impl Twin {
         asked
     }
 
-    /// All that the streams have told so far.
+    /// All events of the streams so far.
     fn streamed(&mut self) -> Vec<(String, String)> {
         let len = |route: &str| {
             let sync = self.client.get(&format!("/api/{route}/sync?channel={}", self.session)).ok();
@@ -447,7 +446,7 @@ impl Twin {
     }
 }
 
-/// The events of a stream, until it has told of `len` messages.
+/// The events of a stream up to message `len`.
 fn events(stream: &mut EventStream, len: usize) -> Vec<(String, String)> {
     let (mut events, mut told) = (Vec::new(), 0);
     while events.is_empty() || told < len {
@@ -468,7 +467,7 @@ fn cases() -> ProptestConfig {
     config
 }
 
-/// Takes the steps with both twins, and compares all that anybody but seat 1 can see after each.
+/// Takes the steps on both twins and compares the views of all callers other than seat 1 after each.
 fn look_the_same(game: &'static Game, seed: u64, steps: &[Step], mode: Mode) -> Result<(), TestCaseError> {
     let mut twins = [0, 1].map(|which| Twin::new(game, which, seed, mode));
     for step in steps {
@@ -488,7 +487,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn twins_that_differ_in_a_secret_look_the_same_to_everybody_else(
+    fn twins_with_different_secrets_look_equal_to_others(
         game in 0..GAMES.len(),
         seed in any::<u64>(),
         steps in prop::collection::vec(step(), 1..14),
@@ -497,7 +496,7 @@ proptest! {
     }
 
     #[test]
-    fn twins_look_the_same_to_everybody_without_the_key(
+    fn twins_look_equal_to_callers_without_the_key(
         game in 0..GAMES.len(),
         seed in any::<u64>(),
         steps in prop::collection::vec(step(), 1..14),
@@ -506,8 +505,7 @@ proptest! {
     }
 }
 
-// The check above can fail: the twins do differ, for the one who may know, and for all once the game is over. And nothing
-// random leaves a challenge out.
+// Checks that the test above can fail: the twins differ for seat 1, and for all after the end; and that random steps cover all challenges.
 #[test]
 fn twins_of_each_challenge_differ_for_the_one_concerned_and_after_the_end() {
     for (game, mode) in GAMES.iter().flat_map(|game| [(game, Mode::Standalone), (game, Mode::Authenticated)]) {
@@ -538,7 +536,7 @@ fn twins_of_each_challenge_differ_for_the_one_concerned_and_after_the_end() {
 }
 
 #[test]
-fn an_unclaimed_invite_is_told_to_its_creator_and_holder_only() {
+fn an_unclaimed_invite_is_visible_to_its_creator_and_holder_only() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");

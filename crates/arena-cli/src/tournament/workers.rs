@@ -1,21 +1,21 @@
-//! Tournaments that workers play: what the user asked for, and what is told of it. The work is `arena-runner`'s.
+//! Tournaments on workers: options and messages. `arena-runner` does the work.
 
 use std::path::Path;
 
 use arena_runner::nats::{PrepareError, Prepared, prepare as pack};
-use arena_tournament::Plan;
+use arena_tournament::TournamentPlan;
 
-use crate::args::{Affinity, FleetArgs, ResumeArgs, Sandbox, TournamentArgs};
+use crate::args::{Affinity, ResumeArgs, Sandbox, TournamentArgs, WorkerPoolArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::search_path;
 
-/// The share of games that two workers play, unless the user says otherwise.
+/// The default fraction of games that two workers play for comparison.
 const CROSS_CHECK: f64 = 0.05;
 
-/// A tournament that workers are to play, and the share of its games that two of them play.
-pub type Fleet = (Prepared, f64);
+/// A tournament that is prepared for workers, and the fraction of its games that two workers play for comparison.
+pub type WorkerPool = (Prepared, f64);
 
-/// Refuses what each worker decides for itself.
+/// Refuses options that each worker sets for itself.
 pub fn check_run(args: &TournamentArgs) -> Result<(), Failure> {
     let (play, sandbox) = (&args.play, &args.play.sandbox);
     let refused = [
@@ -25,26 +25,26 @@ pub fn check_run(args: &TournamentArgs) -> Result<(), Failure> {
         ("--memory", sandbox.memory != 1024),
         ("--expose", !sandbox.expose.is_empty()),
     ];
-    check(&args.fleet, &refused)
+    check(&args.pool, &refused)
 }
 
-/// As [`check_run`], for what is gone on with.
+/// Does the same as [`check_run`] for a resumed tournament.
 pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
-    check(&args.fleet, &[("--concurrency", args.concurrency.is_some())])
+    check(&args.pool, &[("--concurrency", args.concurrency.is_some())])
 }
 
-fn check(args: &FleetArgs, options: &[(&str, bool)]) -> Result<(), Failure> {
+fn check(args: &WorkerPoolArgs, options: &[(&str, bool)]) -> Result<(), Failure> {
     match options.iter().find(|(_, is_given)| *is_given && args.nats_url.is_some()) {
         None => Ok(()),
         Some((option, _)) => Err(Failure::new(
             Exit::Usage,
-            format_args!("{option} is each worker's own decision; with --nats-url it is given to `arena worker`"),
+            format_args!("{option} is an option of each worker; with --nats-url give it to `arena worker`"),
         )),
     }
 }
 
-/// Gets ready what the workers need, if they are to play. Nothing is queued yet.
-pub fn prepare(args: &FleetArgs, plan: &Plan, folder: &Path) -> Result<Option<Fleet>, Failure> {
+/// Prepares the files for the workers, but queues no games yet.
+pub fn prepare(args: &WorkerPoolArgs, plan: &TournamentPlan, folder: &Path) -> Result<Option<WorkerPool>, Failure> {
     let Some(address) = &args.nats_url else { return Ok(None) };
     let prepared = pack(plan, folder, address, &search_path()).map_err(|error| {
         let exit = match error {

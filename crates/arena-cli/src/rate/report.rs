@@ -1,26 +1,26 @@
-//! What rated results come to, for people and for programs.
+//! The output of rated results, for people and for programs.
 
 use arena_ratings::bradley_terry::Group;
 use arena_ratings::{AgentIndex, Difference, Results, Scores, Standing, Standings};
-use arena_report::{Grid, Rating, apart, listed, number_of, versus};
+use arena_report::{Grid, Rating, apart, lead_width, listed, number_of, versus};
 use serde_json::{Value, json};
 
 use super::sources::{Files, Sources};
 
-/// What the table doesn't say of its columns.
+/// The explanation of the table's columns.
 pub const LEGEND: &str = "\
 Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
 and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.";
 
 /// Results and their ratings.
 pub struct Rated {
-    /// Where they come from.
+    /// The sources of the results.
     pub sources: Sources,
     /// The games.
     pub results: Results,
     /// All ratings.
     pub standings: Standings,
-    /// Whether the advantage of the first seat was asked for.
+    /// True if the user requested the first seat's advantage.
     pub wants_advantage: bool,
 }
 
@@ -29,7 +29,7 @@ impl Rated {
         &self.sources.games.names()[agent.0]
     }
 
-    /// How much was rated, in a line.
+    /// Returns the title: the number of agents, games and files.
     pub fn title(&self) -> String {
         let Files { journals, json_lines, replays, pgn } = self.sources.files;
         let kinds = [
@@ -44,16 +44,16 @@ impl Rated {
         format!("Ratings of {} agents from {games}: {}", self.results.agents(), kinds.join(", "))
     }
 
-    /// The table for people.
+    /// Returns the table for people.
     pub fn grid(&self) -> Grid {
-        // Ranks are counted in each group of agents that share games.
+        // Each group of agents has its own ranks.
         let has_groups = self.standings.groups.len() > 1;
         let header = [
             "rank",
             "name",
             "Bradley-Terry",
             "±",
-            "rank may be",
+            "rank range (95 %)",
             "points",
             "games",
             "wins",
@@ -96,14 +96,15 @@ impl Rated {
         grid
     }
 
-    /// The place, marked where others share it.
+    /// Formats the rank, with a mark if several agents share it.
     fn rank(&self, row: &Standing) -> String {
         let tie = (row.group, row.rank.tie);
         let is_shared = self.standings.rows.iter().filter(|other| (other.group, other.rank.tie) == tie).count() > 1;
         format!("{}{}", row.rank.place, if is_shared { "=" } else { "" })
     }
 
-    /// The table for spreadsheets: every number by itself, with as many decimals as can mean something. An end that is open is empty.
+    /// Returns the table for spreadsheets: one number in each cell, with all significant decimals. The cell of an
+    /// infinite interval bound is empty.
     pub fn numbers(&self) -> Grid {
         let header = [
             "rank",
@@ -128,7 +129,7 @@ impl Rated {
             "openskill_ordinal",
             "group",
         ];
-        // What is 0 but for the order of additions is 0, and without a sign.
+        // Rounding errors around 0 become 0 without a sign.
         let rounded = |number: f64| (number * 1e6).round() / 1e6 + 0.0;
         let decimal = |number: f64| if number.is_finite() { rounded(number).to_string() } else { String::new() };
         let rows = self.standings.rows.iter().map(|row| {
@@ -159,7 +160,7 @@ impl Rated {
         Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() }
     }
 
-    /// All of it as a JSON object.
+    /// Returns results and ratings as a JSON object.
     pub fn json(&self) -> Value {
         let rows: Vec<Value> = self
             .standings
@@ -171,7 +172,7 @@ impl Rated {
                     "name": self.name(row.agent),
                     // Ratings and ranks of different groups can't be compared.
                     "group": 1 + row.group,
-                    // An end that is open is null.
+                    // An infinite interval bound is null.
                     "bradley_terry": {"rating": row.rating, "low": row.interval.low, "high": row.interval.high},
                     "rank_may_be": {"best": row.rank.best, "worst": row.rank.worst},
                     "points": row.tally.points,
@@ -217,7 +218,7 @@ impl Rated {
         told
     }
 
-    /// A group of agents that share games.
+    /// Formats a group of connected agents as JSON.
     fn group_json(&self, group: &Group) -> Value {
         let mut told = json!({
             "names": group.agents.iter().map(|agent| self.name(*agent)).collect::<Vec<_>>(),
@@ -230,7 +231,7 @@ impl Rated {
         told
     }
 
-    /// The group that all agents belong to, if there is one.
+    /// Returns the group of all agents, if there is only one.
     fn only_group(&self) -> Option<&Group> {
         match &self.standings.groups[..] {
             [group] => Some(group),
@@ -238,13 +239,13 @@ impl Rated {
         }
     }
 
-    /// The match between two, if there are two agents.
+    /// Returns the match of the two agents, if there are only two.
     pub fn versus(&self) -> Option<Versus<'_>> {
         let [one, two] = self.standings.rows[..] else { return None };
         let (one, two) = (one.agent, two.agent);
         let games = Scores::trinomial(&self.results, one, two);
         let Scores::Trinomial(counts) = games else { return None };
-        // Where some games stand alone, pairs are only a part of the match.
+        // If some games have no pair, pairs cover only a part of the match.
         let pairs = match Scores::pentanomial(&self.results, one, two) {
             Scores::Pentanomial(pairs) if 2 * pairs.iter().sum::<u64>() == counts.iter().sum::<u64>() => Some(pairs),
             _ => None,
@@ -253,12 +254,12 @@ impl Rated {
         Some(Versus { names: [self.name(one), self.name(two)], counts, pairs, difference })
     }
 
-    /// How many games nobody won alone.
+    /// Returns the number of games without a single winner.
     fn drawn(&self) -> usize {
         self.results.games().filter(|game| game.seats.iter().filter(|seat| seat.rank == 1).count() > 1).count()
     }
 
-    /// What a table can't say, a sentence each.
+    /// Returns the remarks below the table, a sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let names = |group: &Group| group.agents.iter().map(|agent| self.name(*agent)).collect();
@@ -292,19 +293,19 @@ impl Rated {
         };
         some(
             sources.tainted,
-            "game has somebody who was disqualified, which counts as a loss",
-            "games have somebody who was disqualified, which counts as a loss",
+            "game with a disqualified agent counts as its loss",
+            "games with a disqualified agent count as its losses",
         );
         some(
             sources.games.repeated,
-            "game stands in several files, with the same seed, agents and result, and counts once",
-            "games stand in several files, with the same seed, agents and result, and count once",
+            "game is in several files, with the same seed, agents and result, and counts once",
+            "games are in several files, with the same seed, agents and result, and count once",
         );
         some(sources.unfinished, "game without a result doesn't count", "games without a result don't count");
         some(
             sources.nameless,
-            "game that doesn't say who played doesn't count",
-            "games that don't say who played don't count",
+            "game without names of players doesn't count",
+            "games without names of players don't count",
         );
         some(
             sources.games.against_itself,
@@ -319,8 +320,8 @@ impl Rated {
         );
         some(
             sources.broken_replays,
-            "replay breaks off before its result and doesn't count",
-            "replays break off before their results and don't count",
+            "replay ends before its result and doesn't count",
+            "replays end before their results and don't count",
         );
         if !sources.copies.is_empty() {
             let copies: Vec<String> = sources.copies.iter().map(|path| path.display().to_string()).collect();
@@ -333,16 +334,16 @@ impl Rated {
         remarks
     }
 
-    /// The games that it would take to end the lead in a group.
+    /// Returns a sentence with the width of the lead in a group: the number of wins in a row of the second agent
+    /// against the first that would end the lead.
     fn lead(&self, group: &Group) -> Option<String> {
         let games = group.fit.games_to_lose_lead()?;
         let [first, second, ..] = group.fit.order()[..] else { return None };
         let (first, second) = (self.name(group.agents[first.0]), self.name(group.agents[second.0]));
         if games == 0 {
-            return Some(format!("nobody leads: {first} and {second} share the first place"));
+            return Some(format!("no leader: {first} and {second} share first place"));
         }
-        let games = counted(games, "game", "games");
-        Some(format!("{games} more, if {second} won them all against {first}, would end the lead of {first}"))
+        Some(lead_width(first, "lead", games, second))
     }
 
     fn advantage(&self, group: &Group) -> Option<String> {
@@ -354,12 +355,10 @@ impl Rated {
             None => format!("among {}, ", listed(&self.names_of(&group.agents))),
         };
         let Some((elo, interval)) = group.fit.seat_advantage() else {
-            return Some(format!(
-                "{within}there are no games of two, so nothing is known of an advantage of the first seat"
-            ));
+            return Some(format!("{within}there are no games of two agents, so the first seat's advantage is unknown"));
         };
         Some(format!(
-            "{within}the first seat, White's where there is one, is worth {elo:.0} Elo (95 %: {:.0} to {:.0})",
+            "{within}the first seat (White in chess) is worth {elo:.0} Elo (95 %: {:.0} to {:.0})",
             interval.low, interval.high
         ))
     }
@@ -368,7 +367,7 @@ impl Rated {
         agents.iter().map(|agent| self.name(*agent)).collect()
     }
 
-    /// The agents of a group whose distance from the others the results leave open.
+    /// Returns a sentence with the agents whose rating distance from the rest of the group is unknown.
     fn outside(&self, group: &Group) -> Option<String> {
         let core: Vec<AgentIndex> = group.fit.core().map(|place| group.agents[place.0]).collect();
         let outside: Vec<AgentIndex> = group.agents.iter().copied().filter(|agent| !core.contains(agent)).collect();
@@ -376,32 +375,32 @@ impl Rated {
             return None;
         }
         Some(format!(
-            "results don't say how far {} {} from the others: they took no point from these, or lost none",
+            "the distance of {} from the others is unknown: all points or none were won against them",
             listed(&self.names_of(&outside)),
-            if outside.len() == 1 { "is" } else { "are" }
         ))
     }
 }
 
-/// The worth of the first seat in a group, if it was estimated.
+/// Returns the first seat's advantage in a group as JSON, if it was estimated.
 fn advantage_json(group: &Group) -> Option<Value> {
     let (advantage, interval) = group.fit.seat_advantage()?;
     Some(json!({"elo": advantage, "low": interval.low, "high": interval.high}))
 }
 
-/// How one agent fared against the only other one.
+/// The results between two agents, from the view of the first one.
 pub struct Versus<'a> {
-    /// The one and the other.
+    /// The names of both agents.
     names: [&'a str; 2],
     /// Losses, draws and wins.
     counts: [u64; 3],
-    /// Pairs of games that gave 0, 0.5, 1, 1.5 and 2 points, if all games are in pairs.
+    /// The numbers of game pairs in which the first agent scored 0, 0.5, 1, 1.5 and 2 points; `None` if some games have
+    /// no pair.
     pairs: Option<[u64; 5]>,
     difference: Difference,
 }
 
 impl Versus<'_> {
-    /// In lines, as chess runners write it.
+    /// Formats the results in lines, in the style of chess match runners.
     pub fn describe(&self) -> String {
         let Versus { names: [one, two], counts, pairs, .. } = self;
         let scores = pairs.map_or(Scores::Trinomial(*counts), Scores::Pentanomial);
@@ -422,12 +421,12 @@ impl Versus<'_> {
     }
 }
 
-/// A number with its noun.
+/// Formats a number with its noun, such as `1 game` or `2 games`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A rating without a fraction, and without a sign of zero.
+/// Formats a rating as an integer; zero has no sign.
 fn whole(rating: f64) -> String {
     format!("{:.0}", rating.round() + 0.0)
 }

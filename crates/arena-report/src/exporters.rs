@@ -1,0 +1,40 @@
+//! The registry of exporters: the output formats of `arena tournament standings` and of the API that need only the tournament's record.
+
+use arena_tournament::Record;
+
+use crate::{export, html};
+
+/// A format in which a tournament's standings are exported.
+#[derive(Debug)]
+pub struct Exporter {
+    /// The name: the command line's option, and the value of `format` in the API.
+    pub name: &'static str,
+    /// The label of a link to the export.
+    pub label: &'static str,
+    /// The content type of the export.
+    pub content_type: &'static str,
+    /// The help text of the option.
+    pub help: &'static str,
+    /// True if the export contains the tournament's seed, which is secret while games are left.
+    pub has_seed: bool,
+    /// The content security policy of a page; `None` for other formats.
+    pub policy: Option<&'static str>,
+    /// Writes the export of a tournament.
+    pub write: fn(&Record) -> String,
+}
+
+/// All exporters, in the order of help texts.
+pub static EXPORTERS: &[Exporter] = &[export::CSV, export::MARKDOWN, html::HTML];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lowercase() {
+        for (at, exporter) in EXPORTERS.iter().enumerate() {
+            assert!(exporter.name.bytes().all(|byte| byte.is_ascii_lowercase()), "{}", exporter.name);
+            assert!(EXPORTERS[..at].iter().all(|other| other.name != exporter.name), "{}", exporter.name);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests that take long. `cargo xtask test slow` runs them.
+
+mod secrecy;

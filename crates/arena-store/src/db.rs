@@ -1,0 +1,190 @@
+//! A database connection of either backend, for statements that both databases understand.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::{FutureExt, TryStreamExt};
+use rusqlite::params_from_iter;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+
+use crate::StoreError;
+use crate::dialect::Dialect;
+use crate::postgres::Lent;
+use crate::value::{Columns, Value};
+
+/// A connection. Statements have the parameters `$1`, `$2` …. The first uses of the parameters must be in ascending
+/// order, because SQLite numbers parameters by their first use. The column `user_no` is translated, see
+/// [`Dialect::sql`].
+pub(crate) enum Db {
+    /// A connection to SQLite. SQLite blocks the thread instead of waiting asynchronously, so its futures are ready at
+    /// the first poll: see [`at_once`].
+    Sqlite(rusqlite::Connection),
+    Postgres(Arc<Client>),
+    /// A connection from the pool of readers.
+    Reader(Lent),
+}
+
+/// Returns the result of a future that uses only SQLite.
+///
+/// # Panics
+/// If the future isn't ready at the first poll.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("futures of SQLite are ready at the first poll")
+}
+
+/// A failure of a transaction, or a transaction with an unknown result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A unique constraint was violated, or two transactions conflicted. Nothing has changed.
+    Constraint,
+    /// The database reported an error. Nothing has changed.
+    Failed(StoreError),
+    /// The connection or the disk failed during the commit, so its result is unknown.
+    Unsure,
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Failed(error)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Failure {
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::ConstraintViolation) => Failure::Constraint,
+            // The commit is in the write-ahead log, but the fsync failed. The commit may reappear after a crash.
+            _ if code == Some(rusqlite::ffi::SQLITE_IOERR_FSYNC) => Failure::Unsure,
+            _ => Failure::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> StoreError {
+        match failure {
+            Failure::Constraint => StoreError::Database("a row violates a unique constraint".to_owned()),
+            Failure::Failed(error) => error,
+            Failure::Unsure => StoreError::Unsure,
+        }
+    }
+}
+
+/// Converts parameters to the type that the Postgres driver expects.
+pub(crate) fn parameters<'p>(values: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
+    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+/// Calls `see` with each row of a statement's result.
+pub(crate) fn each_of_sqlite(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    values: &[Value<'_>],
+    see: &mut dyn FnMut(&dyn Columns) -> Result<(), StoreError>,
+) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        see(row)?;
+    }
+    Ok(())
+}
+
+impl Db {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            Db::Sqlite(_) => Dialect::Sqlite,
+            Db::Postgres(_) | Db::Reader(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Calls `see` with each row of a statement's result, as the rows arrive.
+    pub(crate) async fn each(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut see: impl FnMut(&dyn Columns) -> Result<(), StoreError> + Send,
+    ) -> Result<(), Failure> {
+        let client: &Client = match self {
+            Db::Sqlite(connection) => {
+                return each_of_sqlite(connection, &Dialect::Sqlite.sql(sql), values, &mut see);
+            }
+            Db::Postgres(client) => client,
+            Db::Reader(client) => client,
+        };
+        let rows = client.query_raw(sql, parameters(values)).await?;
+        let mut rows = pin!(rows);
+        while let Some(row) = rows.try_next().await? {
+            see(&row)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn list<T: Send>(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        mut read: impl FnMut(&dyn Columns) -> Result<T, StoreError> + Send,
+    ) -> Result<Vec<T>, Failure> {
+        let mut list = Vec::new();
+        self.each(sql, values, |row| {
+            list.push(read(row)?);
+            Ok(())
+        })
+        .await?;
+        Ok(list)
+    }
+
+    /// Returns the first row of a statement's result.
+    pub(crate) async fn find<T: Send>(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        read: impl FnMut(&dyn Columns) -> Result<T, StoreError> + Send,
+    ) -> Result<Option<T>, Failure> {
+        Ok(self.list(sql, values, read).await?.into_iter().next())
+    }
+
+    /// Returns the number in the only row of a statement's result.
+    pub(crate) async fn number(&mut self, sql: &str, values: &[Value<'_>]) -> Result<i64, Failure> {
+        let found = self.find(sql, values, |row| row.integer(0)).await?;
+        Ok(found.ok_or_else(|| StoreError::Database("a statement returned no row".to_owned()))?)
+    }
+
+    /// Runs a statement and returns the number of rows that it changed.
+    pub(crate) async fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, Failure> {
+        let client: &Client = match self {
+            Db::Sqlite(connection) => {
+                let mut statement = connection.prepare_cached(&Dialect::Sqlite.sql(sql))?;
+                return Ok(statement.execute(params_from_iter(values))? as u64);
+            }
+            Db::Postgres(client) => client,
+            Db::Reader(client) => client,
+        };
+        Ok(client.execute(sql, &parameters(values)).await?)
+    }
+
+    /// Runs statements without parameters.
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), Failure> {
+        match self {
+            Db::Sqlite(connection) => Ok(connection.execute_batch(&Dialect::Sqlite.sql(sql))?),
+            Db::Postgres(client) => Ok(client.batch_execute(sql).await?),
+            Db::Reader(client) => Ok(client.batch_execute(sql).await?),
+        }
+    }
+
+    /// Prepares the transaction for statements that read whole tables. Only Postgres needs other settings for such
+    /// statements.
+    pub(crate) async fn read_whole_tables(&mut self) -> Result<(), Failure> {
+        match self.dialect() {
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => self.batch(WHOLE_TABLES).await,
+        }
+    }
+}
+
+const WHOLE_TABLES: &str =
+    "SET LOCAL statement_timeout = 0; SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on;
+     SET LOCAL enable_mergejoin = on; SET LOCAL plan_cache_mode = auto";

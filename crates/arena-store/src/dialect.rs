@@ -1,0 +1,217 @@
+//! Descriptions of tables, and the SQL statements that both backends derive from them.
+
+use std::borrow::Cow;
+
+use crate::tables::Sessions;
+use crate::value::Value;
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Integer,
+    Small,
+    Text,
+    Bytes,
+}
+
+impl Kind {
+    /// Returns the Postgres array type for a list of values of this type.
+    fn list(self) -> &'static str {
+        match self {
+            Kind::Integer => "int8[]",
+            Kind::Small => "int2[]",
+            Kind::Text => "text[]",
+            Kind::Bytes => "bytea[]",
+        }
+    }
+}
+
+/// The statements that write a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// Only the insertion of the row.
+    Once,
+    /// The insertion, and every update of the row.
+    Updated,
+    /// The insertion, and updates that change the column. The column has an index, and SQLite rewrites an index
+    /// whenever an update names its column.
+    Indexed,
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) written: Written,
+}
+
+/// The description of a table that commits write.
+pub(crate) trait Table {
+    const NAME: &'static str;
+    const COLUMNS: &'static [Column];
+    /// The data from which a row is written.
+    type Row<'r>;
+
+    /// Returns the value of a column.
+    fn value<'r>(row: &Self::Row<'r>, column: usize) -> Value<'r>;
+
+    /// Returns the values of a new row.
+    fn values<'r>(row: &Self::Row<'r>) -> impl Iterator<Item = Value<'r>> {
+        (0..Self::COLUMNS.len()).map(|column| Self::value(row, column))
+    }
+}
+
+/// Describes a table: `Variant "column" Kind Written => value;`. The value expressions can use the name before the
+/// row's type.
+macro_rules! table {
+    ($(#[$about:meta])* $table:ident $name:literal, $row:ident: $of:ty, $lifetime:lifetime {
+        $($(#[$doc:meta])* $variant:ident $column:literal $kind:ident $written:ident => $value:expr;)*
+    }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum $table {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Table for $table {
+            const NAME: &'static str = $name;
+            const COLUMNS: &'static [Column] =
+                &[$(Column { name: $column, kind: Kind::$kind, written: Written::$written },)*];
+            type Row<$lifetime> = $of;
+
+            #[inline]
+            fn value<$lifetime>($row: &Self::Row<$lifetime>, column: usize) -> Value<$lifetime> {
+                $(if column == $table::$variant as usize {
+                    return Value::from($value);
+                })*
+                Value::Integer(None)
+            }
+        }
+    };
+}
+
+pub(crate) use table;
+
+/// The SQL dialect of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// Returns a column's name. `user` is a keyword in Postgres, so the column has another name there.
+    pub(crate) fn column(self, name: &'static str) -> &'static str {
+        match (self, name) {
+            (Dialect::Sqlite, "user_no") => "user",
+            _ => name,
+        }
+    }
+
+    /// Adapts a statement whose two versions differ only in the names of columns.
+    pub(crate) fn sql(self, sql: &str) -> Cow<'_, str> {
+        match self {
+            Dialect::Sqlite if sql.contains("user_no") => Cow::Owned(sql.replace("user_no", "user")),
+            Dialect::Sqlite | Dialect::Postgres => Cow::Borrowed(sql),
+        }
+    }
+
+    /// Returns the end of a condition that requires a column's value to be in the list `parameter`, such as `$1`.
+    pub(crate) fn any(self, parameter: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("IN (SELECT value FROM json_each({parameter}))"),
+            Dialect::Postgres => format!("= ANY({parameter})"),
+        }
+    }
+
+    /// Returns the suffix of a SELECT that locks its row for a later update.
+    pub(crate) fn for_update(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " FOR UPDATE",
+        }
+    }
+
+    /// Returns the condition that finds a session by its id, `$1`, with an index.
+    pub(crate) fn by_id(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "substr(s.id, -12) = substr($1, -12) AND s.id = $1",
+            Dialect::Postgres => "right(s.id, 12) = right($1, 12) AND s.id = $1",
+        }
+    }
+
+    /// Returns the condition that finds an invite by its code, `$1`, with an index.
+    pub(crate) fn by_code(self) -> &'static str {
+        match self {
+            Dialect::Sqlite => "i.made = substr($1, -12) AND i.code = $1",
+            Dialect::Postgres => "i.made = right($1, 12) AND i.code = $1",
+        }
+    }
+}
+
+/// Lists the columns of a table in the order of its description, each with a prefix such as `s.`.
+pub(crate) fn columns<T: Table>(prefix: &str) -> String {
+    let mut columns = String::with_capacity(T::COLUMNS.len() * 16);
+    for column in T::COLUMNS {
+        let separator = if columns.is_empty() { "" } else { ", " };
+        columns.extend([separator, prefix, column.name]);
+    }
+    columns
+}
+
+/// Builds the statement that inserts rows. In SQLite the parameters are the values of one row; in Postgres they are
+/// lists, one for each column. `conflict` is the clause after the values.
+pub(crate) fn insert<T: Table>(dialect: Dialect, conflict: &str) -> String {
+    let name = T::NAME;
+    let columns: Vec<&str> = T::COLUMNS.iter().map(|column| dialect.column(column.name)).collect();
+    let columns = columns.join(", ");
+    let values: Vec<String> = (1..)
+        .zip(T::COLUMNS)
+        .map(|(at, Column { kind, .. })| match dialect {
+            Dialect::Sqlite => format!("?{at}"),
+            Dialect::Postgres => format!("${at}::{}", kind.list()),
+        })
+        .collect();
+    let values = values.join(", ");
+    match dialect {
+        Dialect::Sqlite => format!("INSERT INTO {name} ({columns}) VALUES ({values}) {conflict}"),
+        Dialect::Postgres => format!("INSERT INTO {name} ({columns}) SELECT * FROM unnest({values}) {conflict}"),
+    }
+}
+
+/// Returns the indexes of the columns of `sessions` that an update writes. If `indexed` is true, the
+/// [`Written::Indexed`] columns are included.
+pub(crate) fn updated(indexed: bool) -> impl Iterator<Item = usize> {
+    let is_updated = move |column: &Column| match column.written {
+        Written::Once => false,
+        Written::Updated => true,
+        Written::Indexed => indexed,
+    };
+    Sessions::COLUMNS.iter().enumerate().filter(move |(_, column)| is_updated(column)).map(|(at, _)| at)
+}
+
+/// Builds the statement that updates a session. Its first two parameters are the session's number and version; the
+/// columns of [`updated`] follow.
+pub(crate) fn update_sessions(dialect: Dialect, indexed: bool) -> String {
+    let columns: Vec<&Column> = updated(indexed).map(|at| &Sessions::COLUMNS[at]).collect();
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    match dialect {
+        Dialect::Sqlite => {
+            let set: Vec<String> = (3..).zip(&names).map(|(at, name)| format!("{name} = ?{at}")).collect();
+            format!("UPDATE sessions SET {} WHERE no = ?1 AND version = ?2", set.join(", "))
+        }
+        Dialect::Postgres => {
+            let set: Vec<String> = names.iter().map(|name| format!("{name} = u.{name}")).collect();
+            let lists: Vec<String> =
+                (3..).zip(&columns).map(|(at, column)| format!("${at}::{}", column.kind.list())).collect();
+            format!(
+                "UPDATE sessions s SET {} FROM unnest($1::int8[], $2::int8[], {}) AS u (no, before, {})
+                 WHERE s.no = u.no AND s.version = u.before",
+                set.join(", "),
+                lists.join(", "),
+                names.join(", ")
+            )
+        }
+    }
+}

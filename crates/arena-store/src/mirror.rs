@@ -1,0 +1,63 @@
+//! The data that the store mirrors in memory. The writer updates the mirror after each commit.
+
+use std::sync::Arc;
+
+use arena_model::Scoring;
+use parking_lot::RwLock;
+
+use crate::counts::{BLOCK, Counts};
+use crate::derived::Suspicion;
+use crate::job::Effects;
+use crate::proof::Proof;
+use crate::ranking::Rankings;
+
+/// Handles to the mirrored data. Clones share the data.
+#[derive(Clone)]
+pub(crate) struct Mirror {
+    pub(crate) counts: Arc<RwLock<Counts>>,
+    pub(crate) scoring: Arc<Scoring>,
+    pub(crate) rankings: Arc<Rankings>,
+    pub(crate) suspicion: Arc<Suspicion>,
+    /// The evidence that the writer works.
+    pub(crate) proof: Arc<Proof>,
+    /// A lock that is held while a leaderboard is loaded into memory.
+    pub(crate) loading: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Mirror {
+    pub(crate) fn of(counts: Counts, scoring: Scoring, rankings: Rankings, suspicion: Arc<Suspicion>) -> Mirror {
+        Mirror {
+            counts: Arc::new(RwLock::new(counts)),
+            scoring: Arc::new(scoring),
+            rankings: Arc::new(rankings),
+            suspicion,
+            proof: Arc::default(),
+            loading: Arc::default(),
+        }
+    }
+
+    /// Applies the effects of a durable write.
+    pub(crate) fn show(&self, effects: &Effects) {
+        let possible = self.counts.write().apply(&effects.delta);
+        let impossible = (!possible).then_some("a count of sessions");
+        if let Some(what) = effects.suspect.or(impossible).filter(|_| effects.mend.is_empty()) {
+            self.suspicion.raise(what);
+        }
+        if effects.recounted || !effects.mend.is_empty() {
+            self.rankings.forget_all();
+        } else {
+            self.rankings.apply(&effects.moves);
+        }
+    }
+}
+
+/// Returns true if a stored count is wrong: if it is out of range, or if it differs from `before + change`, where
+/// `before` is the count in memory, if known.
+pub(crate) fn is_count_wrong(after: Option<i64>, before: Option<i64>, change: i64) -> bool {
+    after.is_none_or(|after| !(0..=BLOCK).contains(&after) || before.is_some_and(|before| before + change != after))
+}
+
+/// Returns true if a stored total is out of range.
+pub(crate) fn is_total_wrong(after: Option<i64>) -> bool {
+    after.is_none_or(|after| after < 0)
+}

@@ -1,0 +1,253 @@
+//! Batches of transitions in SQLite: the statements that read the rows a batch needs, and those that write its plan.
+
+use rusqlite::{Connection, params, params_from_iter};
+
+use crate::counts::Delta;
+use crate::db::Failure;
+use crate::dialect::{Dialect, Table, insert, update_sessions, updated};
+use crate::job::Effects;
+use crate::mirror::{Mirror, is_count_wrong, is_total_wrong};
+use crate::plan::{BatchItem, BatchPlan, Done, KnownSession, KnownUser, Numbers, RowsFound, RowsWanted};
+use crate::standings::{Counting, read_career};
+use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, SessionRow, Sessions, Users, read_answer};
+use crate::value::{Columns, Value};
+use crate::{CommitError, StoreError};
+
+/// The statements of a batch that are derived from the description of the tables.
+pub(super) struct Statements {
+    insert_sessions: String,
+    /// The update statements, without and with the indexed columns.
+    update_sessions: [String; 2],
+    insert_invites: String,
+    insert_messages: String,
+    insert_answers: String,
+    insert_users: String,
+    insert_played: String,
+    write_careers: String,
+    insert_endings: String,
+    enter_boards: String,
+}
+
+impl Statements {
+    pub(super) fn new() -> Statements {
+        let dialect = Dialect::Sqlite;
+        Statements {
+            insert_sessions: insert::<Sessions>(dialect, ""),
+            update_sessions: [false, true].map(|indexed| update_sessions(dialect, indexed)),
+            insert_invites: Invites::insert_sqlite(),
+            insert_messages: insert::<Messages>(dialect, ""),
+            insert_answers: insert::<Answers>(dialect, ""),
+            insert_users: insert::<Users>(dialect, ""),
+            insert_played: insert::<Careers>(dialect, ""),
+            write_careers: insert::<Careers>(dialect, &dialect.sql(Careers::REPLACE)),
+            insert_endings: insert::<Endings>(dialect, ""),
+            enter_boards: insert::<Boards>(dialect, "ON CONFLICT DO NOTHING"),
+        }
+    }
+}
+
+/// The result of one part of a transaction that isn't durable yet.
+pub(super) struct Applied {
+    pub(super) done: Vec<Result<Done, CommitError>>,
+    pub(super) numbers: Numbers,
+    pub(super) effects: Effects,
+}
+
+/// Decides transitions and writes them. If `careful` is true, this looks up stored answers first. Otherwise a stored
+/// answer violates a constraint. The engine has already looked for an answer, so the first attempt saves the query.
+pub(super) fn write_transitions(
+    connection: &Connection,
+    statements: &Statements,
+    transitions: &[BatchItem<'_>],
+    counting: &Counting<'_>,
+    numbers: Numbers,
+    careful: bool,
+) -> Result<Applied, Failure> {
+    let known = read_known(connection, &RowsWanted::of(transitions), careful)?;
+    let mut plan = BatchPlan::new(known, numbers, counting);
+    let done = transitions.iter().map(|transition| plan.add(transition)).collect();
+    write_plan(connection, statements, &plan)?;
+    Ok(Applied { done, numbers: plan.numbers, effects: plan.effects })
+}
+
+/// Calls `see` with each row that a statement finds for a key.
+fn find_each<K>(
+    connection: &Connection,
+    sql: &str,
+    keys: impl IntoIterator<Item = K, IntoIter: ExactSizeIterator>,
+    value: impl Fn(&K) -> Value<'_>,
+    mut see: impl FnMut(&K, &dyn Columns) -> Result<(), StoreError>,
+) -> Result<(), Failure> {
+    let keys = keys.into_iter();
+    if keys.len() == 0 {
+        return Ok(());
+    }
+    let mut statement = connection.prepare_cached(sql)?;
+    for key in keys {
+        let mut rows = statement.query([value(&key)])?;
+        if let Some(row) = rows.next()? {
+            see(&key, row)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_known(connection: &Connection, wanted: &RowsWanted<'_>, careful: bool) -> Result<RowsFound, Failure> {
+    let mut known = RowsFound { are_present: true, ..RowsFound::default() };
+    let answers = if careful { &wanted.answers[..] } else { &[] };
+    let find_answer = "SELECT request, body FROM answers WHERE key = ?1";
+    find_each(
+        connection,
+        find_answer,
+        answers,
+        |key| Value::from(&key[..]),
+        |key, row| {
+            known.answers.insert(***key, read_answer(row, 0)?);
+            Ok(())
+        },
+    )?;
+    let find_session = "SELECT version, status, wake_at FROM sessions WHERE no = ?1";
+    find_each(
+        connection,
+        find_session,
+        &wanted.sessions,
+        |no| Value::from(**no),
+        |no, row| {
+            known.sessions.extend(KnownSession::read(row, 0)?.map(|session| (**no, session)));
+            Ok(())
+        },
+    )?;
+    let find_user =
+        "SELECT u.no, c.session, c.standings, (SELECT max(l.n) FROM careers l WHERE l.user = u.no) FROM users u
+         LEFT JOIN careers c ON c.user = u.no AND c.n = 0 WHERE u.id = ?1";
+    find_each(
+        connection,
+        find_user,
+        &wanted.users,
+        |user| Value::from(user.as_str()),
+        |user, row| {
+            let no = row.integer(0)?;
+            let last = row.integer_or_null(3)?.unwrap_or(0).max(0);
+            let user_known = KnownUser { no, career: read_career(no, row, 1), last, changed: false };
+            known.users.insert(user.as_str().to_owned(), user_known);
+            Ok(())
+        },
+    )?;
+    let find_id = format!("SELECT 1 FROM sessions s WHERE {}", Dialect::Sqlite.by_id());
+    find_each(
+        connection,
+        &find_id,
+        &wanted.ids,
+        |id| Value::from(id.to_string()),
+        |id, _| {
+            known.ids.insert(**id);
+            Ok(())
+        },
+    )?;
+    let find_code = format!("SELECT 1 FROM invites i WHERE {}", Dialect::Sqlite.by_code());
+    find_each(
+        connection,
+        &find_code,
+        &wanted.codes,
+        |code| Value::from(code.to_string()),
+        |code, _| {
+            known.codes.insert(**code);
+            Ok(())
+        },
+    )?;
+    Ok(known)
+}
+
+/// Runs a statement with the values of each row.
+fn write_each<'v, V>(
+    connection: &Connection,
+    sql: &str,
+    rows: impl IntoIterator<Item = V>,
+) -> Result<(), rusqlite::Error>
+where
+    V: IntoIterator<Item = Value<'v>>,
+{
+    let mut rows = rows.into_iter().peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    let mut statement = connection.prepare_cached(sql)?;
+    for values in rows {
+        statement.execute(params_from_iter(values))?;
+    }
+    Ok(())
+}
+
+/// Runs the statement that inserts rows of a table.
+fn insert_each<'r, T: Table>(
+    connection: &Connection,
+    sql: &str,
+    rows: impl IntoIterator<Item = &'r T::Row<'r>>,
+) -> Result<(), rusqlite::Error>
+where
+    T::Row<'r>: 'r,
+{
+    write_each(connection, sql, rows.into_iter().map(T::values))
+}
+
+fn write_plan(connection: &Connection, sql: &Statements, plan: &BatchPlan<'_>) -> Result<(), rusqlite::Error> {
+    insert_each::<Sessions>(connection, &sql.insert_sessions, &plan.created)?;
+    for (&no, update) in &plan.updated {
+        let row = SessionRow { no, session: update.session, import: None };
+        let indexed = update.wake_at != update.session.wake_at.map(|at| at.0);
+        let keys = [Value::from(no), Value::from(update.before)];
+        let values = keys.into_iter().chain(updated(indexed).map(|column| Sessions::value(&row, column)));
+        write_each(connection, &sql.update_sessions[usize::from(indexed)], [values])?;
+    }
+    let invites: Vec<_> =
+        plan.created.iter().flat_map(|row| row.session.facts.invites.iter().map(|invite| (row.no, *invite))).collect();
+    insert_each::<Invites>(connection, &sql.insert_invites, &invites)?;
+    insert_each::<Messages>(connection, &sql.insert_messages, &plan.messages)?;
+    insert_each::<Answers>(connection, &sql.insert_answers, plan.answers.values())?;
+    insert_each::<Users>(connection, &sql.insert_users, &plan.users)?;
+    insert_each::<Careers>(connection, &sql.insert_played, &plan.played)?;
+    let careers: Vec<_> = plan.careers().collect();
+    insert_each::<Careers>(connection, &sql.write_careers, &careers)?;
+    insert_each::<Endings>(connection, &sql.insert_endings, &plan.endings)?;
+    let boards: Vec<_> = plan.boards.iter().collect();
+    insert_each::<Boards>(connection, &sql.enter_boards, &boards)?;
+    for (no, session) in &plan.removed {
+        write_each(connection, "DELETE FROM sessions WHERE no = ?1", [[Value::from(*no)]])?;
+        write_each(connection, "DELETE FROM messages WHERE session = ?1", [[Value::from(*no)]])?;
+        let codes = session.facts.invites.iter().map(|invite| [Value::from(invite.to_string())]);
+        write_each(connection, "DELETE FROM invites WHERE made = substr(?1, -12) AND code = ?1", codes)?;
+    }
+    Ok(())
+}
+
+/// Adds to counts and totals. Returns the name of a table with a value that is impossible or differs from the mirror.
+pub(super) fn write_delta(
+    connection: &Connection,
+    delta: &Delta,
+    mirror: &Mirror,
+) -> Result<Option<&'static str>, rusqlite::Error> {
+    let mut suspect = None;
+    let counts = mirror.counts.read();
+    for ((block, challenge, status), n) in delta.sessions.iter().filter(|(_, n)| **n != 0) {
+        let after: Option<i64> = connection
+            .prepare_cached(
+                "INSERT INTO session_counts (block, type, status, n) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET n = n + excluded.n RETURNING n",
+            )?
+            .query_row(params![block, challenge, status.as_str(), n], |row| row.get_ref(0).map(|n| n.as_i64().ok()))?;
+        if is_count_wrong(after, Some(counts.count(*block, challenge, *status)), *n) {
+            suspect = Some("a count of sessions");
+        }
+    }
+    for (name, n) in delta.totals.iter().filter(|(_, n)| **n != 0) {
+        let after: Option<i64> = connection
+            .prepare_cached(
+                "INSERT INTO totals (name, n) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n RETURNING n",
+            )?
+            .query_row(params![name, n], |row| row.get_ref(0).map(|n| n.as_i64().ok()))?;
+        if is_total_wrong(after) {
+            suspect = suspect.or(Some("a total"));
+        }
+    }
+    Ok(suspect)
+}
