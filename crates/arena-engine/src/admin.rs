@@ -239,7 +239,7 @@ impl Inner {
                     return Ok(());
                 }
                 Err(CommitError::Unavailable(error)) => {
-                    // After a store failure the commit's fate is unknown: reload before the next decision.
+                    // After a store failure, the result of the commit is unknown: reload before the next decision.
                     live.mark_stale();
                     return Err(error.into());
                 }

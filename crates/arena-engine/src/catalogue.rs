@@ -124,7 +124,7 @@ impl Catalogue {
                 let script = store
                     .find_script(version)
                     .await?
-                    .ok_or_else(|| missing("this arena doesn't have it".to_owned()))?;
+                    .ok_or_else(|| missing("the store has no such version".to_owned()))?;
                 (self.revive)(id, Some(script)).map_err(missing)?
             }
         };

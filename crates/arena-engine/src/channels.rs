@@ -33,8 +33,8 @@ impl Engine {
         self.read_within(channel, from, limit, READ_BYTES).await
     }
 
-    /// Like [`Engine::read`], with a size limit for reads from the store: the read ends with the message at which the
-    /// total text size reaches `most_bytes`.
+    /// Reads like [`Engine::read`], with a size limit for reads from the store: the read ends with the message at which
+    /// the total size of the texts reaches `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -127,8 +127,8 @@ impl Subscription {
         self.read_within(from, limit, READ_BYTES).await
     }
 
-    /// Like [`Subscription::read`], with a size limit for reads from the store: the read ends with the message at which
-    /// the total text size reaches `most_bytes`.
+    /// Reads like [`Subscription::read`], with a size limit for reads from the store: the read ends with the message at
+    /// which the total size of the texts reaches `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.

@@ -1,7 +1,7 @@
 //! Scheduled work: deadlines, abandoned sessions, stored answers that have expired, and idle sessions in memory.
 //!
 //! The store contains the wake-up time of each session, so a restart misses none. This module only waits for the next
-//! one.
+//! wake-up time.
 
 use std::collections::HashMap;
 use std::sync::Arc;

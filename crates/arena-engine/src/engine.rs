@@ -86,8 +86,8 @@ impl Engine {
         Engine::with_scripts(store, challenges, revive, limits, environment).await
     }
 
-    /// Like [`Engine::new`], with `revive` to restore challenge types from stored scripts. A running session needs its
-    /// old script version if the script has changed since the session's start.
+    /// Creates an engine like [`Engine::new`], with `revive` to restore challenge types from stored scripts. A running
+    /// session needs its old script version if the script has changed since the session's start.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -515,7 +515,7 @@ impl Inner {
                 }
                 Err(CommitError::Answered(answer)) => return repeat(answer, once),
                 Err(CommitError::Unavailable(error)) => {
-                    // After a store failure the commit's fate is unknown: reload before the next decision.
+                    // After a store failure, the result of the commit is unknown: reload before the next decision.
                     live.mark_stale();
                     if posting.is_some() {
                         self.public.freshness.mark();

@@ -58,8 +58,8 @@ impl Events {
         })
     }
 
-    /// Exchanges events with the other nodes until the returned future is dropped. If the server is unreachable, it
-    /// retries until the server answers.
+    /// Exchanges events with the other nodes until the returned future is dropped. Retries while the
+    /// server is unreachable.
     pub(crate) async fn exchange(&self, url: &NatsUrl, nodes: &Nodes) {
         self.wanted.store(true, Ordering::Relaxed);
         let mut told = false;
@@ -131,7 +131,7 @@ async fn connect(url: &NatsUrl, nodes: &Nodes) -> Result<Client, String> {
             match event {
                 Event::Connected => tracing::info!("connected to NATS"),
                 Event::Disconnected => {
-                    tracing::warn!("NATS is unreachable: nodes poll the database until it is back")
+                    tracing::warn!("NATS is unreachable: nodes poll the database until NATS is reachable again")
                 }
                 // These events include each failed attempt to reconnect.
                 Event::Draining | Event::Closed | Event::ClientError(_) => tracing::debug!("NATS: {event}"),

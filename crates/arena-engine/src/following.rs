@@ -2,8 +2,8 @@
 //! journal before it uses data in memory for an answer or a decision. It also wakes subscribers.
 //!
 //! An answer is at least as new as the store was when the request arrived, because each request first reads the journal
-//! ([`Engine::catch_up`]). Concurrent requests share one read. Between requests, [`Engine::follow_others`] reads it for
-//! subscribers, on an event or at the next poll.
+//! ([`Engine::catch_up`]). Concurrent requests share one read. Between requests, [`Engine::follow_others`] reads the
+//! journal for subscribers, on an event or at the next poll.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;

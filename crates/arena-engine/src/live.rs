@@ -62,7 +62,7 @@ impl Committed {
         match channel {
             Channel::Chat(_) => &self.chat,
             Channel::Operator(_) => &self.operator,
-            Channel::Invites => unreachable!("the public channel is no session's"),
+            Channel::Invites => unreachable!("the public channel belongs to no session"),
         }
     }
 }
@@ -187,7 +187,7 @@ impl std::ops::Deref for LiveRef {
     type Target = Live;
 
     fn deref(&self) -> &Live {
-        self.0.live.get().expect("a LiveRef is only made of a slot that is filled")
+        self.0.live.get().expect("a LiveRef is only made from a slot with a loaded session")
     }
 }
 

@@ -136,7 +136,7 @@ pub enum EngineError {
         index: u64,
     },
     /// The signature was used for another change.
-    #[error("the signature has been used")]
+    #[error("the signature was already used for another change; sign this change again")]
     SignatureUsed,
     /// The session can't be played with these options.
     #[error(transparent)]
@@ -179,7 +179,7 @@ pub enum EngineError {
     #[error("the store is unavailable; {}", advice(.0))]
     Unavailable(#[source] StoreError),
     /// The stored state of the session can't be read.
-    #[error("the session can't be continued")]
+    #[error("the session cannot be continued")]
     Damaged(#[source] RestoreError),
 }
 

@@ -80,7 +80,7 @@ pub enum AddressRangeError {
     #[error("not an IP address or a range such as 192.0.2.0/24 or 2001:db8::/32")]
     Malformed,
     /// The range includes loopback addresses.
-    #[error("a range that includes loopback addresses, which can't be banned")]
+    #[error("a range that includes loopback addresses, which cannot be banned")]
     Loopback,
 }
 

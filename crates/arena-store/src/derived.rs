@@ -36,8 +36,8 @@ const CLEAR_ENDINGS: &str = "UPDATE endings AS e SET session = 0 WHERE e.session
      AND (NOT EXISTS (SELECT 1 FROM sessions s WHERE s.no = e.session AND s.status = 'ended')
          OR EXISTS (SELECT 1 FROM endings f WHERE f.session = e.session AND f.n < e.n))";
 
-/// Inserts the missing entries of ended sessions, with numbers greater than `$1`, in the order of their end times. With
-/// new numbers, readers that page by number miss no entry.
+/// Inserts the missing entries of ended sessions, with numbers greater than `$1`, in the order of their end times. The
+/// numbers are new, so that readers that page by number miss no entry.
 const ADD_ENDINGS: &str = "INSERT INTO endings (n, session)
      SELECT $1 + row_number() OVER (ORDER BY s.ended_at, s.no), s.no FROM sessions s
      WHERE s.status = 'ended' AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.session = s.no)";
@@ -208,8 +208,8 @@ pub(crate) fn users_in(players: &str) -> Vec<String> {
     users
 }
 
-/// Checksums of each user's sessions. They compare the stored histories with the sessions without either list in
-/// memory.
+/// Checksums of each user's sessions. With them, the stored histories are compared with the sessions without loading
+/// either list into memory.
 #[derive(Default)]
 pub(crate) struct Histories {
     by_user: HashMap<u64, Compared>,

@@ -28,8 +28,8 @@ impl Store {
         );
         let mut after = after.0;
         let mut sessions = Vec::new();
-        // The list skips damaged sessions, so the loop reads more rows until the page is full. The caller could take a
-        // short page for the end of the list.
+        // The list skips damaged sessions, so the loop reads more rows until the page is full. The caller takes a short
+        // page for the end of the list.
         while sessions.len() < limit {
             let wanted = count((limit - sessions.len()) as u64);
             let read =
@@ -42,8 +42,8 @@ impl Store {
         Ok(sessions)
     }
 
-    /// Returns the next sessions after `after` that haven't ended, in the order of creation. One call returns those in
-    /// the next block of session numbers that has any. `None` starts at the first session.
+    /// Returns sessions after `after` that haven't ended, in the order of creation. One call returns the sessions of one
+    /// block of session numbers: the next block that contains such sessions. `None` starts at the first session.
     ///
     /// # Errors
     /// If the store can't be read, or a session's row is damaged.

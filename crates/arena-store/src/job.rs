@@ -1,5 +1,5 @@
-//! The writer's work: transitions of sessions, which the writer decides in batches, and other writes, which are rare
-//! and of many kinds.
+//! The writer's work: transitions of sessions, which the writer decides in batches, and all other writes, which are
+//! rare.
 
 use std::sync::Arc;
 

@@ -146,7 +146,7 @@ pub enum CommitError {
     #[error("a request with this idempotency key was answered before")]
     Answered(StoredAnswer),
     /// The store can't write at present.
-    #[error("the store can't write")]
+    #[error("the store cannot write")]
     Unavailable(#[source] StoreError),
 }
 
@@ -168,11 +168,11 @@ pub enum StoreError {
     Newer {
         /// Schema version of the store.
         found: i64,
-        /// Newest schema version that this program knows.
+        /// Newest schema version that this program supports.
         known: i64,
     },
     /// The folder can't be created, read or written.
-    #[error("the data folder {folder} can't be used: {reason}")]
+    #[error("the data folder {folder} cannot be used: {reason}")]
     Folder {
         /// The data folder.
         folder: String,
@@ -180,7 +180,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The database doesn't answer, or the server isn't a Postgres server.
-    #[error("the database {database} can't be reached: {reason}")]
+    #[error("the database {database} cannot be reached: {reason}")]
     Unreachable {
         /// The database, without secrets.
         database: String,
@@ -188,7 +188,7 @@ pub enum StoreError {
         reason: String,
     },
     /// The database refuses access, or can't contain a store.
-    #[error("the database {database} can't be used: {reason}")]
+    #[error("the database {database} cannot be used: {reason}")]
     Refused {
         /// The database.
         database: String,
@@ -205,8 +205,8 @@ pub enum StoreError {
     },
     /// Other nodes share the database, and this arena requires exclusive use.
     #[error(
-        "the database {database} is shared by other nodes ({holder}): start this arena with --shared or --nats-url too, or stop them \
-         first"
+        "the database {database} is shared by other nodes ({holder}): start this arena with --shared or --nats-url too, or stop those \
+         nodes first"
     )]
     TakenByNodes {
         /// The database.
@@ -214,7 +214,7 @@ pub enum StoreError {
         /// The address of one of the nodes.
         holder: String,
     },
-    /// Another arena uses the database exclusively, and this one wants to share it.
+    /// Another arena uses the database exclusively, but this arena was started to share the database.
     #[error(
         "another arena has exclusive use of the database {database} ({holder}): stop it first, or start all arenas that share the \
          database with --shared or --nats-url"
@@ -227,7 +227,8 @@ pub enum StoreError {
     },
     /// This node's terms differ from the terms of the nodes that share the database.
     #[error(
-        "the nodes that share the database {database} have another {what}; give all of them the same, or stop them first"
+        "the nodes that share the database {database} have a different {what}; use the same on all nodes, or stop the \
+         other nodes first"
     )]
     Differs {
         /// The database.
@@ -236,7 +237,7 @@ pub enum StoreError {
         what: String,
     },
     /// Another arena has used the database while the connection was lost, so this process's memory is outdated.
-    #[error("another arena has used the database {database} since the connection was lost; restart this one")]
+    #[error("another arena has used the database {database} since the connection was lost; restart this arena")]
     Superseded {
         /// The database.
         database: String,
@@ -248,7 +249,7 @@ pub enum StoreError {
     #[error("the database failed: {0}")]
     Database(String),
     /// A row has invalid content, because it is damaged or was edited by hand.
-    #[error("{what} can't be read: {reason}")]
+    #[error("{what} cannot be read: {reason}")]
     Damaged {
         /// The row, such as `session` and its id.
         what: String,

@@ -141,7 +141,7 @@ pub(crate) struct RowsFound {
     pub(crate) answers: HashMap<[u8; 32], StoredAnswer>,
     /// Sessions by number.
     pub(crate) sessions: HashMap<i64, KnownSession>,
-    /// True if the sessions of [`RowsWanted::present`] certainly exist, so that the backend hasn't looked them up.
+    /// True if the sessions of [`RowsWanted::present`] are known to exist. The backend then hasn't looked them up.
     pub(crate) are_present: bool,
     /// Users by id.
     pub(crate) users: HashMap<String, KnownUser>,

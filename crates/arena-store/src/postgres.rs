@@ -190,8 +190,8 @@ impl PostgresStore {
                     tracing::error!(
                         before,
                         now,
-                        "the database has lost commits: entry {before} of its journal isn't the one that was read, and the last is {now} \
-                         now; everything in memory is dropped and read again"
+                        "the database has lost commits: entry {before} of its journal has changed, and the last entry is now {now}; \
+                         all data in memory is dropped and read again"
                     );
                 }
                 followed.place = place;

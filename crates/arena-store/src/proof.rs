@@ -123,7 +123,7 @@ impl Proof {
             Some(answer) => answer,
             // The writer may have been busy with other work.
             None if self.verdict(Instant::now()) == Verdict::Works => Ok(()),
-            None => Err(StoreError::Database("the store's writer doesn't answer".to_owned()).into()),
+            None => Err(StoreError::Database("the store's writer did not respond in time".to_owned()).into()),
         }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct Rankings {
     others_move: bool,
 }
 
-/// The id of one loading of a ranking. If a ranking is dropped and loaded again, the id tells rows of the first loading
-/// from rows of the second one.
+/// The id of one loading of a ranking. If a ranking is dropped and loaded again, the id distinguishes the rows of the
+/// two loadings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Beginning(u64);
 

@@ -51,7 +51,10 @@ impl Store {
         if script.version() == version {
             Ok(Some(script))
         } else {
-            Err(StoreError::damaged(version, "its source has another version"))
+            Err(StoreError::Damaged {
+                what: format!("script {version}"),
+                reason: "its source has another version".to_owned(),
+            })
         }
     }
 }

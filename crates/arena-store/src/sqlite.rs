@@ -49,8 +49,8 @@ const IDLE_READERS: usize = 32;
 
 /// The store of one data folder. Only one process at a time can open it.
 pub struct SqliteStore {
-    // Rust drops the fields in this order. The writer has the last connection, which empties the write-ahead log. After
-    // that, the lock on the folder is released.
+    // Rust drops the fields in this order. The writer has the last connection, which empties the write-ahead log when
+    // it closes. After that, the lock on the folder is released.
     pub(crate) readers: Readers,
     pub(crate) writer: Writer,
     pub(crate) mirror: Mirror,

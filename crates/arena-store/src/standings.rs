@@ -80,7 +80,7 @@ pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failur
 /// Parses the standings of a user. Invalid standings are read as empty.
 pub(crate) fn read_standings(user: i64, text: &str) -> Standings {
     serde_json::from_str(text).unwrap_or_else(|error| {
-        tracing::error!(user, %error, "the standings of user {user} can't be read: {error}; recompute them");
+        tracing::error!(user, %error, "the standings of user {user} cannot be read: {error}; run `arena admin recompute`");
         Standings::new()
     })
 }
@@ -168,7 +168,7 @@ pub(crate) async fn follow_scoring(db: &mut Db, scoring: &Scoring) -> Result<(),
     }
     let last_user = db.number("SELECT coalesce(max(no), 0) FROM users", &[]).await?;
     if last_user > 0 {
-        tracing::info!("scoring has changed: recounting the games of {last_user} users");
+        tracing::info!("scoring has changed: recounting the games of all users ({last_user})");
     }
     for first in (1..=last_user).step_by(AT_ONCE as usize) {
         db.batch("BEGIN").await?;

@@ -170,9 +170,10 @@ impl Store {
         }
     }
 
-    /// Checks that the store can write. While games are played, the writer's own transactions are the evidence, and a
-    /// transaction may take up to ten seconds. An idle writer begins a transaction for this check. If there was no
-    /// durable write for a minute, or the last transaction failed, the writer does a small durable write.
+    /// Checks that the store can write. While games are played, the check does no writes: it succeeds if the writer has
+    /// completed a transaction within the last second, or has been busy for less than ten seconds. An idle writer begins
+    /// an empty transaction for the check. If there was no durable write for a minute, or the last transaction failed,
+    /// the writer does a small durable write.
     ///
     /// # Errors
     /// If the store can't write.
@@ -265,7 +266,7 @@ impl Store {
             let mut len = |column: usize| -> Result<u64, StoreError> {
                 let Some(last) = row.text_or_null(Sessions::COLUMNS.len() + column)? else { return Ok(0) };
                 let read = || last.split_once(' ').and_then(|(idx, at)| Some((idx.parse().ok()?, at.parse().ok()?)));
-                let (len, at) = read().ok_or_else(|| StoreError::damaged(id, "its last message can't be read"))?;
+                let (len, at) = read().ok_or_else(|| StoreError::damaged(id, "its last message is invalid"))?;
                 last_activity = last_activity.max(Timestamp(at));
                 Ok(len)
             };
@@ -301,8 +302,8 @@ impl Store {
         self.list_messages_within(no, channel, from, limit, READ_BYTES).await
     }
 
-    /// Returns the same messages as [`Store::list_messages`], up to the message at which the total text size reaches
-    /// `most_bytes`.
+    /// Returns the same messages as [`Store::list_messages`], up to the message at which the total size of the texts
+    /// reaches `most_bytes`.
     ///
     /// # Errors
     /// If the store can't be read.

@@ -107,11 +107,11 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         Status::Open => Phase::Open,
         Status::Active => Phase::Active,
         Status::Ended => Phase::Ended {
-            at: time(Sessions::EndedAt)?.ok_or_else(|| damaged("ended without a time".to_owned()))?,
+            at: time(Sessions::EndedAt)?.ok_or_else(|| damaged("it has ended, but has no end time".to_owned()))?,
             ending: match text(Sessions::Ending)? {
                 "abandoned" => Ending::Abandoned,
                 "completed" => Ending::Completed,
-                other => return Err(damaged(format!("unknown ending {other}"))),
+                other => return Err(damaged(format!("its ending {other} is unknown"))),
             },
             category: json::<GameCategory>(&format!("{:?}", text(Sessions::Category)?)).map_err(damaged)?,
         },
@@ -139,13 +139,13 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         invites: codes(Sessions::Invites)?,
     };
     if facts.seed.is_none() && status != Status::Ended {
-        return Err(damaged("the session hasn't ended, but it is without a seed".to_owned()));
+        return Err(damaged("it hasn't ended, but has no seed".to_owned()));
     }
     let session = Session {
         version: row
             .integer(Sessions::Version as usize)?
             .try_into()
-            .map_err(|_| damaged("negative version".to_owned()))?,
+            .map_err(|_| damaged("its version is negative".to_owned()))?,
         phase,
         seats,
         announced: codes(Sessions::Announced)?,
@@ -170,14 +170,14 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         || session.usage.len() > session.seats.len()
         || !seats_exist
     {
-        return Err(StoreError::damaged(id, "its players, scores and invites don't fit together"));
+        return Err(StoreError::damaged(id, "the lengths of its lists by seat contradict each other"));
     }
     Ok((no, session))
 }
 
 table! {
-    /// The row of an invite: the session's number and the code. SQLite has a column of its own for the code's end,
-    /// see [`Invites::insert_sqlite`].
+    /// The row of an invite: the session's number and the code. SQLite has an additional column for the end of
+    /// the code, see [`Invites::insert_sqlite`].
     Invites "invites", row: (i64, InviteCode), 'r {
         Code "code" Text Once => row.1.to_string();
         Session "session" Integer Once => row.0;

@@ -125,8 +125,8 @@ impl tokio_postgres::types::ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// A row of a result, from either database. Columns have their numbers in the statement. For whole rows of a table,
-/// these numbers are the variants of the table's description in `tables.rs`.
+/// A row of a result, from either database. A column is identified by its position in the statement, from 0. For whole
+/// rows of a table, the positions are the variants of the table's description in `tables.rs`.
 pub(crate) trait Columns {
     fn integer(&self, column: usize) -> Result<i64, StoreError> {
         self.integer_or_null(column)?.ok_or_else(|| missing("an integer", column))

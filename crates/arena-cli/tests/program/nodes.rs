@@ -70,7 +70,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
         &[("DATABASE_URL", &url)],
         6,
         expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have another ADMIN_TOKEN; give all of them the same, or stop them first
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different ADMIN_TOKEN; use the same on all nodes, or stop the other nodes first
     "#]],
     );
     refuses(
@@ -78,7 +78,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
         &[("DATABASE_URL", &url), ("ADMIN_TOKEN", TOKEN)],
         6,
         expect![[r#"
-        error: the nodes that share the database postgres at 127.0.0.1:PORT have another mode (--auth); give all of them the same, or stop them first
+        error: the nodes that share the database postgres at 127.0.0.1:PORT have a different mode (--auth); use the same on all nodes, or stop the other nodes first
     "#]],
     );
 }

@@ -86,8 +86,12 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     // The writer logs it only if there was a write meanwhile.
     let log = server.said();
     let told = |what: &str| log.matches(what).count();
-    assert_eq!((told("a connection to the database has ended"), told("the database is back")), (1, 1), "{log}");
-    assert!(told("the database is out of reach") <= 1, "{log}");
+    assert_eq!(
+        (told("a connection to the database has ended"), told("the database is reachable again")),
+        (1, 1),
+        "{log}"
+    );
+    assert!(told("the database is unavailable") <= 1, "{log}");
     assert!(told("a request failed") <= 10, "{log}");
     let server = serve(&folder, &url);
     let client = client_of(&server);
@@ -145,7 +149,7 @@ fn a_database_that_cannot_be_had_is_refused_in_a_sentence_without_its_password()
         &right.replace("arena:open%20sesame@", "eve:open%20sesame@"),
         6,
         expect![[r#"
-            error: the database postgres at 127.0.0.1:PORT can't be used: password authentication failed for user "eve"
+            error: the database postgres at 127.0.0.1:PORT cannot be used: password authentication failed for user "eve"
         "#]],
     );
     let folder = folder();

@@ -277,14 +277,14 @@ fn data_path_that_is_a_file_or_below_one_is_refused_with_a_sentence() {
         folder.path(),
         &folder.path().join("file"),
         expect![[r#"
-            error: the data folder FOLDER/file can't be used: File exists (os error 17)
+            error: the data folder FOLDER/file cannot be used: File exists (os error 17)
         "#]],
     );
     refuses(
         folder.path(),
         &folder.path().join("file/below"),
         expect![[r#"
-            error: the data folder FOLDER/file/below can't be used: Not a directory (os error 20)
+            error: the data folder FOLDER/file/below cannot be used: Not a directory (os error 20)
         "#]],
     );
     assert_eq!(fs::read_to_string(folder.path().join("file")).expect("it is still there"), "precious");
@@ -298,7 +298,7 @@ fn data_folder_without_write_permission_is_refused_with_a_sentence() {
         folder().path(),
         Path::new("/sys"),
         expect![[r#"
-            error: the data folder /sys can't be used: Permission denied (os error 13)
+            error: the data folder /sys cannot be used: Permission denied (os error 13)
         "#]],
     );
 }
@@ -342,7 +342,7 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
         folder.path(),
         folder.path(),
         expect![[r#"
-            error: the data folder FOLDER can't be used: arena.sqlite3: file is not a database
+            error: the data folder FOLDER cannot be used: arena.sqlite3: file is not a database
         "#]],
     );
     assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("it is still there"), letter);

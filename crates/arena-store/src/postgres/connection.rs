@@ -421,7 +421,7 @@ async fn check_server(database: &DatabaseUrl, client: &Client) -> Result<(), Sto
         return Err(refuse(format!("its encoding is {encoding}, but the store requires UTF8")));
     }
     if row.try_get::<_, Option<String>>(3)?.is_none() {
-        return Err(refuse("the schema in its search_path doesn't exist".to_owned()));
+        return Err(refuse("the schema in its search_path doesn't exist; create the schema first".to_owned()));
     }
     if row.try_get::<_, String>(1)? == "off" {
         tracing::warn!("the database runs with fsync=off: a power failure can destroy all data");
@@ -458,7 +458,7 @@ async fn lock(database: &DatabaseUrl, client: &Client, access: Access) -> Result
     }
     let holder = client
         .query_opt(
-            "SELECT coalesce(host(a.client_addr), 'its own machine'), a.pid, l.mode FROM pg_locks l
+            "SELECT coalesce(host(a.client_addr), 'the database''s machine'), a.pid, l.mode FROM pg_locks l
              JOIN pg_stat_activity a ON a.pid = l.pid
              WHERE l.locktype = 'advisory' AND l.classid = $1::int4::bigint::oid AND l.granted
              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

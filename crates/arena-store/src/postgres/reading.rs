@@ -110,7 +110,7 @@ impl Readers {
                 Err(_) => {
                     // The connection doesn't return to the pool, because the next reader might wait just as long.
                     drop(Object::take(connection));
-                    return Err(StoreError::Database(format!("no answer within {} s", self.patience.as_secs())));
+                    return Err(StoreError::Database(format!("no result within {} s", self.patience.as_secs())));
                 }
             }
         }

@@ -177,7 +177,7 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
     let refuse = |reason: &dyn fmt::Display| DatabaseUrlError { reason: format!("sslrootcert={file}: {reason}") };
     let read = CertificateDer::pem_file_iter(Path::new(file)).map_err(|error| refuse(&error))?;
     let roots: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| refuse(&error))?;
-    if roots.is_empty() { Err(refuse(&"there is no certificate in it")) } else { Ok(roots) }
+    if roots.is_empty() { Err(refuse(&"the file contains no certificate")) } else { Ok(roots) }
 }
 
 impl DatabaseUrl {

@@ -278,7 +278,7 @@ impl State {
         self.measured = Some(Instant::now());
         match measure(&holder.client).await {
             Ok(bytes) => self.reach.bytes.store(bytes, Ordering::Relaxed),
-            Err(error) => tracing::warn!(%error, "the size of the store can't be measured: {error}"),
+            Err(error) => tracing::warn!(%error, "the size of the store cannot be measured: {error}"),
         }
     }
 
@@ -293,7 +293,7 @@ impl State {
                  (SELECT n, at FROM journal ORDER BY n LIMIT 50000) oldest WHERE at < {NOW_MS} - {REMEMBER_MS})"
         );
         if let Err(error) = holder.client.batch_execute(&forget).await {
-            tracing::warn!(%error, "old journal entries can't be removed: {error}");
+            tracing::warn!(%error, "old journal entries cannot be removed: {error}");
         }
     }
 
@@ -310,13 +310,13 @@ impl State {
         match self.take_again().await {
             Ok(holder) => {
                 self.away = false;
-                tracing::info!("the database is back");
+                tracing::info!("the database is reachable again");
                 self.link = Some(Arc::clone(&holder));
                 Ok(holder)
             }
             Err(error) => {
                 if !self.away {
-                    tracing::warn!(%error, "the database is out of reach: {error}");
+                    tracing::warn!(%error, "the database is unavailable: {error}; retrying");
                 }
                 self.away = true;
                 self.mirror.proof.fail();
@@ -386,7 +386,7 @@ impl State {
         if let (None, Some(holder)) = (&self.nodes, self.link.clone()) {
             match read_numbers(&holder.client).await {
                 Ok(numbers) => self.numbers.read_again(numbers),
-                Err(error) => tracing::warn!(%error, "the last assigned numbers can't be read: {error}"),
+                Err(error) => tracing::warn!(%error, "the last assigned numbers cannot be read: {error}"),
             }
         }
     }

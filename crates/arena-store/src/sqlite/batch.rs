@@ -53,8 +53,8 @@ pub(super) struct Applied {
     pub(super) effects: Effects,
 }
 
-/// Decides transitions and writes them. If `careful` is true, this looks up stored answers first. Otherwise a stored
-/// answer violates a constraint. The engine has already looked for an answer, so the first attempt saves the query.
+/// Decides transitions and writes them. If `careful` is true, stored answers are looked up first. Otherwise a stored
+/// answer violates a constraint. The first attempt isn't careful, because the engine has already looked for an answer.
 pub(super) fn write_transitions(
     connection: &Connection,
     statements: &Statements,

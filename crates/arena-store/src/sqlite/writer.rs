@@ -68,7 +68,7 @@ impl Writer {
                 let _mourner = state.mirror.proof.mourner();
                 state.run(&waiting);
             })
-            .map_err(|error| StoreError::Database(format!("the writer's thread can't be started: {error}")))?;
+            .map_err(|error| StoreError::Database(format!("the writer's thread cannot be started: {error}")))?;
         Ok(Writer { jobs: Some(jobs), thread: Some(thread), mirror })
     }
 
@@ -246,7 +246,7 @@ impl State {
                     self.mirror.suspicion.raise("a count of sessions");
                 }
             }
-            Err(error) => tracing::error!(%error, "the counts of sessions can't be read: {error}"),
+            Err(error) => tracing::error!(%error, "the counts of sessions cannot be read: {error}"),
         }
         self.mirror.rankings.forget_all();
     }
@@ -255,7 +255,7 @@ impl State {
     fn read_numbers(&mut self) {
         match read_numbers(self.connection()) {
             Ok(numbers) => self.writing.numbers.read_again(numbers),
-            Err(error) => tracing::error!(%error, "the last assigned numbers can't be read: {error}"),
+            Err(error) => tracing::error!(%error, "the last assigned numbers cannot be read: {error}"),
         }
     }
 
@@ -264,7 +264,7 @@ impl State {
         if !self.connection().is_autocommit()
             && let Err(error) = self.connection().execute_batch("ROLLBACK")
         {
-            tracing::error!(%error, "a transaction could not be rolled back: {error}");
+            tracing::error!(%error, "a transaction cannot be rolled back: {error}");
         }
     }
 
@@ -393,12 +393,12 @@ impl State {
             Ok(0) => self.erased = None,
             Ok(_) => self.erased = Some(Instant::now()),
             Err(error) => {
-                tracing::warn!(%error, "erased content can't be removed from the write-ahead log yet: {error}");
+                tracing::warn!(%error, "erased content cannot be removed from the write-ahead log yet: {error}; retrying");
                 self.erased = Some(Instant::now());
             }
         }
         if let Err(error) = self.connection().busy_timeout(BUSY_TIMEOUT) {
-            tracing::warn!(%error, "the database's busy timeout can't be set: {error}");
+            tracing::warn!(%error, "the database's busy timeout cannot be set: {error}");
         }
     }
 }

@@ -60,17 +60,17 @@ async fn settings_of_the_url_hold_from_the_start_of_a_connection_or_after_it() {
     // The server's error about the value shows that the setting was sent.
     check(
         &postgres.url("?options=-cignore_system_indexes%3Dperhaps"),
-        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: parameter "ignore_system_indexes" requires a Boolean value"#]],
+        expect![[r#"the database postgres at 127.0.0.1:PORT cannot be used: parameter "ignore_system_indexes" requires a Boolean value"#]],
     )
     .await;
     check(
         &postgres.url("?options=-cno_such_setting%3D1"),
-        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: a setting is refused: unrecognized configuration parameter "no_such_setting""#]],
+        expect![[r#"the database postgres at 127.0.0.1:PORT cannot be used: a setting is refused: unrecognized configuration parameter "no_such_setting""#]],
     )
     .await;
     check(
         &postgres.url("?options=-cmax_connections%3D5"),
-        expect![[r#"the database postgres at 127.0.0.1:PORT can't be used: a setting is refused: parameter "max_connections" cannot be changed without restarting the server"#]],
+        expect![[r#"the database postgres at 127.0.0.1:PORT cannot be used: a setting is refused: parameter "max_connections" cannot be changed without restarting the server"#]],
     )
     .await;
 }
@@ -85,29 +85,29 @@ async fn what_cannot_be_a_store_is_refused_in_a_sentence() {
         connect(&format!("postgres://ada@{nobody}/arena")).await.map(drop).expect_err("nothing listens at the address");
     assert_eq!(
         unreachable.to_string(),
-        format!("the database arena at {nobody} can't be reached: Connection refused (os error 111)")
+        format!("the database arena at {nobody} cannot be reached: Connection refused (os error 111)")
     );
     let right = postgres.url("");
     check(
         &right.replace("open%20sesame", "wrong"),
         expect![[
-            r#"the database postgres at 127.0.0.1:PORT can't be used: password authentication failed for user "arena""#
+            r#"the database postgres at 127.0.0.1:PORT cannot be used: password authentication failed for user "arena""#
         ]],
     )
     .await;
     check(
         &right.replace("/postgres", "/nowhere"),
-        expect![[r#"the database nowhere at 127.0.0.1:PORT can't be used: database "nowhere" does not exist"#]],
+        expect![[r#"the database nowhere at 127.0.0.1:PORT cannot be used: database "nowhere" does not exist"#]],
     )
     .await;
     check(
         &postgres.url("?options=-csearch_path%3Dnowhere"),
-        expect!["the database postgres at 127.0.0.1:PORT can't be used: the schema in its search_path doesn't exist"],
+        expect!["the database postgres at 127.0.0.1:PORT cannot be used: the schema in its search_path doesn't exist; create the schema first"],
     )
     .await;
     check(
         &postgres.url("?sslmode=require"),
-        expect!["the database postgres at 127.0.0.1:PORT can't be reached: server does not support TLS"],
+        expect!["the database postgres at 127.0.0.1:PORT cannot be reached: server does not support TLS"],
     )
     .await;
     let url = postgres.schema();
@@ -155,7 +155,7 @@ async fn a_server_that_is_no_postgres_is_refused() {
         connect(&format!("postgres://ada@{address}/arena")).await.map(drop).expect_err("the server isn't Postgres");
     drop(web);
     assert!(
-        refused.to_string().starts_with(&format!("the database arena at {address} can't be reached: ")),
+        refused.to_string().starts_with(&format!("the database arena at {address} cannot be reached: ")),
         "{refused}"
     );
 }

@@ -38,17 +38,17 @@ async fn what_is_encrypted_is_so_on_all_connections_and_to_the_right_server() {
     check_refusal(
         &postgres,
         &by_name(&format!("?sslmode=require&sslrootcert={others}")),
-        expect!["the database postgres at localhost:PORT can't be reached: invalid peer certificate: BadSignature"],
+        expect!["the database postgres at localhost:PORT cannot be reached: invalid peer certificate: BadSignature"],
     )
     .await;
     check_refusal(
         &postgres,
         &by_name("?sslmode=require"),
-        expect!["the database postgres at localhost:PORT can't be reached: invalid peer certificate: UnknownIssuer"],
+        expect!["the database postgres at localhost:PORT cannot be reached: invalid peer certificate: UnknownIssuer"],
     )
     .await;
     let why = r#"certificate not valid for name "127.0.0.1"; certificate is only valid for DnsName("localhost")"#;
     let refused = connect(&postgres.url(&format!("?sslmode=require&sslrootcert={own}"))).await.map(drop);
     let said = refused.expect_err("the certificate is for a name").to_string();
-    assert!(said.ends_with(&format!("can't be reached: invalid peer certificate: {why}")), "{said}");
+    assert!(said.ends_with(&format!("cannot be reached: invalid peer certificate: {why}")), "{said}");
 }

@@ -557,19 +557,19 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     let refused = told(join(&url, "another").await.map(drop).expect_err("they don't agree"));
     assert_eq!(
         refused,
-        "the nodes that share the database postgres at 127.0.0.1:PORT have another AUTH_SECRET; give all of them the \
-         same, or stop them first"
+        "the nodes that share the database postgres at 127.0.0.1:PORT have a different AUTH_SECRET; use the same on \
+         all nodes, or stop the other nodes first"
     );
     let other = Scoring::default();
     let terms = Terms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
     let refused = Store::join(url.parse().expect("a URL"), other, &terms).await.map(drop);
-    assert!(told(refused.expect_err("they don't agree")).contains("have another scoring;"));
+    assert!(told(refused.expect_err("they don't agree")).contains("have a different scoring;"));
     let second = join(&url, "open sesame").await.expect("they agree");
     let refused = told(alone().await.map(drop).expect_err("it is shared"));
     assert_eq!(
         refused,
         "the database postgres at 127.0.0.1:PORT is shared by other nodes (: start this arena with --shared or \
-         --nats-url too, or stop them first"
+         --nats-url too, or stop those nodes first"
     );
     drop((first, second));
     let alone = alone().await.expect("it is free");
