@@ -1,2 +1,2 @@
--- How much the session's rules have written since a player last acted: bytes, as [sessions] unattended_bytes counts them.
+-- The number of bytes that the session's rules wrote since a player's last action, for the setting `unattended_bytes`.
 ALTER TABLE sessions ADD COLUMN unattended BIGINT NOT NULL DEFAULT 0;

@@ -1,6 +1,6 @@
--- Ids and codes end with the time at which they were made (48 bits, as 12 hexadecimal digits); before it they are random. The
--- indexes look at the end first, so that they grow at one place. Those of older arenas begin with the time: they stand
--- scattered, but there will be no more of them.
+-- The last 12 hexadecimal digits of an id or code are the time of its creation (48 bits); the digits before are random. The
+-- indexes sort by the last digits first, so that new entries are adjacent. Ids of older arenas begin with the time, so their
+-- entries are scattered.
 
 DROP INDEX sessions_id;
 CREATE UNIQUE INDEX sessions_id ON sessions (right(id, 12), id);

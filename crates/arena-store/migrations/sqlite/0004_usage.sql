@@ -1,3 +1,3 @@
--- What players say that their play has cost: a JSON list by seat of {total, reports: [{at, model, inputTokens, …}]}. Nobody verifies it;
--- secret until the end. Behind those that are read more often, since it may be long.
+-- Usage reports of players, unverified: a JSON list by seat of {total, reports: [{at, model, inputTokens, …}]}; secret until the
+-- end. The column may be long, so it comes after the columns that are read more often.
 ALTER TABLE sessions ADD COLUMN usage TEXT NOT NULL DEFAULT '[]';

@@ -1,2 +1,2 @@
--- The games of a season are played by one version of the game's rules. Seasons from before there were versions were played by the first.
+-- The version of the game's rules for all games of a season. Older seasons have version 1.
 ALTER TABLE league_seasons ADD COLUMN rules_version INTEGER NOT NULL DEFAULT 1;

@@ -1,11 +1,11 @@
--- The terms on which a session counts: the version of the rules and, behind a space, the SHA-256 of the prompt. Empty if it counts on
--- no board, since its options aren't the arena's own. NULL in sessions that are older than boards: they count by the first rules, or
--- by the version of their script, after a prompt that nobody noted.
+-- The board terms of a session: the version of the rules and, after a space, the SHA-256 of the prompt. Empty if the session counts
+-- on no board, because its options differ from the arena's. NULL in sessions older than this column: they count with version 1 of the
+-- rules, or with the version of their script, and with an unknown prompt.
 ALTER TABLE sessions ADD COLUMN rated TEXT;
 
--- Boards on which games have counted. Made of the sessions, and made again if it disagrees with them.
+-- Boards with counted games. The table is derived from the sessions, and repaired if it disagrees with them.
 CREATE TABLE boards (
-    id      TEXT PRIMARY KEY,          -- the key of `careers.standings`: a hash of the other columns
+    id      TEXT PRIMARY KEY,          -- key in `careers.standings`; a hash of the other columns
     type    TEXT NOT NULL,             -- challenge type
     options TEXT NOT NULL,             -- JSON object
     rated   TEXT NOT NULL              -- as sessions.rated
