@@ -1,8 +1,9 @@
 //! The HTML pages, for watching and playing in a browser: one module per page, and the list of routes.
 //!
-//! A page is one more client. It reads sessions and messages only as `view` and `redact` return them for the viewer (`seen.rs`), and every
-//! action of a page exists in the HTTP API. Every page is readable without JavaScript; scripts keep it up to date and draw boards.
-//! The OpenAPI description leaves pages out, since their markup may change.
+//! Pages have the same access as clients of the HTTP API. They read sessions and messages only as `view` and `redact`
+//! return them for the viewer (`seen.rs`), and every action of a page exists in the HTTP API. Only replays, signed
+//! joins and the administration page need JavaScript; on other pages, scripts draw boards and update the content. The
+//! OpenAPI description omits pages, since their markup may change.
 
 mod admin;
 mod agents;
@@ -35,13 +36,14 @@ use crate::request::{Get, Query};
 use layout::{Page, Place};
 pub(crate) use layout::{explained, head, top};
 
-/// The content security policy of pages: resources from this server only, and no inline scripts, so that players' texts stay text.
+/// The content security policy of pages: resources from this server only, and no inline scripts. A script in a player's
+/// text wouldn't run.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
      form-action 'self'; frame-ancestors 'none'",
 );
 
-/// The routes of all pages and of the files that they load.
+/// Returns the routes of all pages and of the files that pages load.
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     vec![
         ("/", get(home::show)),
@@ -70,7 +72,7 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
     ]
 }
 
-/// A page or an error page.
+/// A result whose error is shown as a page.
 type PageResult<T = Response> = Result<T, PageError>;
 
 /// An error as an HTML page, with the status and text of the HTTP API.
@@ -107,7 +109,7 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A request for a page, parsed and limited. Its rejections are error pages.
+/// A request for a page, parsed and within the limits. An invalid or excess request gets an error page.
 pub(crate) struct Visit(Get);
 
 impl std::ops::Deref for Visit {
@@ -135,16 +137,17 @@ fn answer(page: &Page) -> Response {
     response
 }
 
-/// Headers of every response that a browser shows. A page's address may contain an invite, so the browser must not send it to other sites
-/// as a referrer. `no-referrer` would be too strict: browsers would then submit the pages' forms with `Origin: null`.
+/// Headers of every response that a browser shows. A page's address may contain an invite, so the browser must not send
+/// it to other sites as a referrer. `no-referrer` would be too strict: browsers would then submit the pages' forms with
+/// `Origin: null`.
 const GUARDS: [(HeaderName, HeaderValue); 1] = [(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"))];
 
-/// The base URL under which the client reached this server.
+/// Returns the base URL under which the client reached this server.
 fn base(arena: &Arena, headers: &HeaderMap) -> String {
     crate::routes::base(headers, arena.settings.listen)
 }
 
-/// Returns a path with one parameter of the query replaced. The other parameters stay.
+/// Returns `path` with the parameters of `query`, with `name` set to `value`. An empty value removes the parameter.
 fn with_query(path: &str, query: &Query, name: &str, value: &str) -> String {
     let encode =
         |text: &str| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string();
@@ -154,7 +157,7 @@ fn with_query(path: &str, query: &Query, name: &str, value: &str) -> String {
     if text.is_empty() { path.to_owned() } else { format!("{path}?{}", text.join("&")) }
 }
 
-/// Links to the previous and the next page of a list.
+/// Renders the links to the previous and the next page of a list.
 fn pager(path: &str, query: &Query, (offset, limit, total): (u64, usize, u64)) -> Markup {
     let limit = limit as u64;
     let to = |offset: u64| {

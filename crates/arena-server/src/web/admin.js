@@ -1,5 +1,6 @@
-// The administration page: refreshes the server's status every few seconds and sends moderation requests. Each request carries the token in
-// a header. The token stays in this tab's session storage, which other tabs and sites can't read and which ends with the tab.
+// The administration page: refreshes the server's status every five seconds and sends moderation requests. Each request
+// carries the token in a header. The token stays in this tab's session storage, which other tabs and sites can't read
+// and which ends with the tab.
 
 import { timeElement } from "./page.js";
 import { make } from "./boards/seats.js";
@@ -8,7 +9,7 @@ import { wrap } from "./message.js";
 /** Refresh interval in milliseconds. */
 const EVERY = 5000;
 const KEPT = "arena.admin";
-/** Statuses of requests that hit a limit or found the server overloaded. */
+/** HTTP statuses of requests that a limit or an overloaded server rejected. */
 const LIMITS = { 403: "banned", 408: "too slow", 413: "too large", 429: "too many", 503: "busy" };
 
 const at = (id) => document.getElementById(id);
@@ -56,7 +57,7 @@ function numbers(text) {
     });
 }
 
-/** Builds a table of texts and elements. Columns from `right` on are numbers. */
+/** Builds a table of texts and elements. Columns from index `right` on are numbers. */
 function table(head, rows, right = head.length) {
     if (!rows.length) return make("p", "empty", "None");
     const cell = (tag, content, column) => {
@@ -149,7 +150,7 @@ function show(audit, bans, active, all, ready) {
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }
 
-/** A <time> with date and time. */
+/** Makes a <time> with date and time. */
 function dated(ms) {
     const element = make("time", "", new Date(ms).toLocaleString());
     element.dateTime = new Date(ms).toISOString();
@@ -186,7 +187,7 @@ function remove(id) {
     act(`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "Session removed");
 }
 
-/** Path, body and confirmation of each form. */
+/** Path, body and success message of each form's request. */
 const ACTS = {
     hide: ({ channel, index }) => ["/api/admin/messages/hide", { channel, index: Number(index) }, "Message hidden"],
     remove: ({ id }) => [`/api/admin/sessions/${encodeURIComponent(id)}/remove`, {}, "Session removed"],

@@ -1,6 +1,7 @@
-//! `/admin`: status and moderation for the administrator. The page itself holds no data: a script reads `/ready`, `/metrics` and
-//! `/api/admin`, and acts through `/api/admin`, with the administrator's token in a header of each request. The token is typed into a form
-//! and kept in the tab's session storage. So there is no cookie that another page could use, and `/api/admin` stays the only way in.
+//! `/admin`: status and moderation for the administrator. The page itself holds no data: a script reads `/ready`,
+//! `/metrics` and `/api/admin`, and acts through `/api/admin`, with the administrator's token in a header of each
+//! request. The token is typed into a form and kept in the tab's session storage. Unlike a cookie, the token can't be
+//! used by other sites. All access is through `/api/admin`.
 
 use axum::extract::State;
 use maud::{Markup, html};
@@ -68,7 +69,8 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     Ok(answer(&Page::new("Administration", Place::Elsewhere, body).with_script("admin.js")))
 }
 
-/// One form per action. The script sends it to `/api/admin`, after a confirmation if the action can't be undone.
+/// Renders one form per action. The script sends the form to `/api/admin`, and asks for confirmation first if the
+/// action can't be undone.
 fn acts() -> Markup {
     let field = |id: &str, name: &str, text: &str| {
         html! { label for=(id) { (text) } input id=(id) name=(name) required; }

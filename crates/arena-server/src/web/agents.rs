@@ -1,4 +1,5 @@
-//! `/agents`: the agents of this server's tournaments; `/agents/{id}`: one agent with its tournaments, ratings and head-to-head results.
+//! `/agents`: the agents of this server's tournaments; `/agents/{id}`: one agent with its tournaments, ratings and
+//! head-to-head results.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Career {
         over_time(&Course { title: "Elo in each tournament, with 95 % interval", x: "tournaments" }, &[curve])
     }
 
-    /// Games won, drawn and lost against each opponent, most frequent opponents first.
+    /// Counts the games won, drawn and lost against each opponent, most frequent opponents first.
     fn head_to_head(&self) -> Vec<(String, [u32; 3])> {
         let mut against: BTreeMap<String, [u32; 3]> = BTreeMap::new();
         for (look, outcome) in &self.latest {
@@ -157,7 +158,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     } } }
                 } }
                 p.more {
-                    "Games of these tournaments; a game is won by a better rank than the opponent's. "
+                    "Games of the tournaments listed above. A game counts as won if the agent ranked above the opponent. "
                     @if met.len() > OPPONENTS { (met.len() - OPPONENTS) " less frequent opponents are not listed." }
                 }
             }

@@ -24,7 +24,7 @@ const SVG: HeaderValue = HeaderValue::from_static("image/svg+xml");
 const CSS: HeaderValue = HeaderValue::from_static("text/css; charset=utf-8");
 
 static STYLE: LazyLock<Asset> = LazyLock::new(|| {
-    // Any page may contain pictures of reports or boards of games, so all pages load their style.
+    // Any page may contain pictures of reports or boards of games, so the common style sheet includes theirs.
     let text = format!("{}{}{}", *BOARDS_STYLE, include_str!("style.css"), arena_report::picture_style());
     Asset::new("style.css", CSS, text.leak())
 });
@@ -58,7 +58,7 @@ impl Asset {
         Asset { name, kind, tag, text }
     }
 
-    /// The file, or 304 if the client's copy is current.
+    /// Returns the file, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
         let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == self.tag);
         let mut response = match has_it {
@@ -68,7 +68,8 @@ impl Asset {
         let told = response.headers_mut();
         told.insert(header::CONTENT_TYPE, self.kind.clone());
         told.insert(header::ETAG, self.tag.clone());
-        // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each load.
+        // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each
+        // load.
         told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         told.extend(GUARDS);
         response
@@ -80,7 +81,7 @@ pub(super) async fn style(visit: Visit) -> Response {
     STYLE.answer(&visit.headers)
 }
 
-/// `GET /web/{*file}`: scripts, icon and further styles.
+/// `GET /web/{*file}`: scripts, the icon and the other style sheets.
 pub(super) async fn file(visit: Visit) -> PageResult {
     let name = visit.param("file");
     let found = OTHERS.iter().find(|asset| asset.name == name);

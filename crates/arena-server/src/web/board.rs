@@ -13,7 +13,7 @@ use crate::routes::orders;
 /// Maximum number of players in a plot. The dots of more players would overlap.
 const DOTS: usize = 30;
 
-/// Maximum number of top players that are searched for players of one kind.
+/// Number of top players among which players of one kind are searched.
 const LOOKED_THROUGH: usize = 1000;
 
 /// Filter of a leaderboard by kind of player.
@@ -41,7 +41,7 @@ impl PlayerKind {
         Ok(found.ok_or_else(unknown)?)
     }
 
-    /// The parameter's value; empty for all players.
+    /// Returns the parameter's value; empty for all players.
     pub(super) fn name(self) -> &'static str {
         match self {
             PlayerKind::All => "",
@@ -77,7 +77,7 @@ pub(super) struct Leaderboard {
 }
 
 impl Leaderboard {
-    /// Reads the board, sorted by `sort` or by its default order.
+    /// Reads the board, sorted by `sort` or by its default order. `None` if the board has no metrics.
     ///
     /// # Errors
     /// If the order is unknown, or the store can't be read.
@@ -109,14 +109,14 @@ impl Leaderboard {
         self.players.is_empty()
     }
 
-    /// The plot, if the board has both measures, and the table.
+    /// Renders the table, and the plot if the board measures security and utility.
     pub(super) fn both(&self, title: &str, path: &str, query: &Query) -> Markup {
         html! {
             div.beside {
                 @if let Some(picture) = self.picture(title) {
                     figure {
                         div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                        figcaption { "Each dot is a player; the lines are 95 % intervals. No player is better in both measures than a player on the orange steps." }
+                        figcaption { "Each dot is a player; the lines are 95 % intervals. The upper right is best. No player beats a player on the orange steps in both measures." }
                     }
                 }
                 div { (self.table(path, query)) }
@@ -124,7 +124,7 @@ impl Leaderboard {
         }
     }
 
-    /// The plot of security against utility, if the board measures both.
+    /// Plots security against utility. `None` if the board doesn't measure both, or has no players.
     pub(super) fn picture(&self, title: &str) -> Option<Picture> {
         let key = |part: &str| self.metrics.iter().map(|metric| metric.key).find(|key| key.ends_with(part));
         let (x, y) = (key(":security")?, key(":utility")?);
@@ -142,7 +142,7 @@ impl Leaderboard {
         scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
     }
 
-    /// The table of players. Its column headings link to `path` with another order.
+    /// Renders the table of players. The column headings link to `path` with another order.
     fn table(&self, path: &str, query: &Query) -> Markup {
         html! {
             div.scroll tabindex="0" { table.ranks {
@@ -170,21 +170,22 @@ impl Leaderboard {
                     }
                 }
             } }
-            @if self.has_ties() { p.more { "Players marked = share a rank: in the sorted column, their 95 % intervals overlap with that of the first of them." } }
+            @if self.has_ties() { p.more { "Players marked = share a rank, since their 95 % intervals in the sorted column overlap." } }
             @if self.kind != PlayerKind::All { p.more { "Searched among the top " (LOOKED_THROUGH) " of all " (self.total) " players." } }
             @if self.kind == PlayerKind::All && self.total > self.players.len() as u64 { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
         }
     }
 
-    /// Returns the interval of the metric by which the board is sorted. For a metric without an interval, such as a streak, the interval is
-    /// a point.
+    /// Returns an entry's interval of the metric by which the board is sorted. For a metric without intervals, such as
+    /// a streak, both ends are the value.
     fn sorted_by(&self, entry: &ScoringEntry) -> Option<[f64; 2]> {
         let value = entry.metrics.get(self.order.metric)?;
         Some(entry.intervals.get(self.order.metric).copied().unwrap_or([*value, *value]))
     }
 
-    /// Returns the best rank that a player can have according to the intervals: 1 + the number of players whose intervals lie entirely
-    /// above the player's. `place` is the player's position on the board, from 1. Those other players precede it in either sort order.
+    /// Returns the best rank that a player can have according to the intervals: 1 + the number of players whose
+    /// intervals lie entirely above the player's. `place` is the player's position on the board, from 1. All these
+    /// players precede the player, since the board is sorted by the metric or by the lower end of its interval.
     fn best_rank(&self, place: usize) -> usize {
         let own = self.players.get(place - 1).and_then(|(_, entry)| self.sorted_by(entry));
         let Some([_, high]) = own else { return place };
@@ -193,7 +194,8 @@ impl Leaderboard {
         1 + self.players[..place - 1].iter().filter(above).count()
     }
 
-    /// Returns the rank of the player at the position `place` (from 1), with the suffix `=` if another player has the same rank.
+    /// Returns the rank of the player at the position `place` (from 1), with the suffix `=` if another player has the
+    /// same rank.
     fn rank(&self, place: usize) -> String {
         let rank = self.best_rank(place);
         let others = (1..=self.players.len()).filter(|other| *other != place);
@@ -205,7 +207,7 @@ impl Leaderboard {
         (1..=self.players.len()).any(|place| self.rank(place).ends_with('='))
     }
 
-    /// A column heading that sorts by the column's metric, or by the lower end of its interval if it has one.
+    /// Renders a column heading that sorts by the column's metric, or by the lower end of its interval if it has one.
     fn heading(&self, metric: &Metric, path: &str, query: &Query) -> Markup {
         let is_order = self.order.metric == metric.key;
         let has_interval = !matches!(metric.kind, MetricKind::Streak);
@@ -226,7 +228,7 @@ fn interval(entry: &ScoringEntry, key: &str) -> Markup {
     }
 }
 
-/// A player's name, with the model and a badge.
+/// Renders a player's name, with the model and a badge.
 pub(super) fn player(profile: &UserProfile) -> Markup {
     html! {
         a href=(user_path(profile.user_id.as_str())) { (cut(seen::name_of(&profile.user_id, Some(profile)), 28)) }
@@ -235,7 +237,7 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
     }
 }
 
-/// The path of a user's page.
+/// Returns the path of a user's page.
 pub(super) fn user_path(user: &str) -> String {
     format!("/users/{}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))
 }

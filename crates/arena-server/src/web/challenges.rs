@@ -1,4 +1,5 @@
-//! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with its rules, sessions, leaderboards and a form for a new session.
+//! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with its rules, sessions, leaderboards and
+//! a form for a new session.
 
 use std::sync::Arc;
 
@@ -122,7 +123,7 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
         Board::Global(_) => None,
     };
     let all: Vec<(&'static str, Board)> = arena.engine.main_boards(name).into_iter().filter_map(of_strategy).collect();
-    // This call rejects `sort` if no board has the metric.
+    // The call fails if no board has the metric `sort`.
     crate::routes::orders(arena, all.iter().map(|(_, board)| board.clone()).collect(), sort)?;
     let mut boards = Vec::new();
     for (strategy, board) in all {
@@ -133,7 +134,8 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
     Ok(boards)
 }
 
-/// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house bots.
+/// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house
+/// bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     arena.house.get().filter(|house| house.plays(name))?;
     Some(html! {
@@ -144,7 +146,7 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     })
 }
 
-/// The form that starts a session.
+/// Renders the form that starts a session.
 fn new_session(challenge: &dyn ChallengeType) -> Markup {
     let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
@@ -193,7 +195,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             let seats = challenge.resolve(&options).map_or(metadata.players, |options| challenge.seats(&options));
             Some(kept(&arena, name, seats)?)
         }
-        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be: house").into()),
+        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be `house`").into()),
     };
     let create = Create { challenge: name.to_owned(), options };
     let respond =
@@ -236,7 +238,7 @@ fn kept<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House
     Ok((house, places))
 }
 
-/// Instructions for playing with an invite outside the browser: on the command line, over HTTP or over MCP.
+/// Renders instructions for playing with an invite outside the browser: on the command line, over HTTP or over MCP.
 fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
     let curl = format!("curl -d '{{\"invite\": \"{invite}\", \"userId\": \"ada\"}}' {base}/api/arena/join");
     html! {
@@ -250,13 +252,13 @@ fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
                 p { "HTTP:" }
                 (copyable(&curl))
             }
-            p { "MCP: add this server to an agent and give it the invite." }
+            p { "MCP: add this server to your agent, and give the invite to the agent." }
             (copyable(&format!("{base}/api/arena/mcp")))
         }
     }
 }
 
-/// A text in a box to which a script adds a copy button.
+/// Renders a text in a box, to which a script adds a copy button.
 fn copyable(text: &str) -> Markup {
     html! { pre.copy { code { (text) } } }
 }

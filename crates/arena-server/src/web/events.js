@@ -1,5 +1,6 @@
-// The replay of an ended session, event by event: the messages of both channels in the order of writing, and the board at that time. Events
-// are read in blocks, so that memory stays bounded for a session of any length.
+// The replay of an ended session, event by event: the messages of both channels in the order of their timestamps, and
+// the board at the time of the message. Events are read in blocks, so that memory stays bounded for a session of any
+// length.
 
 import { LiveBoard, stateOf } from "./live.js";
 import { MessageRenderer } from "./message.js";
@@ -14,7 +15,7 @@ const MOST_BLOCKS = 64;
 const BEFORE = 30;
 /** Number of blocks searched back for the latest game state. */
 const LOOK_BACK = 4;
-/** Initial speed in events per second: chat is read, games are watched. */
+/** Initial speed in events per second; slower for chat, which takes longer to read. */
 const SPEED = { talk: 1, game: 5 };
 
 const main = document.getElementById("events");
@@ -33,14 +34,14 @@ function block(number) {
         });
         found.catch(() => blocks.delete(number));
     }
-    // Insertion order is the order of use: the first is evicted.
+    // A Map keeps insertion order, so the first block is the least recently used.
     blocks.delete(number);
     blocks.set(number, found);
     if (blocks.size > MOST_BLOCKS) blocks.delete(blocks.keys().next().value);
     return found;
 }
 
-/** Reads the events of a half-open range. */
+/** Reads the events from `from` up to but excluding `to`. */
 async function events(from, to) {
     const [first, last] = [Math.floor(from / BLOCK), Math.floor((to - 1) / BLOCK)];
     const numbers = Array.from({ length: last - first + 1 }, (_, at) => first + at);
@@ -50,7 +51,7 @@ async function events(from, to) {
 
 const stateIn = (event) => (event.channel === "operator" ? stateOf(event) : null);
 
-/** Finds the latest game state at an event, and the players to move. */
+/** Finds the latest state at or before an event, with the players to move; null if no searched block has one. */
 async function stateAt(event) {
     const here = Math.floor(event / BLOCK);
     for (let number = here; number >= Math.max(0, here - LOOK_BACK); number--) {
@@ -66,7 +67,7 @@ const place = make("section", "live");
 place.hidden = true;
 place.setAttribute("aria-label", "Board");
 const list = make("ol", "messages");
-list.setAttribute("aria-label", "Messages up to here");
+list.setAttribute("aria-label", "Messages up to this event");
 list.tabIndex = 0;
 const status = make("p", "problem");
 status.hidden = true;
@@ -100,7 +101,7 @@ async function want(event) {
         status.hidden = true;
     } catch (error) {
         panel.pause();
-        status.textContent = `Event ${wanted + 1} can't be shown: ${error.message}`;
+        status.textContent = `Cannot show event ${wanted + 1}: ${error.message}`;
         status.hidden = false;
     } finally {
         isMoving = false;
@@ -117,7 +118,7 @@ async function show(event) {
     shown = event;
     panel.moved(event, { epoch: event + 1 });
     performance.mark("arena:frame", { detail: event });
-    // Prefetches the next block, so that playback doesn't pause at its beginning.
+    // Prefetches the next block, so that playback doesn't stop between blocks.
     if (panel.isPlaying() && event + panel.ahead() < total) block(Math.floor((event + panel.ahead()) / BLOCK)).catch(() => {});
     else remember();
 }

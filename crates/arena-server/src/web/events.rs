@@ -1,8 +1,9 @@
-//! `/sessions/{id}/replay`: the replay of an ended session, event by event. `/sessions/{id}/events`: the messages of both channels in the
-//! order of their timestamps, paged, for the replay page.
+//! `/sessions/{id}/replay`: the replay of an ended session, event by event. `/sessions/{id}/events`: the messages of
+//! both channels in the order of their timestamps, paged, for the replay page.
 //!
-//! Each channel has its own message indexes. A binary search over the timestamps finds the start of a page in both channels. So a page
-//! costs a few dozen reads of one message, regardless of the session's length. All messages are redacted for a viewer without identity.
+//! Each channel has its own message indexes. A binary search over the timestamps finds the start of a page in both
+//! channels. The search takes a few dozen reads of one message, even in long sessions. All messages are redacted for a
+//! viewer without identity.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
     let seen = Seen::by(&session, Viewer::Nobody);
     if seen.status() != Status::Ended {
-        let text = "the session has not ended; its replay is available afterward";
+        let text = "the session has no replay yet, because it has not ended";
         return Err(ApiError::new(StatusCode::CONFLICT, "CHALLENGE_NOT_ENDED", text).into());
     }
     let profiles = arena.engine.profiles([&*session]).await?;
@@ -49,15 +50,15 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (ending(&seen, &profiles, None))
     };
-    let title = format!("{} {}, replayed", seen.challenge_type, short(&seen.id));
+    let title = format!("Replay of {} {}", seen.challenge_type, short(&seen.id));
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
 }
 
-/// A session's two channels, as read without identity.
+/// A session's two channels, for a viewer without identity.
 struct Channels {
     operator: Subscription,
     chat: Subscription,
-    /// Number of messages in the operator channel and the chat channel.
+    /// Numbers of messages in the operator channel and the chat channel.
     lens: (u64, u64),
     ended: bool,
     reveal_chat: bool,
@@ -104,7 +105,7 @@ impl Channels {
         Ok(Channels { operator, chat, lens: (told.len, said.len), ended: told.ended(), reveal_chat })
     }
 
-    /// Number of messages in both channels.
+    /// Returns the number of messages in both channels.
     fn len(&self) -> u64 {
         self.lens.0 + self.lens.1
     }
@@ -128,12 +129,13 @@ impl Channels {
         Ok(std::iter::from_fn(next).take(limit).collect())
     }
 
-    /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the operator's come first.
+    /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the
+    /// operator's come first.
     async fn told_among(&self, count: u64) -> ApiResult<u64> {
         let (mut low, mut high) = (count.saturating_sub(self.lens.1), count.min(self.lens.0));
         while low < high {
             let told = u64::midpoint(low, high);
-            // The count is too low if the operator's next message precedes the last chat message.
+            // `told` is too low if the operator's next message precedes the last counted chat message.
             let (next, last) = (at(&self.operator, told + 1).await?, at(&self.chat, count - told).await?);
             if self.time(&next) <= self.time(&last) { low = told + 1 } else { high = told }
         }

@@ -12,7 +12,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Input;
 use crate::request::{BodyLimit, Get, Query, read_body};
 
-/// A submitted form, parsed and limited. Its rejections are error pages.
+/// A submitted form, parsed and within the limits. An invalid or excess form gets an error page.
 pub(super) struct Form {
     /// The form's fields.
     pub(super) fields: Query,
@@ -35,7 +35,7 @@ impl FromRequest<Arena> for Form {
         let head = Get::from_request_parts(&mut parts, arena).await?;
         let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().is_none_or(|kind| kind.trim() != "application/x-www-form-urlencoded") {
-            let text = "pages accept application/x-www-form-urlencoded only; programs use /api";
+            let text = "pages accept application/x-www-form-urlencoded only; programs can send JSON to /api";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "NOT_A_FORM", text).into());
         }
         let limits = &arena.settings.limits;
@@ -43,7 +43,7 @@ impl FromRequest<Arena> for Form {
         let body = read_body(body, limit, limits, head.line.as_ref()).await?;
         arena.rates.admit_body(head.address, body.len())?;
         let text = std::str::from_utf8(&body);
-        let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form isn't valid UTF-8"))?;
+        let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form is not valid UTF-8"))?;
         Ok(Form { fields: Query::read(text)?, head })
     }
 }

@@ -1,5 +1,5 @@
-//! A user's latest games: scores over time and head-to-head results. The number of games is bounded, so that the page of every user is
-//! cheap.
+//! A user's latest games: scores over time and head-to-head results. The number of games is bounded, to limit the cost
+//! of the page.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl History {
         })
     }
 
-    /// Plots the leaderboard's metrics after each of these games, computed from these games only.
+    /// Plots the user's security and utility after each of these games, computed from these games only.
     pub(super) fn picture(&self, arena: &Arena, user: &UserId) -> Option<Picture> {
         let scoring = arena.engine.scoring();
         let board = match scoring.has_global() {
@@ -89,7 +89,7 @@ impl History {
         self.total <= self.sessions.len() as u64
     }
 
-    /// The table of results against each opponent, most frequent opponents first.
+    /// Renders the table of results against each opponent, most frequent opponents first.
     pub(super) async fn head_to_head(&self, arena: &Arena, user: &UserId) -> PageResult<Markup> {
         let mut against: BTreeMap<&UserId, Against> = BTreeMap::new();
         for (result, seat) in self.results(user) {
@@ -146,7 +146,7 @@ fn table(
                 } } }
             } }
             p.more {
-                "Ahead means more utility than the opponent. "
+                "Ahead means more utility than the opponent, and level the same utility. "
                 @if others > 0 { (others) " less frequent opponents are not listed. " }
                 @if !is_whole { "Only the latest " (GAMES) " games are counted." }
             }

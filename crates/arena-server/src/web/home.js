@@ -1,9 +1,10 @@
-// The front page: draws active games live. When a game ends, or none is active, it fetches the page again for others.
+// The front page: draws active games live. When a game ends, or no game is active, the script fetches the page again to
+// find other games.
 
 import { localize } from "./page.js";
 import { LiveBoard, stateOf } from "./live.js";
 
-/** Milliseconds for which a game's end stays visible, and between checks for new games. */
+/** Time for which a game's end stays visible, and interval between checks for new games, in milliseconds. */
 const END = 3000;
 const LOOK = 5000;
 

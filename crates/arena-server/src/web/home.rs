@@ -25,7 +25,8 @@ pub(super) const PLAYERS: usize = 20;
 /// Maximum number of live games. Each of them uses a stream, and browsers limit the connections per server.
 const LIVE: usize = 2;
 
-/// `GET /`. The parameter `challenge` filters sessions and leaderboard by type; `sort` orders the leaderboard.
+/// `GET /`. The parameter `challenge` filters the page by challenge type, `players` filters the leaderboard by kind of
+/// player, and `sort` orders the leaderboard.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let engine = &arena.engine;
     let wanted = wanted(&arena, &visit)?;
@@ -112,7 +113,7 @@ pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&
     }
 }
 
-/// Returns the newest active games that have a board: one per challenge type, and at most [`LIVE`].
+/// Returns the newest active sessions whose games can be drawn: one per challenge type, and at most [`LIVE`].
 async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
     let mut games = Vec::new();
     let hosted = arena.engine.challenges();
@@ -130,7 +131,7 @@ async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
     Ok(games)
 }
 
-/// A live game, which a script draws.
+/// Renders a live game: a title, links, and an element in which a script draws the board.
 fn watched(arena: &Arena, game: &Seen) -> Markup {
     html! {
         article data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
@@ -142,17 +143,17 @@ fn watched(arena: &Arena, game: &Seen) -> Markup {
     }
 }
 
-/// The explanation of the two scores, security and utility.
+/// Renders the explanation of the two scores, security and utility.
 fn meaning() -> Markup {
     html! {
         p.lead {
-            b { "Utility" } " measures success at the task: winning the game, or finding what the players share. " b { "Security" }
-            " measures whether private data stayed private. Both range from −1 to 1; the upper right is best."
+            b { "Utility" } " measures success at the task, such as winning the game. " b { "Security" }
+            " measures whether private data stayed private. Both range from −1 to 1; larger is better."
         }
     }
 }
 
-/// The links that filter the leaderboard by kind of player.
+/// Renders the links that filter the leaderboard by kind of player.
 fn players(query: &Query) -> Markup {
     html! {
         nav.filters aria-label="Players" {
@@ -163,7 +164,7 @@ fn players(query: &Query) -> Markup {
     }
 }
 
-/// Returns the front page's board: the global board, or the first board of a challenge type.
+/// Returns the front page's leaderboard: the global board, or the first board of a challenge type.
 pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> {
     let scoring = arena.engine.scoring();
     match challenge {
@@ -172,7 +173,7 @@ pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> 
     }
 }
 
-/// The hosted challenge types as cards.
+/// Renders the hosted challenge types as cards.
 pub(super) fn challenges(arena: &Arena) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
@@ -198,7 +199,7 @@ pub(super) fn challenges(arena: &Arena) -> Markup {
     }
 }
 
-/// Returns the path of the front page with this filter.
+/// Returns the path of the front page for a challenge type; `None` for all types.
 fn path_of(wanted: Option<&str>) -> String {
     wanted.map_or_else(|| "/".to_owned(), |challenge| format!("/?challenge={challenge}"))
 }
@@ -209,10 +210,10 @@ fn picture_path(wanted: Option<&str>, query: &Query) -> String {
     if parts.is_empty() { "/leaderboard.svg".to_owned() } else { format!("/leaderboard.svg?{}", parts.join("&")) }
 }
 
-/// The links that filter the page by challenge type.
+/// Renders the links that filter the page by challenge type.
 fn filters(arena: &Arena, wanted: Option<&str>, query: &Query) -> Markup {
     let path = |challenge: &str| {
-        // The links drop `sort`, since each board has metrics of its own.
+        // The links drop `sort`, since each leaderboard has its own metrics.
         let filter =
             query.get("players").filter(|_| PlayerKind::of(query).is_ok()).map(|kind| format!("players={kind}"));
         let parts: Vec<String> =

@@ -1,5 +1,5 @@
-// Keys for authentication mode. The signing key isn't extractable and stays in the browser, so that a person is the same user in every game.
-// Session keys are kept until the browser's storage is cleared.
+// Keys for authentication mode. The browser stores one signing key, so that a person is the same user in every game.
+// The private key can't be extracted. Session keys are kept until the browser's storage is cleared.
 
 const STORE = "keys";
 
@@ -19,7 +19,7 @@ function settled(request) {
     });
 }
 
-/** This browser's key pair, created on first use. */
+/** Returns this browser's key pair, which is created on first use. */
 async function pair() {
     const database = await opened();
     const known = await settled(database.transaction(STORE).objectStore(STORE).get("player"));
@@ -33,7 +33,7 @@ function hex(bytes) {
     return [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Signs a text and the current time; null if the browser can't sign. */
+/** Signs a text and the current time. Returns null if the browser can't sign. */
 export async function sign(text) {
     try {
         const { publicKey, privateKey } = await pair();
@@ -50,7 +50,7 @@ export function remember(invite, key) {
     localStorage.setItem(`seat ${invite}`, key);
 }
 
-/** An invite's session key, if this browser has joined with it. */
+/** Returns an invite's session key; null if this browser hasn't joined with the invite. */
 export function keyOf(invite) {
     return localStorage.getItem(`seat ${invite}`);
 }

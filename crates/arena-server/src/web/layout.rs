@@ -4,7 +4,7 @@ use arena_model::Status;
 use arena_report::{printable, utc};
 use maud::{DOCTYPE, Markup, html};
 
-/// A page that isn't rendered yet.
+/// The parts of a page, before rendering.
 pub(super) struct Page {
     title: String,
     place: Place,
@@ -39,7 +39,6 @@ impl Page {
         Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], styles: Vec::new(), body }
     }
 
-    /// Adds a script.
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
         self.scripts.push(script);
         self
@@ -74,7 +73,7 @@ impl Page {
     }
 }
 
-/// The navigation above all pages. `here` is the path of the current link.
+/// Renders the navigation at the top of a page. `here` is the path of the link to mark as current.
 pub(crate) fn top(here: &str) -> Markup {
     let link =
         |path: &str, name: &str| html! { a href=(path) aria-current=[(path == here).then_some("page")] { (name) } };
@@ -89,7 +88,7 @@ pub(crate) fn top(here: &str) -> Markup {
     }
 }
 
-/// The `head` of a page without scripts.
+/// Renders the `head` of a page without scripts.
 pub(crate) fn head(title: &str) -> Markup {
     head_with(title, &[], &[])
 }
@@ -109,12 +108,12 @@ fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
     }
 }
 
-/// A user's text, isolated from the text around it and without control characters.
+/// Renders a user's text, with control characters escaped and its writing direction isolated.
 pub(super) fn shown(text: &str) -> Markup {
     html! { bdi { (printable(text)) } }
 }
 
-/// A text of the program or of a challenge, with backticks rendered as code.
+/// Renders a text of the program or of a challenge. Parts in backticks become code.
 pub(crate) fn explained(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {
@@ -123,7 +122,8 @@ pub(crate) fn explained(text: &str) -> Markup {
     }
 }
 
-/// A user's text on one line, cut after `most` characters. The tooltip has the full text.
+/// Renders a user's text on one line, cut after `most` characters. The tooltip has the full text, if that has at most
+/// 1000 bytes.
 pub(super) fn cut(text: &str, most: usize) -> Markup {
     let text = printable(text).replace('\n', "\\n");
     match text.char_indices().nth(most) {
@@ -132,25 +132,25 @@ pub(super) fn cut(text: &str, most: usize) -> Markup {
     }
 }
 
-/// A time, in milliseconds since 1970. A script converts it to the viewer's time zone.
+/// Renders a time, given in milliseconds since 1970. A script converts it to the viewer's time zone.
 pub(super) fn time(ms: i64) -> Markup {
     let text = utc(ms);
     html! { time datetime=(text) { (text.trim_end_matches('Z')) " UTC" } }
 }
 
-/// A time of day, to the second.
+/// Renders a time of day, to the second.
 pub(super) fn moment(ms: i64) -> Markup {
     let text = utc(ms);
     html! { time.moment datetime=(text) { (text[11..].trim_end_matches('Z')) " UTC" } }
 }
 
-/// A session's status as a badge.
+/// Renders a session's status as a badge.
 pub(super) fn badge(status: Status) -> Markup {
     html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
 }
 
-/// Returns a short form of an id: its first eight characters. For a UUID of version 7, as older arenas created, it is the last six, since
-/// such an id begins with a timestamp.
+/// Returns a short form of an id: its first eight characters. Earlier releases created UUIDs of version 7, which begin
+/// with a timestamp; their short form is the last six characters.
 pub(super) fn short(id: &str) -> String {
     match (id.get(..8), id.get(14..15), id.get(30..)) {
         (_, Some("7"), Some(end)) => format!("…{end}"),

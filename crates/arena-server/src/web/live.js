@@ -3,7 +3,7 @@
 import { boardOf, gameOf } from "./boards.js";
 import { letter, make, number, seatClass } from "./boards/seats.js";
 
-/** Parses an operator's message with a game state; null for other messages. Players' messages of the same form stay text. */
+/** Parses an operator's message with a game state; null for all other messages, including players' texts. */
 export function stateOf({ from, redacted, content }) {
     if (from !== "operator" || redacted) return null;
     if (!content.startsWith('{"world_state"') && !content.startsWith('{"public_state"') && !content.startsWith('{"result"')) return null;
@@ -17,7 +17,7 @@ export function stateOf({ from, redacted, content }) {
 
 /** A board that grows with the session. */
 export class LiveBoard {
-    /** `place` is an element that stays hidden until the first state; `session` holds the data attributes of the page. */
+    /** `place` is an element, hidden until the first state; `session` holds the page's data attributes. */
     constructor(place, session) {
         this.place = place;
         this.session = session.session;
@@ -26,14 +26,17 @@ export class LiveBoard {
         this.names = [];
         this.seatPlayers(session.players);
         this.config = JSON.parse(session.options);
-        /** The last player to move in a game with sides: its id, and its side before the other one. */
+        /**
+         * In a game with sides: the `id` of the last player to move, and `sides`, which holds the player's side and
+         * then the opponent's.
+         */
         this.mover = null;
-        /** The player of this page, if any. */
+        /** The id of this page's player; undefined for spectators. */
         this.own = undefined;
         this.states = [];
         /** The index of the state chosen with the slider; null follows the latest. */
         this.chosen = null;
-        /** Called after each drawing of the latest state, with the picture, the state and the options of the drawing. */
+        /** Called after each drawing of the latest state, with the picture, the state and the drawing options. */
         this.onDrawn = null;
     }
 
@@ -44,13 +47,13 @@ export class LiveBoard {
         this.names.splice(0, Infinity, ...ids.map((_, seat) => `Player ${seat + 1}`));
     }
 
-    /** The seat of the player of this page. */
+    /** The seat of this page's player. */
     get seat() {
         const seat = this.ids.indexOf(this.own);
         return seat < 0 ? undefined : seat;
     }
 
-    /** The sides by seat, in games that have sides. */
+    /** The sides by seat; empty for games without sides. */
     get sides() {
         const { mover } = this;
         return mover ? this.ids.map((id) => mover.sides[id === mover.id ? 0 : 1]) : [];
@@ -62,10 +65,10 @@ export class LiveBoard {
         this.until = undefined;
     }
 
-    /** Adds a state; returns the deadline for the next move. */
+    /** Adds a state. Returns the deadline for the next move. */
     add(update) {
         if (!update.state) return update.deadline;
-        // The player to move gets a private state besides the public one; both are merged.
+        // The player to move gets a private state besides the public state, with the same deadline. The two are merged.
         const last = this.states.length - 1;
         if (update.deadline && update.deadline === this.until) this.states[last] = { ...this.states[last], ...update.state };
         else this.states.push(update.state);
@@ -74,7 +77,7 @@ export class LiveBoard {
         return update.deadline;
     }
 
-    /** Learns the sides from the player to move. */
+    /** Determines the sides from the player to move. */
     #learnMover({ state, asked }) {
         const sides = asked.length === 1 ? boardOf(this.game, state)?.sidesOfMover?.(state) : undefined;
         if (sides) this.mover = { id: asked[0], sides };
@@ -113,7 +116,7 @@ export class LiveBoard {
         if (focused) this.picture.querySelector(`[data-square="${focused}"]`)?.focus();
     }
 
-    /** A seat's line in the caption: letter, name, score and state. */
+    /** Makes a seat's line in the caption: letter, name, score and state. */
     #note({ score, words }, seat) {
         const row = make("li", seatClass(seat));
         const name = this.seat === seat ? "You" : this.names[seat];

@@ -1,4 +1,4 @@
-// Messages as list items, in the same form as the server renders them.
+// Messages as list items, in the same form as `sessions.rs` renders them.
 
 import { timeElement } from "./page.js";
 import { stateOf } from "./live.js";
@@ -14,7 +14,7 @@ export function wrap(tag, classes, ...children) {
     return made;
 }
 
-/** Renders the messages of a session; needs its id (`session`) and the players' `ids` and `names` by seat. */
+/** Renders the messages of a session, from its id (`session`) and the players' `ids` and `names` by seat. */
 export class MessageRenderer {
     constructor({ session, ids, names }) {
         this.session = session;
@@ -22,7 +22,7 @@ export class MessageRenderer {
         this.names = names;
     }
 
-    /** A party's label in this session. */
+    /** Makes a party's label. */
     who(party) {
         const seat = this.ids.indexOf(party);
         if (party === "operator") return make("b", "who operator", "Operator");
@@ -39,7 +39,7 @@ export class MessageRenderer {
         }
     }
 
-    /** A message as a list item. */
+    /** Makes a list item from a message. */
     item(message, channel) {
         const head = wrap("p", "head", this.who(message.from));
         if (message.to) head.append(" → ", this.who(message.to));

@@ -1,14 +1,18 @@
-// Chess moves by clicking: transparent buttons over the squares of the board. As buttons, they work with the keyboard and screen readers.
+// Chess moves by clicking: transparent buttons over the squares of the board. As buttons, they work with the keyboard
+// and screen readers.
 
 import { squares } from "./boards/chess.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Offers the legal moves of a player. `move` is called with the chosen one, in UCI notation. */
+/**
+ * Returns a function that puts buttons for the player's legal moves over a board. `move` is called with the chosen move
+ * in UCI notation.
+ */
 export function offer(move) {
     /** The square of the selected piece. */
     let from = null;
-    /** The moves for which the buttons were made, and the drawing below them. */
+    /** The moves for which the buttons were made, and the drawing below the buttons. */
     let [offered, drawing] = [null, null];
 
     return function show(picture, state, options) {
@@ -55,7 +59,7 @@ export function offer(move) {
     };
 }
 
-/** The move between two squares, with the promotion piece selected beside the board. */
+/** Returns the move between two squares, with the promotion piece that is selected beside the board. */
 function moveTo(legal, squares) {
     const moves = legal.filter((each) => each.startsWith(squares));
     const wanted = document.getElementById("promotion")?.value ?? "q";

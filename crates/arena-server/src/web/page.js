@@ -11,7 +11,7 @@ export function localize(element) {
     element.textContent = (element.className === "moment" ? short : long).format(moment);
 }
 
-/** A <time> with the time of day; `ms` is in milliseconds since 1970. */
+/** Makes a <time> with the time of day; `ms` is in milliseconds since 1970. */
 export function timeElement(ms) {
     const element = document.createElement("time");
     element.className = "moment";

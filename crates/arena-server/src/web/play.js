@@ -52,10 +52,10 @@ const busy = new WeakSet();
 document.addEventListener("submit", async (event) => {
     const form = event.target;
     const wanted = form.dataset.do;
-    // In standalone mode the form itself joins, and the redirect loads the seat's page.
+    // In standalone mode the browser submits the join form, and the redirect loads the seat's page.
     if (!wanted || (wanted === "join" && seat.mode === "standalone")) return;
     event.preventDefault();
-    // No selection must not mean "everyone".
+    // Without a selected recipient, the message would go to everyone.
     if (busy.has(form) || form.querySelector("select")?.selectedIndex < 0) return;
     busy.add(form);
     const fields = new FormData(form, event.submitter);
@@ -74,7 +74,7 @@ document.addEventListener("submit", async (event) => {
 
 const isKeyless = seat.mode === "authentication" && seat.seated === "true" && !key;
 
-/** Hides the forms if this browser has no key to the seat. */
+/** Hides the forms if this browser has no session key for the seat. */
 function hideForms() {
     if (isKeyless) for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 }

@@ -1,7 +1,8 @@
 //! `/play/{invite}`: the page on which a person joins a session, reads private messages, acts and chats.
 //!
-//! In standalone mode the page works with forms alone, and scripts add convenience. In authentication mode a script signs requests with a
-//! key that stays in the browser, and the page itself shows public data only.
+//! In standalone mode the page works with forms alone, and scripts add convenience. In authentication mode a script
+//! signs the join with a key that stays in the browser, and reads private data with a session key. The server renders
+//! public data only.
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{ChallengeMetadata, Channel, InviteCode, Method, Party, Session, Status, UserId, Viewer};
@@ -21,7 +22,7 @@ use crate::error::ApiError;
 use crate::fields::Content;
 use crate::identity::unauthenticated;
 
-/// Finds the session of an invite.
+/// Parses an invite and finds its session.
 async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync::Arc<Session>)> {
     let unknown = || ApiError::not_found("INVITE_NOT_FOUND", "invite not found");
     let invite: InviteCode = text.parse().map_err(|_| unknown())?;
@@ -91,7 +92,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&format!("Play {name}"), Place::Elsewhere, body).with_script("play.js")))
 }
 
-/// The form that takes the seat.
+/// Renders the form that takes the seat.
 fn join(path: &str, keys: bool) -> Markup {
     html! {
         form.card method="post" action=(path) data-do="join" {
@@ -109,7 +110,7 @@ fn join(path: &str, keys: bool) -> Markup {
     }
 }
 
-/// Instructions for playing on the board, which needs a script.
+/// Returns the instructions for playing on the board; `None` for challenges that aren't played on the board.
 fn hint(challenge: &str) -> Option<&'static str> {
     match challenge {
         "chess" => Some("Select one of your pieces on the board, then its target square."),
@@ -120,7 +121,7 @@ fn hint(challenge: &str) -> Option<&'static str> {
     }
 }
 
-/// The selector of the promotion piece, for pawns moved on the board.
+/// Renders the selector of the promotion piece, for pawns moved on the board.
 fn promotion() -> Markup {
     html! {
         p.choice {
@@ -130,7 +131,7 @@ fn promotion() -> Markup {
     }
 }
 
-/// A button for each direction of a snake.
+/// Renders a button for each direction of a snake.
 fn steps(path: &str) -> Markup {
     html! {
         form.steps method="post" action=(path) data-do="act" data-method="move" {
@@ -144,12 +145,12 @@ fn steps(path: &str) -> Markup {
     }
 }
 
-/// A form for each method. For games that are played on the board, the form for moves as text is collapsed.
+/// Renders a form for each method. The form for resignation is collapsed, so that a player doesn't resign by accident.
+/// For games that are played on the board, the form for moves as text is collapsed too.
 fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
     let is_in_words = |method: &Method| is_on_board && ["move", "actions"].contains(&method.name.as_str());
     let is_final = |method: &Method| method.name == "resign";
     let usual = |method: &&Method| !is_in_words(method) && !is_final(method);
-    // The form is collapsed, so that players open it deliberately.
     let apart = |summary: &str, methods: Vec<&Method>| {
         html! {
             @if !methods.is_empty() {
@@ -177,7 +178,7 @@ fn act_form(path: &str, method: &Method) -> Markup {
     }
 }
 
-/// The chat form.
+/// Renders the chat form.
 fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
     let own = own.to_string();
     html! {

@@ -1,5 +1,5 @@
-//! The pages' plots as SVG files, for embedding elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`, `/agents/{id}/rating.svg` and
-//! `/tournaments/{id}/standings.svg`. The parameter `theme` is `light`, `dark` or `auto`.
+//! The pages' plots as SVG files, for embedding elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`,
+//! `/agents/{id}/rating.svg` and `/tournaments/{id}/standings.svg`. The parameter `theme` is `light`, `dark` or `auto`.
 
 use arena_model::{UserId, hex};
 use arena_report::{Picture, Theme, ratings_picture};
@@ -24,7 +24,7 @@ const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 const POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
 
-/// `GET /leaderboard.svg`, with `challenge` and `players` as on the front page.
+/// `GET /leaderboard.svg`, with the parameters `challenge` and `players` of the front page.
 pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let wanted = home::wanted(&arena, &visit)?;
     let board = match home::board_of(&arena, wanted) {
@@ -79,13 +79,14 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     Ok(response)
 }
 
-/// The Markdown that embeds a plot with a link to its page. `path` is the path of the plot, and `page` that of the page.
+/// Renders the Markdown source that embeds a plot as a link to its page. `path` and `page` are the URL paths of plot
+/// and page.
 pub(super) fn embed(base: &str, path: &str, page: &str, what: &str) -> Markup {
     let markdown = format!("[![{what}]({base}{path})]({base}{page})");
     html! {
         details.embed {
             summary { "Embed" }
-            p { "Markdown for a README. The theme follows the reader's system; " code { "?theme=light" } " or " code { "?theme=dark" } " fixes it." }
+            p { "Markdown for a README. The colors follow the reader's light or dark mode; " code { "?theme=light" } " or " code { "?theme=dark" } " selects one mode." }
             pre.copy { code { (markdown) } }
             p { a href=(path) { "Image only" } }
         }

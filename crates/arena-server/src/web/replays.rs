@@ -1,5 +1,5 @@
-//! `/tournaments/{id}/matches/{number}/replay`: a match's replay in the viewer of `arena-web`; and the files that the viewer reads: ranges
-//! of the replay and its index, and the summary.
+//! `/tournaments/{id}/matches/{number}/replay`: a match's replay in the viewer of `arena-web`; and the files that the
+//! viewer reads: ranges of the replay and its index, and the summary.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 @if let Some(game) = &game {
                     ", round " (game.round) ". Scores: " (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : "))
                 }
-                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "Replay file" } ", for " code { "arena replay" } "."
+                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "Replay file" } " for " code { "arena replay" } "."
             }
         }
         noscript { p.error { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
@@ -57,7 +57,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&title, Place::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
 }
 
-/// Finds the replay that the path names, with its index.
+/// Finds the replay that the path names, with the tournament's id and the match's number.
 async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, Arc<ShownReplay>)> {
     let id = id_of_tournament(visit.param("id"))?;
     let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };

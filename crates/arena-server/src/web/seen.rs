@@ -1,5 +1,5 @@
-//! Sessions and messages as the pages read them: parsed from the JSON that `view` and `redact` return for the viewer. So a page can't show
-//! anything that the HTTP API hides from the same viewer.
+//! Sessions and messages for the pages, parsed from the JSON that `view` and `redact` return for the viewer. So a page
+//! can't show anything that the HTTP API hides from the same viewer.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Seen {
     pub(super) invites: Vec<String>,
     pub(super) state: Standing,
     pub(super) seed_commitment: Option<String>,
-    /// True if the game counts on a board.
+    /// True if the game counts on a leaderboard.
     pub(super) rated: bool,
     pub(super) options: Value,
     pub(super) seed: Option<String>,
@@ -75,7 +75,7 @@ impl Seen {
     }
 
     pub(super) fn status(&self) -> Status {
-        Status::from_wire(&self.state.status).expect("views say how a session stands")
+        Status::from_wire(&self.state.status).expect("views have a valid status")
     }
 
     /// Returns the seat of a player, from 0.

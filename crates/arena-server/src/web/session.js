@@ -10,7 +10,7 @@ export const session = document.getElementById("session").dataset;
 /** The seat to which the page belongs, if any. */
 const seat = document.getElementById("seat")?.dataset;
 
-/** Its session key, in authentication mode. */
+/** The seat's session key, in authentication mode. */
 export const key = seat?.mode === "authentication" ? keyOf(seat.invite) : null;
 
 export const board = new LiveBoard(document.getElementById("board"), session);
@@ -26,7 +26,7 @@ const MOST = 400;
 
 const renderer = new MessageRenderer(board);
 
-/** Adds messages to a list, ignoring known ones. */
+/** Adds messages to a list, without those that it already contains. */
 function take(messages, channel) {
     const list = document.getElementById(channel);
     const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
@@ -47,7 +47,7 @@ function learn(message) {
     showClock(board.add(update));
 }
 
-/** Appends a message, or replaces its withheld version. */
+/** Appends a message, or replaces its redacted version. */
 function put(message, channel, list) {
     const before = document.getElementById(`${channel}-${message.index}`);
     if (!message.redacted && before?.querySelector(".withheld")) before.replaceWith(renderer.item(message, channel));
@@ -59,13 +59,19 @@ function put(message, channel, list) {
     if (list.children.length > MOST) list.firstElementChild.remove();
 }
 
-/** Ids of the elements that the server renders: heading, seat, result, forms, recipients and deal. */
+/**
+ * Ids of the elements that are updated from the server's page: heading, seat, result, forms, recipients, seed and
+ * options.
+ */
 const WORDED = ["session", "seat", "result", "acts", "chat-to", "deal"];
 
-/** The server's last rendering of each; changes on this page, such as opened details, don't count. */
+/** The server's last HTML of each element. The elements change on this page, such as by opened details. */
 const worded = new Map(WORDED.map((id) => [id, document.getElementById(id)?.innerHTML]));
 
-/** The delay before a refresh, in milliseconds: joins that follow each other share one. Spectators' requests are spread over a second. */
+/**
+ * The delay before a refresh, in milliseconds. Joins within the delay share one refresh. Spectators' requests are
+ * spread over a second.
+ */
 const soon = () => 300 + (seat ? 0 : 1000 * Math.random());
 
 /** The backoff after a number of failures, in milliseconds, with jitter. */
@@ -88,7 +94,7 @@ async function readPage() {
     }
 }
 
-/** Updates the elements that the server renders. All others keep their state, such as typed text and selections. */
+/** Updates the elements of `WORDED` from the server's page. All other elements keep their state, such as typed text. */
 async function renew() {
     if (isRenewing) return renewSoon();
     isRenewing = true;
@@ -102,7 +108,8 @@ async function renew() {
 
 function renewFrom(fresh) {
     if (fresh.getElementById("seat")?.dataset.seated !== seat?.seated) {
-        // The seat was taken elsewhere, so the page differs. A join on this page reloads by itself.
+        // The seat was taken from another page or program, so the page differs. A join on this page reloads the page
+        // itself.
         if (!seat.joining) location.reload();
         return;
     }
@@ -125,7 +132,7 @@ function renewFrom(fresh) {
     const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
     if (session.status !== before && isListening) connection.textContent = STANDS[session.status];
     if (session.status === "ended" && before !== "ended") {
-        // The stream now includes messages that were private.
+        // A new stream includes the messages that were private.
         disconnect();
         connect();
     }
@@ -140,7 +147,7 @@ let toMove = [];
 function showClock(at) {
     deadline = at ?? deadline;
     const clock = document.getElementById("clock");
-    // Shown together with the board: a later insertion would move the board under the pointer.
+    // The clock appears together with the board: a later insertion would move the board under the pointer.
     clock.hidden = !deadline || session.status === "ended";
     if (clock.hidden) return;
     const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
@@ -149,7 +156,7 @@ function showClock(at) {
     clock.classList.toggle("late", seconds < 10);
 }
 
-/** The viewer's identity as the query of a stream. */
+/** Returns the query of a stream, which identifies the viewer. */
 function viewer() {
     if (key) return `?key=${encodeURIComponent(key)}`;
     return seat?.mode === "standalone" && seat.seated === "true" ? `?from=${seat.invite}` : "";

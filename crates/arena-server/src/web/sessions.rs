@@ -124,7 +124,8 @@ impl Log {
         Ok(Log { messages, len: snapshot.len })
     }
 
-    /// The list of messages, with a link to earlier ones. `name` is the channel's parameter in the page's query.
+    /// Renders the list of messages, with a link to earlier messages. `name` is the channel's parameter in the page's
+    /// query.
     pub(super) fn list(&self, name: &str, session: &Seen, visit: &Visit, path: &str) -> Markup {
         let mut room = CHANNEL_BYTES;
         let mut items: Vec<String> = Vec::new();
@@ -175,7 +176,7 @@ struct OperatorUpdate {
 }
 
 impl OperatorUpdate {
-    /// Parses an operator's message. Players' messages of the same form stay plain text.
+    /// Parses an operator's message. `None` for other messages, even if a player's text has the same form.
     fn by(message: &Message) -> Option<OperatorUpdate> {
         let content = &message.content;
         if message.from != "operator" {
@@ -198,7 +199,7 @@ impl OperatorUpdate {
     }
 }
 
-/// A party's label: the operator, the player's number, or the sender's own name.
+/// Renders a party's label: the operator, the player's number, or the sender's own name.
 pub(super) fn party_name(session: &Seen, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
@@ -209,7 +210,7 @@ pub(super) fn party_name(session: &Seen, party: &str) -> Markup {
     }
 }
 
-/// A message as a list item. `message.js` renders later messages in the same way.
+/// Renders a message as a list item. `message.js` renders later messages in the same way.
 fn say(message: &Message, channel: &str, session: &Seen) -> Markup {
     let id = format!("{channel}-{}", message.index);
     html! {
@@ -287,7 +288,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_script("session.js")))
 }
 
-/// The session's heading. Its data attributes hold the session's data for the scripts.
+/// Renders the session's heading. Data attributes of the heading pass the session's data to the scripts.
 pub(super) fn heading(session: &Seen) -> Markup {
     let state = &session.state;
     html! {
@@ -307,7 +308,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
     }
 }
 
-/// The elements in which scripts draw the board and the clock.
+/// Renders the elements in which scripts draw the board and the clock.
 pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
     let deadline = deadline.filter(|_| session.status() == Status::Active);
     html! {
@@ -318,7 +319,7 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
     }
 }
 
-/// The element for the result, with a link to the replay. Scripts fill it when the game ends.
+/// Renders the element for the result, with a link to the replay. Scripts fill the element when the game ends.
 pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<String>) -> Markup {
     html! {
         div id="result" {
@@ -330,7 +331,7 @@ pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
     }
 }
 
-/// The result: scores, players' identities and attributions.
+/// Renders the result: scores, players' identities and attributions.
 pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<&str>) -> Markup {
     let state = &session.state;
     html! {
@@ -367,7 +368,8 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
     }
 }
 
-/// The usage that players reported. The server can't verify it, so the caption says that it is unverified.
+/// Renders the usage that players reported. The server can't verify the numbers, so the caption says that they aren't
+/// verified.
 fn usage(session: &Seen) -> Markup {
     let reported = session.state.players.iter().zip(&session.state.reported_usage);
     let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
@@ -399,12 +401,12 @@ fn usage(session: &Seen) -> Markup {
     }
 }
 
-/// The session's options, and its seed once that is public.
+/// Renders the session's options, and the seed once it is public.
 pub(super) fn deal(session: &Seen) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
         @if !session.rated {
-            p.soft { "Unrated: the options differ from this arena's, so the game counts on no leaderboard." }
+            p.soft { "Unrated: the options differ from this arena's defaults, so the game counts on no leaderboard." }
         }
         @if session.seed_commitment.is_some() || options.is_some() {
             details.deal {

@@ -1,4 +1,5 @@
-//! `/tournaments`: the list of tournaments; `/tournaments/{id}`: one tournament with its schedule, standings and matches.
+//! `/tournaments`: the list of tournaments; `/tournaments/{id}`: one tournament with its schedule, standings and
+//! matches.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ const ROUNDS: usize = 40;
 /// Maximum number of agents for a head-to-head table, whose size grows with the square of that number.
 const MOST_CROSSED: usize = 24;
 
-/// The notice on a server that doesn't play tournaments.
+/// Renders the notice that tournaments are disabled on this server.
 pub(super) fn none() -> Markup {
     html! {
         p.empty { "Tournaments are disabled on this server. To enable them, start it with " code { "arena serve --tournaments" } "." }
@@ -135,7 +136,8 @@ fn kept_agent(tournaments: &Tournaments, view: &TournamentView, name: &str) -> O
     tournaments.find_agent(agent.id).map(|agent| agent.id)
 }
 
-/// The progress of each round, and the upcoming games. The games' seeds stay hidden.
+/// Renders the progress of each round, and the upcoming games without their seeds, which are secret until the
+/// tournament ends.
 fn schedule(record: &Record) -> Markup {
     let mut rounds: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for fixture in record.schedule.pairings() {
@@ -173,7 +175,7 @@ fn schedule(record: &Record) -> Markup {
     }
 }
 
-/// The standings as a table and plots.
+/// Renders the standings as a table and plots.
 fn standing(record: &Record, agent: impl Fn(&str) -> Option<AgentId>) -> Markup {
     let standings = grid(record);
     let is_crossed = record.plan.agents.len() <= MOST_CROSSED;
@@ -215,7 +217,7 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td.cause { (cause(game)) }
                     td.number { (game.epochs) }
-                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "after the end" } } }
+                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "after the tournament" } } }
                 } } }
             } }
         }
@@ -228,7 +230,7 @@ fn winner(game: &MatchView) -> Option<usize> {
     first.next().filter(|_| first.next().is_none())
 }
 
-/// A match's winner or draw, with its termination cause and disqualifications.
+/// Renders a match's winner or draw, with its termination cause and disqualifications.
 fn cause(game: &MatchView) -> Markup {
     let out = || game.verdicts.iter().enumerate().filter_map(|(seat, verdict)| Some((seat, (*verdict)?)));
     html! {
@@ -254,7 +256,7 @@ fn in_words(termination: &str) -> String {
     }
 }
 
-/// Links to the standings in other formats.
+/// Renders links to the standings in other formats.
 fn forms(view: &TournamentView) -> Markup {
     let path = format!("/api/tournaments/{}/standings", view.id);
     html! {

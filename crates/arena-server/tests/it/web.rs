@@ -445,7 +445,7 @@ fn a_missing_house_bot_is_an_error() {
     assert!(!page(&client, "/challenges/chess").contains("house bot"));
     for (form, status, text) in [
         ("against=house", 404, "this server has no house bot for this challenge"),
-        ("against=me", 400, "against must be: house"),
+        ("against=me", 400, "against must be `house`"),
     ] {
         let answer = send(&client, "/challenges/chess", form);
         assert_eq!(answer.status, status);
