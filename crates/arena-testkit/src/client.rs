@@ -14,17 +14,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy)]
 pub struct Client {
     address: SocketAddr,
-    /// The local address of its connections; the system chooses one if unset.
+    /// The local address of the client's connections; `None` means that the system chooses one.
     from: Option<IpAddr>,
     patience: Duration,
 }
 
-/// An answer, as received.
+/// A response, as received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// Header names in lower case, and values, in the order received.
+    /// Headers in the order received: names in lower case, and values.
     pub headers: Vec<(String, String)>,
     /// The body, reassembled if it was chunked.
     pub body: Vec<u8>,
@@ -138,11 +138,11 @@ impl Client {
     /// Sends any bytes and returns the answer.
     ///
     /// # Errors
-    /// If the server closes the connection without an answer.
+    /// If the connection fails, or the server sends no complete answer in time.
     pub fn raw(&self, bytes: &[u8]) -> std::io::Result<Answer> {
         let mut stream = self.connect()?;
-        // The server may respond and close the connection before it has read the whole request. Its response is used
-        // anyway.
+        // The server may respond and close the connection before it has read the whole request. A write error
+        // is therefore returned only if there is no response.
         let written = stream.write_all(bytes);
         let head_only = bytes.starts_with(b"HEAD ");
         read_answer(&mut BufReader::new(stream), head_only).map_err(|error| written.err().unwrap_or(error))
@@ -151,7 +151,7 @@ impl Client {
     /// Opens a connection to the server.
     ///
     /// # Errors
-    /// If the server accepts none.
+    /// If the server doesn't accept the connection.
     pub fn connect(&self) -> std::io::Result<TcpStream> {
         let stream = match self.from {
             None => TcpStream::connect(self.address)?,
@@ -188,7 +188,7 @@ impl Client {
         self.post("/api/chat/send", &serde_json::json!({ "channel": session, "from": from, "content": content }))
     }
 
-    /// Opens an event stream; `last_event_id` resumes it.
+    /// Opens an event stream. With `last_event_id`, the stream continues after that event.
     pub fn stream(&self, path: &str, last_event_id: Option<&str>) -> EventStream {
         self.stream_with(path, last_event_id.map(|id| ("Last-Event-ID", id)))
     }
@@ -216,7 +216,7 @@ impl Client {
 pub struct EventStream {
     /// The status code.
     pub status: u16,
-    /// Header names in lower case, and values.
+    /// Headers: names in lower case, and values.
     pub headers: Vec<(String, String)>,
     reader: BufReader<TcpStream>,
     pending: Vec<u8>,

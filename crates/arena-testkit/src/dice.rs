@@ -24,7 +24,7 @@ impl Dice {
         self.below(100) < percent
     }
 
-    /// Returns a separate generator, independent of later use of this one.
+    /// Returns a new generator, seeded with the next number of this one.
     pub fn fork(&mut self) -> Dice {
         Dice(self.roll())
     }

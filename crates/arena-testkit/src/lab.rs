@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The start time of every lab's clock.
+/// The start time of every lab's clock, in milliseconds since the Unix epoch.
 const START_MS: i64 = 1_700_000_000_000;
 
 /// A clock and random numbers under the test's control. Two labs with the same seed give the same values.

@@ -1,6 +1,6 @@
-//! Shared tools of the arena's tests: a manual clock, seeded randomness, sessions that differ in a secret only, players
-//! with keys, a server on a free port, a plain HTTP client, a checker of client histories, databases, message servers,
-//! and a Python with packages.
+//! Shared tools of the arena's tests: a manual clock, seeded randomness, challenges with a replaced secret,
+//! players with keys, a server on a free port, an HTTP client, a checker of client histories, PostgreSQL and NATS
+//! servers, and the locations of Node.js and Python packages.
 
 mod client;
 mod dice;

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -KILL $pid; wait $pid
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
-/// A running NATS server. Dropping it stops it.
+/// A running NATS server, which is stopped on drop.
 pub struct NatsServer {
     folder: PathBuf,
     port: u16,
@@ -29,7 +29,7 @@ pub struct NatsServer {
     jetstream: bool,
     /// Additional lines of the server's configuration.
     settings: String,
-    /// The process that watches over the server, and the pipe that keeps it alive.
+    /// The shell that runs [`WATCH`], and its standard input. Closing the input stops the server.
     watcher: Option<(Child, ChildStdin)>,
 }
 
@@ -164,7 +164,7 @@ mod services {
     use super::*;
 
     #[test]
-    fn a_server_goes_with_all_that_it_stored() {
+    fn dropping_a_server_removes_its_store() {
         let mut server = NatsServer::start();
         let (folder, port, url) = (server.folder.clone(), server.port, server.url());
         server.stop();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Returns the folder `node_modules` with the packages of `xtask/node/package-lock.json`. `scratch` is the
-/// `CARGO_TARGET_TMPDIR` of the test, from which the target folder follows.
+/// `CARGO_TARGET_TMPDIR` of the test, a subfolder of the target folder.
 ///
 /// # Panics
 /// If the packages are missing or outdated. The message names the command that installs them.

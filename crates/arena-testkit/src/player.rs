@@ -11,7 +11,7 @@ use crate::client::{Answer, Client, EventStream};
 /// A player that can sign.
 pub struct Player {
     pair: KeyPair,
-    /// The same key for signing arbitrary texts, which the arena's own clients never do.
+    /// The same key as in `pair`. `KeyPair` signs only the arena's own statements, this type any text.
     raw: SigningKey,
 }
 
@@ -26,7 +26,7 @@ impl Player {
         self.pair.public_key().as_hex().to_owned()
     }
 
-    /// Returns the user id that follows from the key.
+    /// Returns the user id, which is derived from the public key.
     pub fn user_id(&self) -> String {
         self.pair.public_key().user_id().to_string()
     }
@@ -42,7 +42,7 @@ impl Player {
     }
 
     /// Returns the body of a signed change of the profile. If `bound` is true, the signature covers this change. If
-    /// not, it is valid for any change at that time, as with the reference's clients.
+    /// false, the signature covers only the time, as in the reference's clients, so it is valid for any change.
     pub fn signed_profile(&self, change: &Value, bound: bool, at: Timestamp) -> Value {
         let update = ProfileUpdate { username: change["username"].as_str(), model: change["model"].as_str() };
         let signature = match bound {
@@ -56,7 +56,7 @@ impl Player {
         body
     }
 
-    /// Joins, and returns the session key from the server.
+    /// Joins with `invite` and returns the session key from the server.
     #[track_caller]
     pub fn join(&self, client: &Client, invite: &str, at: Timestamp) -> String {
         let joined = client.post("/api/arena/join", &self.signed_join(invite, at)).ok();
@@ -83,12 +83,12 @@ impl Client {
     }
 }
 
-/// Returns a fixed administrator's token.
+/// Returns a fixed administrator token.
 pub fn known_admin_token() -> AdminToken {
     "everybody-knows-this-token".parse().expect("long enough")
 }
 
-/// Returns a fixed server's secret.
+/// Returns a fixed server secret.
 pub fn known_secret() -> ServerSecret {
     ServerSecret::new(b"everybody knows this").expect("long enough")
 }

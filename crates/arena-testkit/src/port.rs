@@ -1,4 +1,4 @@
-//! Free ports for servers that can't choose a free port themselves and report it.
+//! Free ports, for servers whose port must be known before they start.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;

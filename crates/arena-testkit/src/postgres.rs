@@ -25,12 +25,12 @@ const USER: (&str, &str) = ("arena", "open sesame");
 const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
-/// A running cluster. Dropping it stops it.
+/// A running cluster, which is stopped on drop.
 pub struct Postgres {
     folder: PathBuf,
     programs: PathBuf,
     port: u16,
-    /// The process that watches over the server, and the pipe that keeps it alive.
+    /// The shell that runs [`WATCH`], and its standard input. Closing the input stops the server.
     watcher: Option<(Child, ChildStdin)>,
     schemas: AtomicU32,
     /// True if connections can be encrypted.
@@ -38,7 +38,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Returns the cluster that all tests of this process share. It ends with the process.
+    /// Returns the cluster that all tests of this process share. The cluster ends with the process.
     pub fn shared() -> &'static Postgres {
         static SHARED: OnceLock<Postgres> = OnceLock::new();
         SHARED.get_or_init(Postgres::start)
@@ -56,7 +56,7 @@ impl Postgres {
     /// for no IP address.
     ///
     /// # Panics
-    /// As [`Postgres::start`]; also if the program `openssl` is missing, which Debian's package of Postgres requires.
+    /// As [`Postgres::start`], and if `openssl` is missing. Debian's Postgres package depends on `openssl`.
     pub fn start_with_certificate() -> Postgres {
         Postgres::start_as(true)
     }
@@ -135,7 +135,7 @@ impl Postgres {
         run(Command::new("mv").arg(self.folder.join("backup")).arg(self.folder.join("data")));
     }
 
-    /// Starts a PgBouncer in front of the server in this pooling mode.
+    /// Starts a PgBouncer in front of the server. `mode` is PgBouncer's `pool_mode`.
     ///
     /// # Panics
     /// If PgBouncer isn't installed, or doesn't start.
@@ -212,13 +212,13 @@ impl Postgres {
         format!("postgres://{user}:{password}@127.0.0.1:{}/postgres{parameters}", self.port)
     }
 
-    /// Returns a URL of this server with its socket in place of its port.
+    /// Returns `url` with the server's Unix socket in place of its IP address.
     pub fn by_socket(&self, url: &str) -> String {
         let folder = self.folder.to_str().expect("a path in UTF-8").replace('/', "%2F");
         url.replace("@127.0.0.1:", &format!("@{folder}:"))
     }
 
-    /// Returns the path of the server's certificate, if it has one.
+    /// Returns the path of the server's certificate. The file exists after [`Postgres::start_with_certificate`].
     pub fn certificate(&self) -> PathBuf {
         self.folder.join("certificate.pem")
     }
@@ -244,7 +244,7 @@ impl Postgres {
     }
 }
 
-/// A running PgBouncer. Dropping it stops it.
+/// A running PgBouncer, which is stopped on drop.
 pub struct Pooler {
     child: Child,
     port: u16,
@@ -252,7 +252,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Rewrites a URL of the server behind it to go through the pooler.
+    /// Returns `url`, a URL of the server, changed to connect through the pooler.
     pub fn through(&self, postgres: &Postgres, url: &str) -> String {
         url.replace(&format!("127.0.0.1:{}/", postgres.port), &format!("127.0.0.1:{}/", self.port))
     }

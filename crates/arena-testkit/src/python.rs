@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Returns the interpreter with the packages of `xtask/python-requirements.txt`. `scratch` is the `CARGO_TARGET_TMPDIR`
-/// of the test, from which the target folder follows.
+/// of the test, a subfolder of the target folder.
 ///
 /// # Panics
 /// If the environment is missing or outdated. The message names the command that creates it.

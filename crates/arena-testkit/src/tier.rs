@@ -6,7 +6,7 @@ const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 /// Checks that the test may start a service.
 ///
 /// # Panics
-/// In a quick test.
+/// If the test is a quick test.
 #[track_caller]
 pub(crate) fn need_service(name: &str) {
     assert!(

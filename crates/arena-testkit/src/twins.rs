@@ -1,4 +1,4 @@
-//! Challenges with a replaced secret, for tests that compare sessions that differ in a secret only.
+//! A challenge with a replaced secret, for tests that compare two sessions with different secrets.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,10 +16,11 @@ pub struct WithSecret {
 }
 
 impl WithSecret {
-    /// Returns the challenge `id` with its default options; `change` changes the operator's state, as JSON.
+    /// Returns the built-in challenge `id` with its default options. `change` replaces the secret in the operator's
+    /// state, which is JSON.
     pub fn new(id: &str, change: impl Fn(&mut Value) + Send + Sync + 'static) -> WithSecret {
         let challenge =
-            arena_games::challenge(id, &Map::new()).expect("it is built in").expect("its defaults are good");
+            arena_games::challenge(id, &Map::new()).expect("a built-in challenge").expect("valid default options");
         WithSecret { challenge, change: Box::new(change) }
     }
 }

@@ -82,13 +82,13 @@ impl Write {
     }
 }
 
-/// The traces of writes in the final state. Writes with the same operation share their traces.
+/// The effects of writes in the final state. Writes with the same operation share their effects.
 struct Traces<'h> {
-    /// The writes of each operation, and the positions of their traces.
+    /// The writes of each operation, and their effects.
     of: BTreeMap<&'h Deed, (Vec<&'h Write>, Vec<Place>)>,
 }
 
-/// A trace: a message, or another object.
+/// An effect of a write: a session, a taken seat (by its invite), or a message (by channel and index).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Session(String),
@@ -109,7 +109,7 @@ impl<'h> Traces<'h> {
 
 /// The final state, indexed by operation.
 struct Shelves<'p> {
-    /// Session ids by challenge type and one option.
+    /// Session ids by challenge type, name of an option, and value of that option.
     sessions: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p str>>,
     present: &'p Present,
     /// Players: their user name, and the number of their seats.
@@ -199,7 +199,7 @@ fn answers(history: &History, faults: &mut Faults) {
 fn happened(traces: &Traces<'_>, faults: &mut Faults) {
     let with = |writes: &[&Write], known: Known| writes.iter().filter(|write| write.known() == known).count();
     for (deed, (writes, places)) in &traces.of {
-        // `acts` checks the actions, because an action in a session that wasn't running leaves no trace of its own.
+        // `acts` checks the actions, because an action in a session that wasn't running is not in the channel.
         let is_act = matches!(deed, Deed::Act { .. });
         let (done, open, times) = (with(writes, Known::Done), with(writes, Known::Open), places.len());
         if times < done && !is_act {
@@ -213,8 +213,7 @@ fn happened(traces: &Traces<'_>, faults: &mut Faults) {
     }
 }
 
-/// Checks that the arena shows nothing that no client requested. Each player has as many actions as were acknowledged,
-/// accepted, or answered with "not running".
+/// Checks that a client requested every session, seat and message. Calls [`acts`] for the counts of actions.
 fn invented(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
     let known: BTreeSet<&Place> = traces.of.values().flat_map(|(_, places)| places).collect();
     for id in present.sessions.keys().filter(|id| !known.contains(&Place::Session((*id).clone()))) {
@@ -245,8 +244,8 @@ fn joined_by(deed: &Deed) -> Option<&str> {
     }
 }
 
-/// Checks that each acknowledged action is in the operator channel, or that the operator answered the player that the
-/// game isn't running.
+/// Checks that each acknowledged action is in the operator channel, or that the operator replied to its player with
+/// [`NOT_RUNNING`].
 fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
     #[derive(Default)]
     struct Acts {
@@ -312,7 +311,7 @@ fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
     let racers = |keys: &[String; 2]| -> Vec<&Write> {
         keys.iter().filter_map(|key| by_key.get(key.as_str()).copied()).collect()
     };
-    // Several races may be about the same operation, because a player may repeat a move later in the game.
+    // The number of races for each operation. A player may repeat a move later in the game, in another race.
     let mut heats: BTreeMap<&Deed, usize> = BTreeMap::new();
     for keys in &history.races {
         let deeds: BTreeSet<&Deed> = racers(keys).iter().map(|write| &write.deed).collect();
@@ -337,7 +336,7 @@ fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
     }
 }
 
-/// Checks that an invite seats only the player whose join was acknowledged, and that status and seats agree.
+/// Checks that at most one join per invite was acknowledged, and that each session's status matches its seats.
 fn seats(history: &History, present: &Present, faults: &mut Faults) {
     let mut joins: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
     for write in &history.writes {

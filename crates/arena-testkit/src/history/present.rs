@@ -14,7 +14,7 @@ pub struct Present {
     pub channels: BTreeMap<String, Vec<Message>>,
     /// The board `average` of each challenge type, by player.
     pub boards: BTreeMap<String, BTreeMap<String, Standing>>,
-    /// Games that count, by challenge type.
+    /// Numbers of counted games, by challenge type.
     pub games: BTreeMap<String, u64>,
     /// Numbers of sessions in the list of sessions, by status.
     pub listed: BTreeMap<String, u64>,
@@ -35,7 +35,7 @@ pub struct Seen {
     pub status: String,
     /// True if the session ended because of inactivity.
     pub abandoned: bool,
-    /// True if the session has the arena's own options, so that it counts on a leaderboard.
+    /// True if the session counts on a leaderboard.
     pub rated: bool,
     /// All invites by seat, used or not.
     pub invites: Vec<String>,
@@ -74,7 +74,8 @@ pub struct Standing {
 impl Message {
     /// Parses a `ChatMessage` as on the wire.
     ///
-    /// # Panics If `message` isn't a `ChatMessage`.
+    /// # Panics
+    /// If `message` isn't a `ChatMessage`.
     #[track_caller]
     pub fn of(message: &Value) -> Message {
         let withheld = message["redacted"] == true;
@@ -93,7 +94,8 @@ impl Present {
     ///
     /// A session that ended during the export appears twice; the later entry counts.
     ///
-    /// # Panics If `lines` isn't an export.
+    /// # Panics
+    /// If `lines` isn't an export.
     #[track_caller]
     pub fn of_export(lines: &str) -> Present {
         let mut present = Present::default();
@@ -120,7 +122,8 @@ impl Present {
 
     /// Adds the response of `GET /api/scoring/{challenge}`.
     ///
-    /// # Panics If `boards` has another form.
+    /// # Panics
+    /// If `boards` has another form.
     #[track_caller]
     pub fn take_boards(&mut self, challenge: &str, boards: &Value) {
         let rows = list(&boards["average"]).iter().map(|row| {
@@ -133,7 +136,8 @@ impl Present {
 
     /// Adds the response of `GET /api/stats`.
     ///
-    /// # Panics If `stats` has another form.
+    /// # Panics
+    /// If `stats` has another form.
     #[track_caller]
     pub fn take_stats(&mut self, stats: &Value) {
         let challenges = stats["challenges"].as_object().unwrap_or_else(|| panic!("no challenges: {stats}"));

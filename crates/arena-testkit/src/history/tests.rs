@@ -164,7 +164,7 @@ fn repeat(messages: &mut Vec<Message>, at: usize) {
 }
 
 #[test]
-fn a_history_that_is_right_has_no_faults() {
+fn a_correct_history_has_no_faults() {
     planted(|_, _| {}, expect![""]);
     // A write with an unknown outcome may have happened.
     planted(|_, present| channel(present, "s").push(message(3, "inv_a", None, "lost")), expect!["Stream"]);
@@ -178,7 +178,7 @@ fn a_history_that_is_right_has_no_faults() {
 }
 
 #[test]
-fn an_acknowledged_write_that_is_not_there_is_found() {
+fn missing_effects_of_acknowledged_writes_are_found() {
     planted(|_, present| drop(channel(present, "s").pop()), expect!["Lost Misplaced Stream"]);
     planted(|_, present| drop(channel(present, "invites").pop()), expect!["Lost"]);
     planted(|_, present| drop(channel(present, "challenge_s").pop()), expect!["Lost"]);
@@ -253,7 +253,7 @@ fn a_repetition_that_is_answered_otherwise_is_found() {
 }
 
 #[test]
-fn an_answer_that_names_another_place_is_found() {
+fn a_wrong_index_in_an_answer_is_found() {
     planted(
         |history, _| write_of(history, "world").attempts[0].outcome = accepted(r#"{"index":1}"#),
         expect!["Misplaced"],
@@ -261,7 +261,7 @@ fn an_answer_that_names_another_place_is_found() {
 }
 
 #[test]
-fn a_race_that_both_or_nobody_won_is_found() {
+fn a_race_without_exactly_one_winner_is_found() {
     // Both joins were acknowledged.
     planted(
         |history, _| write_of(history, "join b again").attempts[0].outcome = accepted("{}"),
@@ -322,7 +322,7 @@ fn seats_that_contradict_each_other_are_found() {
 }
 
 #[test]
-fn a_gap_or_a_disorder_of_indexes_or_times_is_found() {
+fn gaps_and_disorder_of_indexes_or_times_are_found() {
     planted(|_, present| channel(present, "challenge_s")[4].index = 6, expect!["Gap"]);
     planted(|_, present| channel(present, "challenge_s").swap(0, 1), expect!["Gap TimeWentBack"]);
     planted(|_, present| channel(present, "challenge_s")[1].at_ms = 7, expect!["TimeWentBack"]);
@@ -392,7 +392,7 @@ fn a_game_that_counts_twice_or_never_is_found() {
     planted(|_, present| present.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
     planted(|_, present| present.mended.push(text("ada")), expect!["Mended"]);
-    // A user who plays itself, or leaves, isn't counted.
+    // A session that ended because of inactivity isn't counted.
     planted(
         |_, present| {
             session(present).abandoned = true;
@@ -404,7 +404,7 @@ fn a_game_that_counts_twice_or_never_is_found() {
 }
 
 #[test]
-fn the_present_is_read_from_what_an_arena_answers() {
+fn the_final_state_is_parsed_from_answers() {
     let export = concat!(
         r#"{"kind":"user","userId":"ada"}"#,
         "\n",
