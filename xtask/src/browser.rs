@@ -11,7 +11,7 @@ use crate::cargo::{cargo, run, say};
 use crate::packages;
 use crate::python;
 
-/// The Python package that contains axe's script, the only file of it that is used. The package is pinned by its
+/// The Python package that contains axe's script. No other file of the package is used. The package is pinned by its
 /// hash, because the tests run the script.
 const AXE: &str =
     "axe-playwright-python==0.1.8 --hash=sha256:fdd263c998388f1a8e67cad02677e612d946248bd44d163be5e8650ea31f95f8\n";
@@ -39,53 +39,53 @@ fn fetch_axe(root: &Path) -> anyhow::Result<()> {
     }
     python::prepare(root)?;
     if home.exists() {
-        fs::remove_dir_all(&home).with_context(|| format!("can't remove {}", home.display()))?;
+        fs::remove_dir_all(&home).with_context(|| format!("cannot remove {}", home.display()))?;
     }
-    fs::create_dir_all(&home).with_context(|| format!("can't make {}", home.display()))?;
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
     let wanted = home.join("wanted.txt");
-    fs::write(&wanted, AXE).with_context(|| format!("can't write {}", wanted.display()))?;
+    fs::write(&wanted, AXE).with_context(|| format!("cannot write {}", wanted.display()))?;
     let unpacked = home.join("package");
     let mut install = Command::new(python::interpreter(root)?);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes"]);
     install.arg("--target").arg(&unpacked).arg("--requirement").arg(&wanted);
     run(install)?;
     let from: PathBuf = unpacked.join("axe_playwright_python").join("axe.min.js");
-    fs::rename(&from, &script).with_context(|| format!("the package has no {}", from.display()))?;
+    fs::rename(&from, &script).with_context(|| format!("cannot move {} out of the package", from.display()))?;
     // This file is written last, so that an interrupted installation is repeated.
-    fs::rename(&wanted, &stamp).with_context(|| format!("can't write {}", stamp.display()))
+    fs::rename(&wanted, &stamp).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
 /// The pages with pictures in [`SCREENS`].
 const PICTURED: [&str; 7] = ["home", "challenge", "session", "snake", "chess", "tournament", "replay"];
 
-/// The limit of the pictures' total size in bytes, because every clone of the repository contains them.
+/// The limit of the pictures' total size, in bytes. Every clone of the repository contains the pictures.
 const MOST_BYTES: u64 = 1_500_000;
 
 /// Takes the pictures in `docs/screens` again, by running the test that visits all pages. The test writes pictures of
-/// all pages to `screens` in the target folder.
+/// all pages to `screens` in the target folder, and this function copies those of [`PICTURED`].
 ///
 /// # Errors
-/// If a page can't be shown, or has a fault.
+/// If the test of the pages fails, a picture is missing, or the pictures are larger than [`MOST_BYTES`].
 pub fn screenshots(root: &Path) -> anyhow::Result<()> {
     prepare(root)?;
     let all = python::tools(root)?.with_file_name("screens");
-    fs::create_dir_all(&all).with_context(|| format!("can't make {}", all.display()))?;
+    fs::create_dir_all(&all).with_context(|| format!("cannot create {}", all.display()))?;
     let mut test =
         cargo(root, &["test", "--locked", "-p", "arena-cli", "--test", "browser", "pages::", "--", "--nocapture"]);
     test.env("ARENA_SCREENSHOTS", &all);
     run(test)?;
     let chosen = root.join(SCREENS);
-    fs::create_dir_all(&chosen).with_context(|| format!("can't make {}", chosen.display()))?;
+    fs::create_dir_all(&chosen).with_context(|| format!("cannot create {}", chosen.display()))?;
     let mut bytes = 0;
     for page in PICTURED {
         for look in ["1280-light", "1280-dark", "360-light", "360-dark"] {
             let name = format!("{page}-{look}.webp");
-            bytes += fs::copy(all.join(&name), chosen.join(&name)).with_context(|| format!("can't copy {name}"))?;
+            bytes += fs::copy(all.join(&name), chosen.join(&name)).with_context(|| format!("cannot copy {name}"))?;
         }
     }
     if bytes > MOST_BYTES {
-        bail!("the pictures in {SCREENS} have {bytes} bytes, more than the limit of {MOST_BYTES}");
+        bail!("the pictures in {SCREENS} have {bytes} bytes, more than the limit of {MOST_BYTES}; reduce PICTURED");
     }
-    say(&format!("the pictures in {SCREENS} have {bytes} bytes; look at them before you commit them"));
+    say(&format!("the pictures in {SCREENS} have {bytes} bytes; check the pictures before you commit them"));
     Ok(())
 }

@@ -27,18 +27,19 @@ pub fn cargo(root: &Path, args: &[&str]) -> Command {
 /// Returns the output of `cargo metadata`, without dependencies.
 pub fn metadata(root: &Path) -> anyhow::Result<Value> {
     let output =
-        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("can't run cargo")?;
+        cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot run cargo")?;
     serde_json::from_slice(&output.stdout)
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// Returns the packages of the workspace and all their dependencies on this platform, as locked.
 pub fn graph(root: &Path) -> anyhow::Result<Value> {
-    let host = cargo(root, &["-vV"]).output().context("can't run cargo")?;
+    let host = cargo(root, &["-vV"]).output().context("cannot run cargo")?;
     let host = String::from_utf8_lossy(&host.stdout);
-    let host = host.lines().find_map(|line| line.strip_prefix("host: ")).context("cargo names no host")?;
+    let host =
+        host.lines().find_map(|line| line.strip_prefix("host: ")).context("`cargo -vV` printed no line `host: `")?;
     let args = ["metadata", "--locked", "--format-version", "1", "--filter-platform", host];
-    let output = cargo(root, &args).output().context("can't run cargo")?;
+    let output = cargo(root, &args).output().context("cannot run cargo")?;
     serde_json::from_slice(&output.stdout)
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
@@ -47,7 +48,7 @@ pub fn graph(root: &Path) -> anyhow::Result<Value> {
 pub fn run(mut command: Command) -> anyhow::Result<()> {
     let shown = shown(&command);
     say(&format!("$ {shown}"));
-    let status = command.status().with_context(|| format!("can't run {shown}"))?;
+    let status = command.status().with_context(|| format!("cannot run {shown}"))?;
     if !status.success() {
         bail!("{shown} failed ({status})");
     }
@@ -66,7 +67,8 @@ pub fn need_components(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns cargo-deny: the one on the path, or one under `target/tools`, built if necessary.
+/// Returns a command for cargo-deny: the program on the path, or else a program in `target/tools`, which is built if
+/// necessary.
 pub fn deny(root: &Path) -> anyhow::Result<Command> {
     let tools = root.join("target/tools");
     let own = tools.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
@@ -76,11 +78,10 @@ pub fn deny(root: &Path) -> anyhow::Result<Command> {
             say("cargo-deny is not installed; building it under target/tools (once, one or two minutes)");
             let mut install = cargo(root, &["install", "--quiet", "--locked", "--debug", "--version", DENY_VERSION]);
             let build = tools.join("build");
-            // The build has a separate folder, which is removed afterwards because it is ten times as large as the
-            // program.
+            // The build folder is ten times as large as the program, so it is removed afterwards.
             install.arg("--root").arg(&tools).arg("--target-dir").arg(&build).arg("cargo-deny");
             run(install)?;
-            std::fs::remove_dir_all(&build).with_context(|| format!("can't remove {}", build.display()))?;
+            std::fs::remove_dir_all(&build).with_context(|| format!("cannot remove {}", build.display()))?;
             own
         }
     };
@@ -89,7 +90,7 @@ pub fn deny(root: &Path) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// Returns true if a program is a cargo-deny that understands our `deny.toml`.
+/// Returns true if `program` is a cargo-deny of [`DENY_VERSION`].
 fn is_our_deny(program: &Path) -> bool {
     let version = Command::new(program).arg("--version").stderr(Stdio::null()).output();
     let wanted = format!("cargo-deny {}.", DENY_VERSION.trim_start_matches('^'));

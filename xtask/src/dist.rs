@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: builds a release in `dist`: an archive with the program, its man pages, licenses and documents, and a
-//! Python wheel that contains the program.
+//! `cargo xtask dist`: builds a release in `dist`. The release is an archive with the program, its man pages, licenses
+//! and documents, and a Python wheel that contains the program.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cargo::{cargo, metadata, run, say};
 /// The folder of the release, in the workspace.
 const FOLDER: &str = "dist";
 
-/// The files and folders of the archive, besides the program.
+/// The workspace's files and folders that the archive contains.
 const DOCUMENTS: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "docs"];
 
 /// Builds the program and writes the archive and the wheel.
@@ -26,20 +26,21 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     }
     run(cargo(root, &["build", "--release", "--locked", "-p", "arena-cli"]))?;
     let metadata = metadata(root)?;
-    let target = metadata["target_directory"].as_str().context("cargo metadata names no target_directory")?;
+    let target =
+        metadata["target_directory"].as_str().context("the output of `cargo metadata` has no target_directory")?;
     let program = Path::new(target).join("release/arena");
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let version =
         packages.filter(|package| package["name"] == "arena-cli").find_map(|package| package["version"].as_str());
-    let version = version.context("cargo metadata names no version of arena-cli")?;
+    let version = version.context("the output of `cargo metadata` has no version of arena-cli")?;
     let folder = root.join(FOLDER);
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("can't remove {}", folder.display()))?;
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let name = format!("arena-{version}-linux-x86_64");
     let packed = folder.join(&name);
-    fs::create_dir_all(&packed).with_context(|| format!("can't make {}", packed.display()))?;
-    fs::copy(&program, packed.join("arena")).with_context(|| format!("can't copy {}", program.display()))?;
+    fs::create_dir_all(&packed).with_context(|| format!("cannot create {}", packed.display()))?;
+    fs::copy(&program, packed.join("arena")).with_context(|| format!("cannot copy {}", program.display()))?;
     let mut man = Command::new(&program);
     man.arg("man").arg(packed.join("man/man1"));
     run(man)?;
@@ -57,7 +58,7 @@ pub fn dist(root: &Path) -> anyhow::Result<()> {
     ]);
     pack.arg(format!("{name}.tar.gz")).arg(&name);
     run(pack)?;
-    fs::remove_dir_all(&packed).with_context(|| format!("can't remove {}", packed.display()))?;
+    fs::remove_dir_all(&packed).with_context(|| format!("cannot remove {}", packed.display()))?;
     let mut wheel = Command::new("python3");
     wheel.current_dir(root).arg("xtask/wheel.py").arg(&program).args(["arena_server", version, "linux_x86_64", FOLDER]);
     run(wheel)?;

@@ -1,6 +1,5 @@
-//! `cargo xtask fuzz`: requests to a real server, generated from the server's OpenAPI description. A test does the
-//! same with fewer cases (`crates/arena-server/tests/it/services/fuzz.rs`). This command uses more cases and prints
-//! the report.
+//! `cargo xtask fuzz`: runs the test `crates/arena-server/tests/it/services/fuzz.rs` and prints its report. The test
+//! sends a real server requests that are generated from the server's OpenAPI description. `--long` uses more cases.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -11,7 +10,8 @@ use crate::python;
 /// The number of cases per route and kind of data in the long form, which takes about half an hour on two cores.
 const LONG_EXAMPLES: &str = "5000";
 
-/// Fuzzes the server in both modes. The long form uses a new seed each time, and prints it.
+/// Fuzzes the server with and without authentication mode. If `long` is true, the function runs
+/// [`LONG_EXAMPLES`] cases, with a seed from `ARENA_FUZZ_SEED` or a random one, and prints the seed.
 ///
 /// # Errors
 /// If an answer doesn't match the description, or the server fails.

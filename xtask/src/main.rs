@@ -1,4 +1,4 @@
-//! Checks and chores of the workspace: `cargo xtask ci` is the one command that every change must pass.
+//! Checks and tasks of the workspace. Every change must pass `cargo xtask ci`.
 
 mod browser;
 mod cargo;
@@ -29,11 +29,13 @@ Commands:
   ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
   dist             Build a release in `dist`: an archive, and a Python wheel that contains the program
   facts            Print lines of code by crate, number of dependencies, size of the release binary
-  fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: half an hour, new seed)
-  rules            Check the house rules, the language of texts and links among them (seconds)
+  fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
+                   cases with a new seed, about half an hour)
+  rules            Check the house rules, including the language of texts and the links (seconds)
   setup [PART...]  Install programs that tests need: python, node, postgres, nats, faketime, sqlite3, browser
                    [default: all]
-  soak [NAME...]   Run long forms of tests: rules, crash, faults, docs, properties, fuzz [default: all, hours]
+  soak [NAME...]   Run long forms of tests: rules, crash, faults, docs, properties, fuzz
+                   [default: all, which takes hours]
   screenshots      Take the pictures of pages in docs/screens again
   test [TIER]      Run the tests of a tier: quick (needs Rust only), slow, services, program, browser,
                    cluster [default: quick]";
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the workspace: the folder above this crate, from the environment that cargo sets.
+/// Returns the workspace's folder, which is the parent of this crate's folder.
 fn root() -> anyhow::Result<PathBuf> {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .context("CARGO_MANIFEST_DIR is not set; run this program as `cargo xtask`")?;

@@ -1,11 +1,11 @@
-//! The NATS server; the tests start their own instances.
+//! The NATS server for tests, which start their own instances.
 
 use std::process::Command;
 
 use crate::packages;
 
 /// The possible paths of the server's program. Debian installs the program in a folder that most users don't have on
-/// their path. The tests use the same paths.
+/// their path. The test kit (`arena-testkit`) looks in the same folders.
 const PROGRAMS: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 
 /// Installs a NATS server if there is none.

@@ -23,7 +23,7 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     packages::need("node", "nodejs")?;
     let home = python::tools(root)?.join("node");
     let lock =
-        fs::read(root.join(FOLDER).join(FILES[1])).with_context(|| format!("can't read {FOLDER}/{}", FILES[1]))?;
+        fs::read(root.join(FOLDER).join(FILES[1])).with_context(|| format!("cannot read {FOLDER}/{}", FILES[1]))?;
     // This file is written last, so that an interrupted installation is repeated.
     let stamp = home.join("installed.json");
     if fs::read(&stamp).is_ok_and(|installed| installed == lock) {
@@ -31,12 +31,12 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     packages::need("npm", "npm")?;
-    fs::create_dir_all(&home).with_context(|| format!("can't make {}", home.display()))?;
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
     for name in FILES {
-        fs::copy(root.join(FOLDER).join(name), home.join(name)).with_context(|| format!("can't copy {name}"))?;
+        fs::copy(root.join(FOLDER).join(name), home.join(name)).with_context(|| format!("cannot copy {name}"))?;
     }
     let mut install = Command::new("npm");
     install.args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&home);
     run(install)?;
-    fs::write(&stamp, lock).with_context(|| format!("can't write {}", stamp.display()))
+    fs::write(&stamp, lock).with_context(|| format!("cannot write {}", stamp.display()))
 }

@@ -1,5 +1,5 @@
-//! Installation of programs for tests from the system's packages. A program is installed if it is missing and
-//! permissions allow it.
+//! Installation of programs for tests from the system's packages. A missing program is installed with `apt-get`,
+//! which needs root permissions.
 
 use std::process::Command;
 
@@ -7,15 +7,15 @@ use anyhow::{Context, bail};
 
 use crate::cargo::say;
 
-/// Installs `package` if there is no `program`.
+/// Installs the system package `package` if `program` is missing.
 ///
 /// # Errors
-/// If the program is missing and can't be installed. The error contains advice.
+/// If the program is missing and cannot be installed. The error names the package to install by hand.
 pub fn need(program: &str, package: &str) -> anyhow::Result<()> {
     need_found(program, package, || version(program))
 }
 
-/// Installs `package` if `find` returns no version of the program. For programs that are not on the path.
+/// Installs `package` if `find` returns no version of the program. Use this for programs that are not on the path.
 ///
 /// # Errors
 /// As [`need`].

@@ -1,4 +1,4 @@
-//! PostgreSQL and its pooler PgBouncer; the tests start their own clusters.
+//! PostgreSQL and its pooler PgBouncer for tests, which start their own clusters.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,8 +14,7 @@ pub fn prepare() -> anyhow::Result<()> {
     packages::need_found("PgBouncer", "pgbouncer", pooler_version)
 }
 
-/// Returns the version of PgBouncer. Debian installs PgBouncer in a folder that only root has on the path. The tests
-/// look in the same folders.
+/// Returns the version of PgBouncer. Debian installs PgBouncer in a folder that only root has on the path.
 fn pooler_version() -> Option<String> {
     ["/usr/sbin/pgbouncer", "pgbouncer"].into_iter().find_map(|program| {
         let output = Command::new(program).arg("--version").output().ok()?;
@@ -24,8 +23,7 @@ fn pooler_version() -> Option<String> {
     })
 }
 
-/// Returns the version of `initdb`, the program that creates clusters. The tests look for `initdb` in the same
-/// folders.
+/// Returns the version of `initdb`, the program that creates clusters.
 fn version() -> Option<String> {
     let versions = std::fs::read_dir(DEBIAN).into_iter().flatten().filter_map(Result::ok);
     let programs = versions.map(|entry| entry.path().join("bin").join("initdb")).chain([PathBuf::from("initdb")]);

@@ -1,6 +1,6 @@
 //! The house rules of prose: doc comments begin with a noun or a verb, a few unclear phrases are absent, sentences in
-//! documents are short, and links in documents lead somewhere. Quoted text is exempt: text in backticks, in quotation
-//! marks or in block quotes.
+//! documents are short, and links in documents lead to files and headings that exist. Quoted text is exempt: text in
+//! backticks, in quotation marks or in block quotes.
 
 mod markdown;
 mod source;
@@ -43,7 +43,7 @@ struct Passage {
     text: String,
 }
 
-/// The beginning of a comment above a text that is quoted from another source and must not be changed.
+/// The beginning of a comment above a text that is quoted from another source. The rules don't apply to that text.
 const QUOTED: &str = "// Quoted from ";
 
 /// Returns the complaints about `files`, which have paths relative to `root`.
@@ -98,7 +98,7 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
         for (start, end) in sentences.iter().filter(|_| kind == Kind::Paragraph) {
             let count = count_words(&plain[*start..*end]);
             if count > LONGEST {
-                complain(*start, &format!("{count} words in a sentence, of at most {LONGEST}"));
+                complain(*start, &format!("{count} words in a sentence, more than {LONGEST}; split it"));
             }
         }
     }
@@ -122,11 +122,11 @@ fn about_links(
                 (Some(anchor), Some(headings))
                     if target.ends_with(".md") && !headings.iter().any(|it| it == anchor) =>
                 {
-                    "there is no such heading"
+                    "the link's heading does not exist"
                 }
                 _ => continue,
             },
-            _ => "there is no such file",
+            _ => "the link's file does not exist",
         };
         complaints.push(format!("{path}:{line}: {fault}: ({link})"));
     }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_phrases_are_found_wherever_people_read() {
+    fn unclear_phrases_are_found_in_all_kinds_of_files() {
         for number in 0..UNCLEAR.len() {
             let text = with_phrases(&format!("One of @{number}."));
             check("a.md", &format!("A text.\n{text}\n"), &[":2: "]);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_tests_are_no_pages() {
+    fn strings_in_tests_are_not_checked() {
         let text = with_phrases("//! A.\n#[cfg(test)]\nmod tests {\n    // To @1.\n    a(\"to @1\");\n}\n");
         check("src/a.rs", &text, &[":4: "]);
         check("tests/a.rs", &with_phrases("a(\"to @1\");\n"), &[]);
@@ -351,7 +351,7 @@ mod tests {
         check(
             "a.md",
             &format!("# A\n\nFine. {long} Fine.\n"),
-            &["a.md:3: 36 words in a sentence, of at most 35: Word word"],
+            &["a.md:3: 36 words in a sentence, more than 35; split it: Word word"],
         );
         check("a.md", &format!("{short} {short}\n\n- {short}\n- {short}\n"), &[]);
         check("a.md", &format!("```\n{long}\n```\n\n    {long}\n\n| {long} |\n|---|\n\n> {long}\n"), &[]);
@@ -373,13 +373,16 @@ mod tests {
             "[a](../b.md) ![b](../c.png) [c](https://example.org/d) [d](#the-a-of-b) [e](../b.md#twice-1) [f](..) [g](/b.md)\n",
             &[],
         );
-        check("Text\n[a](b.md)\n", &["docs/a.md:2: there is no such file: (b.md)"]);
-        check("[a](../../b.md)\n", &["docs/a.md:1: there is no such file: (../../b.md)"]);
-        check("[a](#three)\n", &["docs/a.md:1: there is no such heading: (#three)"]);
-        check("[a]\n\n[a]: ../b.md#three\n", &["docs/a.md:3: there is no such heading: (../b.md#three)"]);
+        check("Text\n[a](b.md)\n", &["docs/a.md:2: the link's file does not exist: (b.md)"]);
+        check("[a](../../b.md)\n", &["docs/a.md:1: the link's file does not exist: (../../b.md)"]);
+        check("[a](#three)\n", &["docs/a.md:1: the link's heading does not exist: (#three)"]);
+        check("[a]\n\n[a]: ../b.md#three\n", &["docs/a.md:3: the link's heading does not exist: (../b.md#three)"]);
         check(
             "<a href=\"none\">a</a> | [a](none \"title\")\n",
-            &["docs/a.md:1: there is no such file: (none)", "docs/a.md:1: there is no such file: (none)"],
+            &[
+                "docs/a.md:1: the link's file does not exist: (none)",
+                "docs/a.md:1: the link's file does not exist: (none)",
+            ],
         );
         check("`[a](none)`\n\n```\n[a](none)\n```\n", &[]);
     }

@@ -1,5 +1,5 @@
 //! The Python environment for the tests of the wire protocol and of `clients/python`. It is below the target folder
-//! and has the packages of `xtask/python-requirements.txt`. A change of that file makes the next setup create the
+//! and has the packages of `xtask/python-requirements.txt`. After a change of that file, the next setup creates the
 //! environment again.
 
 use std::fs;
@@ -13,8 +13,8 @@ use crate::cargo::{metadata, run, say};
 /// The list of packages with exact versions.
 const REQUIREMENTS: &str = "xtask/python-requirements.txt";
 
-/// The commands that create an environment; the folder is the last argument. On Debian, a separate package contains
-/// the first command.
+/// The commands that create an environment; the folder is added as the last argument. On Debian, the module `venv` of
+/// the first command is in the package `python3-venv`.
 const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "virtualenv"], &["virtualenv"]];
 
 /// Creates the environment if it is missing or outdated. Tests find its interpreter at `tools/python/bin/python` in the
@@ -24,7 +24,7 @@ const MAKERS: [&[&str]; 3] = [&["python3", "-m", "venv"], &["python3", "-m", "vi
 /// If Python or its environment module is missing, or a package can't be downloaded.
 pub fn prepare(root: &Path) -> anyhow::Result<()> {
     let home = tools(root)?.join("python");
-    let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("can't read {REQUIREMENTS}"))?;
+    let wanted = fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("cannot read {REQUIREMENTS}"))?;
     // This file is written last, so that an interrupted installation is repeated.
     let stamp = home.join("requirements.txt");
     let interpreter = home.join("bin").join("python");
@@ -37,7 +37,7 @@ pub fn prepare(root: &Path) -> anyhow::Result<()> {
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
     install.current_dir(root).arg(REQUIREMENTS);
     run(install)?;
-    fs::write(&stamp, wanted).with_context(|| format!("can't write {}", stamp.display()))
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))
 }
 
 /// Returns the interpreter that [`prepare`] creates.
@@ -58,7 +58,8 @@ pub fn check_spelling(root: &Path) -> anyhow::Result<()> {
 /// Returns the folder for tools of the tests, below cargo's target folder.
 pub fn tools(root: &Path) -> anyhow::Result<PathBuf> {
     let folder = &metadata(root)?["target_directory"];
-    let folder = folder.as_str().map(PathBuf::from).context("cargo metadata names no target_directory")?;
+    let folder =
+        folder.as_str().map(PathBuf::from).context("the output of `cargo metadata` has no target_directory")?;
     Ok(folder.join("tools"))
 }
 
@@ -70,20 +71,20 @@ fn runs(interpreter: &Path) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Creates an empty environment at `home` and removes an older one. As root on Debian, as on a fresh build machine, it
-/// installs the missing package first.
+/// Creates an empty environment at `home` and removes an older one. If all commands
+/// fail and the user is root, the function installs Debian's package `python3-venv` and tries them again.
 fn make(home: &Path) -> anyhow::Result<()> {
     if try_makers(home)? || (rustix::process::geteuid().is_root() && install_venv() && try_makers(home)?) {
         return Ok(());
     }
-    bail!("tests need Python 3 and its venv module; on Debian, install the package python3-venv")
+    bail!("cannot create a Python environment: install Python 3 and its venv module (Debian: package python3-venv)")
 }
 
-/// Tries the commands in order; returns true if one succeeds.
+/// Tries the commands of [`MAKERS`] in order. Returns true if a command succeeds.
 fn try_makers(home: &Path) -> anyhow::Result<bool> {
     for maker in MAKERS {
         if home.exists() {
-            fs::remove_dir_all(home).with_context(|| format!("can't remove {}", home.display()))?;
+            fs::remove_dir_all(home).with_context(|| format!("cannot remove {}", home.display()))?;
         }
         let mut command = Command::new(maker[0]);
         command.args(&maker[1..]).arg(home);

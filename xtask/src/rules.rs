@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cargo::{graph, metadata, say};
 
-/// The files that readers of a repository look for.
+/// The files that the repository must contain.
 const NEEDED: [&str; 10] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -24,7 +24,7 @@ const NEEDED: [&str; 10] = [
     "bench/README.md",
 ];
 
-/// The crates, innermost first. A crate depends on crates of earlier rows only.
+/// The crates by layer, the lowest layer first. A crate depends on crates of earlier rows only.
 const LAYERS: [&[&str]; 7] = [
     &["arena-model", "arena-nats"],
     &["arena-check", "arena-games", "arena-identity", "arena-ratings", "arena-script", "arena-store", "arena-wire"],
@@ -58,7 +58,7 @@ const IMPURE: [(&str, &str); 15] = [
     ("std::net", "does I/O"),
     ("std::process", "does I/O"),
     ("std::thread", "starts threads"),
-    ("tokio", "is a runtime"),
+    ("tokio", "does I/O"),
     ("async fn", "needs a runtime"),
     ("getrandom", "is ambient randomness"),
     ("now_v7", "reads the clock and is ambient randomness"),
@@ -85,12 +85,12 @@ const IO: [&str; 14] = [
     "ureq",
 ];
 
-/// Functions that reveal secrets, and the only file outside of the model that may call them.
+/// Functions that return secrets, and the only file outside of `arena-model` that may call them.
 const REVEALING: [&str; 2] = ["reveal_session", "reveal_message"];
 const REVEALED_IN: &str = "crates/arena-server/src/routes/admin/export.rs";
 
-/// The lint against unsafe code, in two parts, and the only files that may allow unsafe code. These files provide
-/// memory to a C library.
+/// The lint against unsafe code, in two parts so that this file doesn't contain it, and the only files that may allow
+/// unsafe code. These files provide memory to a C library.
 const UNGUARDED: (&str, &str) = ("unsafe_", "code");
 const UNGUARDED_IN: [&str; 2] =
     ["crates/arena-script/src/worker/machine.rs", "crates/arena-script/src/worker/memory.rs"];
@@ -118,7 +118,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
         say(&format!("{} files comply with the house rules", files.len()));
         return Ok(());
     }
-    bail!("house rules:\n  {}", complaints.join("\n  "))
+    bail!("the house rules are violated:\n  {}", complaints.join("\n  "))
 }
 
 /// Returns the complaints about one text file. `path` is relative to the workspace, with `/` as the separator.
@@ -158,7 +158,7 @@ fn about_file(path: &str, text: &str) -> Vec<String> {
         }
         for (word, why) in IMPURE.iter().filter(|_| in_pure && !in_tests && !is_comment) {
             if has_word(line, word) {
-                complain(format!("`{word}` {why}, and this crate is pure"));
+                complain(format!("pure crates must not contain `{word}`, which {why}"));
             }
         }
     }
@@ -215,7 +215,7 @@ fn about_packages(packages: &[Package]) -> Vec<String> {
             match layer(need) {
                 Some(layer) if layer < own => {}
                 _ => complaints
-                    .push(format!("{name}: depends on {need}, which is not on a lower floor (ARCHITECTURE.md)")),
+                    .push(format!("{name}: depends on {need}, which is not in a lower layer; see ARCHITECTURE.md")),
             }
         }
     }
@@ -283,7 +283,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
                     .map(|dependency| text(&dependency["name"]))
                     .filter(|name| name.starts_with("arena-"))
                     .collect(),
-                manifest: fs::read_to_string(&manifest).with_context(|| format!("can't read {manifest}"))?,
+                manifest: fs::read_to_string(&manifest).with_context(|| format!("cannot read {manifest}"))?,
             })
         })
         .collect()
@@ -295,7 +295,7 @@ pub fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(root.join(&folder)).with_context(|| format!("can't read {}", folder.display()))?;
+        let entries = fs::read_dir(root.join(&folder)).with_context(|| format!("cannot read {}", folder.display()))?;
         for entry in entries {
             let entry = entry?;
             let path = folder.join(entry.file_name());
@@ -306,7 +306,7 @@ pub fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
-            // In a git worktree, `.git` is a file that points to the repository.
+            // In a git worktree, `.git` is a file.
             } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
                 // Binary files have no lines to check.
                 if let Ok(text) = fs::read_to_string(entry.path()) {
@@ -357,13 +357,17 @@ mod tests {
     #[test]
     fn pure_crates_read_no_clock() {
         let text = "//! A rule.\nuse std::time::SystemTime;\n/// No SystemTime here.\n#[cfg(test)]\nuse std::fs;\n";
-        check("crates/arena-model/src/rule.rs", text, &[":2: `SystemTime` reads the clock"]);
+        check(
+            "crates/arena-model/src/rule.rs",
+            text,
+            &[":2: pure crates must not contain `SystemTime`, which reads the clock"],
+        );
         check("crates/arena-engine/src/clock.rs", text, &[]);
         check("crates/arena-model/src/rule.rs", "//! A rule.\nstruct HashMapless;\n", &[]);
     }
 
     #[test]
-    fn only_the_administrators_export_reveals() {
+    fn only_the_administrators_export_may_reveal_secrets() {
         let text = "//! A route.\nuse arena_model::reveal_session;\n";
         check("crates/arena-server/src/routes/list.rs", text, &[":2: `reveal_session` reveals secrets"]);
         check(REVEALED_IN, text, &[]);
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_compilers_guard_is_off_in_two_files_only() {
+    fn only_two_files_may_allow_unsafe_code() {
         let text = format!("//! A list.\n#![allow({}{})]\n", UNGUARDED.0, UNGUARDED.1);
         check("crates/arena-engine/src/list.rs", &text, &[":2: `"]);
         check(UNGUARDED_IN[0], &text, &[]);
@@ -390,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_point_inward() {
+    fn crates_depend_on_lower_layers_only() {
         let package = |name: &str, needs: &[&str]| Package {
             name: name.to_owned(),
             needs: needs.iter().map(|need| (*need).to_owned()).collect(),

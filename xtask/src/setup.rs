@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::cargo::say;
 use crate::{browser, nats, node, packages, postgres, python};
 
-/// The name of a part and its installation.
+/// The name of a part, and the function that installs it.
 type Part = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
 const PARTS: [Part; 7] = [
@@ -23,11 +23,11 @@ const PARTS: [Part; 7] = [
 /// Installs the named parts, or all parts if no name is given. Parts that are installed already are skipped.
 ///
 /// # Errors
-/// If a name is unknown, or a part is missing and can't be installed.
+/// If a name is unknown, or a missing part cannot be installed.
 pub fn setup(root: &Path, names: &[&str]) -> anyhow::Result<()> {
     let known = || PARTS.iter().map(|(name, _)| *name);
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
-        bail!("unknown part {unknown}; the parts are: {}", known().collect::<Vec<_>>().join(", "));
+        bail!("unknown part {unknown}; choose from: {}", known().collect::<Vec<_>>().join(", "));
     }
     for (name, prepare) in PARTS.iter().filter(|(name, _)| names.is_empty() || names.contains(name)) {
         say(&format!("-- {name}"));

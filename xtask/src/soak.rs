@@ -8,7 +8,8 @@ use anyhow::bail;
 use crate::cargo::{cargo, run, say};
 use crate::{fuzz, python};
 
-/// A long form: its name, the environment variables that lengthen the tests, and the arguments of `cargo test`.
+/// A long form of tests: its name, the environment variables that lengthen the tests, and the arguments of
+/// `cargo test`.
 struct Long {
     name: &'static str,
     variables: &'static [(&'static str, &'static str)],
@@ -31,12 +32,12 @@ const LONG: [Long; 5] = [
         variables: &[("ARENA_FAULT_SECONDS", "60")],
         tests: &["-p", "arena-cli", "--test", "cluster"],
     },
-    // This test runs the commands in README and docs with the release build.
+    // These tests run the commands in README.md and docs with the release build.
     Long { name: "docs", variables: &[], tests: &["--release", "-p", "arena-cli", "--test", "program", "docs::"] },
     Long { name: "properties", variables: &[("PROPTEST_CASES", "10000")], tests: &["--workspace", "--lib"] },
 ];
 
-/// The only long form that is also a command of its own.
+/// The long form that runs `cargo xtask fuzz --long`.
 const FUZZ: &str = "fuzz";
 
 /// Runs the named long forms, or all of them if no name is given. Stops at the first failure.
@@ -46,7 +47,7 @@ const FUZZ: &str = "fuzz";
 pub fn soak(root: &Path, names: &[&str]) -> anyhow::Result<()> {
     let known = || LONG.iter().map(|long| long.name).chain([FUZZ]);
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
-        bail!("unknown long form {unknown}; the long forms are: {}", known().collect::<Vec<_>>().join(", "));
+        bail!("unknown long form {unknown}; choose from: {}", known().collect::<Vec<_>>().join(", "));
     }
     python::prepare(root)?;
     for name in known().filter(|name| names.is_empty() || names.contains(name)) {

@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs the tests of one tier. Tiers differ in their requirements and duration.
 //!
 //! The place and the name of a test determine its tier. A test is quick if it is in a library, or in a binary `it`
-//! outside of modules `services` and `slow` and without `postgres` in its path; quick tests need Rust only. Tests in the other
-//! binaries have the tier of their binary. All other tests need programs besides Rust (`cargo xtask setup`).
+//! outside of modules `services` and `slow` and without `postgres` in its path. Tests in the other binaries have the
+//! tier of their binary. Quick and slow tests need Rust only; the other tiers need more programs (`cargo xtask setup`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -60,7 +60,7 @@ pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
     let tier = TIERS
         .iter()
         .find(|tier| tier.name == name)
-        .with_context(|| format!("unknown tier {name}; the tiers are: {}", names()))?;
+        .with_context(|| format!("unknown tier {name}; choose from: {}", names()))?;
     let begun = Instant::now();
     let mut passed = true;
     for args in tier.runs {

@@ -116,7 +116,7 @@ fn lines(text: &str) -> Vec<(usize, Part, &str)> {
             let goes_on = matches!(before, Part::Text | Part::Start) && !content.starts_with('#');
             (if goes_on { Part::Text } else { Part::Start }, content)
         };
-        // Code that follows code is code as well.
+        // An indented line after code or a blank line is code.
         after_blank = part == Part::Other;
         before = part;
         lines.push((number, part, content));

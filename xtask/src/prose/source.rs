@@ -1,5 +1,5 @@
-//! Comments, docstrings, help texts and texts of pages in source files. A small scanner finds them; it knows only the
-//! comments and strings of each language.
+//! Comments, docstrings, help texts and texts of pages in source files. A small scanner finds them. It
+//! parses only the comments and strings of each language.
 
 use super::{Kind, Passage};
 
@@ -18,10 +18,10 @@ enum Language {
     Sql,
 }
 
-/// Names that make a string after them a help text.
+/// Names of arguments and methods whose string is a help text.
 const HELP: [&str; 8] = ["help", "long_help", "about", "long_about", "after_help", "before_help", "description", "doc"];
 
-/// Returns the passages of a source file; none if its language is unknown.
+/// Returns the passages of a source file, or no passages if the file's language is not supported.
 pub fn passages(path: &str, text: &str) -> Vec<Passage> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let language = match name.rsplit('.').next().unwrap_or_default() {
@@ -63,7 +63,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Reads comments in a language whose strings the scanner needn't know.
+    /// Reads comments that start with `sign`. Strings are not parsed.
     fn lines(&mut self, sign: &str) {
         let mut offset = 0;
         for line in self.text.split_inclusive('\n') {
@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
                     piece = self.at;
                 }
                 _ if byte == quote && (!is_triple || rest.starts_with(&triple)) => break,
-                // The line has an opening quotation mark only, as in a text between tags.
+                // The quotation mark doesn't begin a string, for example in a text between tags.
                 b'\n' if !is_triple && quote != b'`' && self.language != Language::Rust => break,
                 _ => self.at += 1,
             }
