@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::latency::Latencies;
 
-/// Tasks that are due and not started; `None` ends a worker.
+/// Tasks that are due and not started. `None` is a mark that ends one worker.
 pub struct Agenda {
     waiting: Mutex<VecDeque<Option<Instant>>>,
     count: Semaphore,
@@ -22,7 +22,7 @@ impl Default for Agenda {
 }
 
 impl Agenda {
-    /// Adds each task at its time, and an end for each worker. Returns its own delays.
+    /// Adds each task at its intended start, then one end mark per worker. Returns the delays of the additions.
     ///
     /// Runs on a thread of its own, because tokio's clock counts whole milliseconds only.
     pub fn fill(&self, rate: u64, things: u64, workers: usize) -> Latencies {
@@ -47,7 +47,7 @@ impl Agenda {
         self.count.add_permits(1);
     }
 
-    /// Waits for the next task and returns its intended start; `None` at the end.
+    /// Waits for the next task and returns its intended start, or `None` if there are no more tasks.
     pub async fn next(&self) -> Option<Instant> {
         self.count.acquire().await.expect("the semaphore is never closed").forget();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()

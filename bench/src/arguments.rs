@@ -16,7 +16,7 @@ use crate::scenarios::{
 /// The name that selects all scenarios.
 pub const ALL: &str = "all";
 
-/// The name under which this binary is its own child.
+/// The argument that makes this binary the ceiling server.
 pub const CEILING_SERVER: &str = "ceiling-server";
 
 const EXAMPLES: &str = "\
@@ -30,12 +30,12 @@ Examples:
 
 The table shows each value beside the goal of design §10. The exit code is 0 if everything was measured and every answer was right, also when a goal is missed; 1 otherwise; 2 for a wrong command line.";
 
-/// Load generator of the arena: starts the real `arena`, plays against it over HTTP, and measures both sides. In the
-/// same run it does the same to a server without any logic, the ceiling.
+/// Load generator of the arena: starts the real `arena`, plays against it over HTTP, and measures client and server.
+/// For comparison, the same requests go to a server without any logic, the ceiling.
 #[derive(Debug, Parser)]
 #[command(name = "arena-bench", version, after_help = EXAMPLES, max_term_width = 120)]
 pub struct Arguments {
-    /// Scenarios to measure; `all` runs every one, `ceiling-server` is for internal use
+    /// Scenarios to measure; `all` runs every scenario of a full run, `ceiling-server` is for internal use
     #[arg(required = true, value_name = "SCENARIO", value_parser = PossibleValuesParser::new(names()), hide_possible_values = false)]
     pub scenarios: Vec<String>,
 
@@ -51,7 +51,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
 
-    /// Use small sizes: a check of everything in less than two minutes
+    /// Use small sizes, so that `all` takes less than two minutes
     #[arg(long)]
     pub quick: bool,
 
@@ -63,7 +63,7 @@ pub struct Arguments {
     #[arg(long)]
     rounds: Option<usize>,
 
-    /// Length of a round in seconds [default: 5; 1 if quick]
+    /// Duration of a round in seconds [default: 5; 1 if quick]
     #[arg(long)]
     seconds: Option<f64>,
 
@@ -135,21 +135,22 @@ impl Arguments {
         self.rounds.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
     }
 
-    /// Returns the length of a round.
+    /// Returns the duration of a round.
     ///
     /// # Errors
     /// If the argument isn't a valid duration.
     pub fn round(&self) -> anyhow::Result<Duration> {
         let seconds = self.seconds.unwrap_or(if self.quick { 1.0 } else { 5.0 });
-        Duration::try_from_secs_f64(seconds).map_err(|_| anyhow::anyhow!("--seconds {seconds} is not a valid duration"))
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| anyhow::anyhow!("--seconds {seconds} is not a valid duration; give a positive number"))
     }
 
-    /// Returns a crowd with this number of connections and anonymous players.
+    /// Returns a crowd of anonymous players with this number of connections.
     pub fn crowd(&self, connections: usize) -> Crowd {
         Crowd { threads: self.threads(), connections, players: Players::Unknown }
     }
 
-    /// Returns the given size, or the default for a full or a quick run.
+    /// Returns the size `given` on the command line, or else the default for a full or a quick run.
     pub fn size(&self, given: Option<u64>, full: u64, quick: u64) -> u64 {
         given.unwrap_or(if self.quick { quick } else { full })
     }

@@ -1,9 +1,9 @@
-//! The ceiling: a server without any logic, as fast as axum allows. The arena's numbers are compared with those that
-//! the same client reaches against it in the same run. It is a separate process, like the arena, so that its CPU time
-//! can be read in the same way.
+//! The ceiling: a server without any logic, as fast as axum allows. The same client measures the ceiling and the arena
+//! in the same run, for comparison. The ceiling is a separate process, so that its CPU time can be read as the
+//! arena's.
 //!
-//! Every request is answered with `{}`. For fan-out there is the simplest stream without losses: events are stored in
-//! sequence in memory, and each subscriber receives its missing events, up to 64 KiB at a time.
+//! The ceiling answers every request with `{}`. Its event stream is the simplest one without losses: events are stored
+//! in memory, and each subscriber receives its missing events, up to 64 KiB at a time.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use futures_util::stream;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// The path for messages of the ceiling's fan-out; as long as the arena's `/api/chat/send`.
+/// The path for messages to the ceiling's subscribers. It has the length of the arena's `/api/chat/send`.
 pub const PUBLISH: &str = "/api/chat/cast";
 
 /// The largest number of bytes sent to a subscriber at once.
@@ -29,7 +29,7 @@ const PIECE: usize = 64 * 1024;
 /// Serves until the process is killed.
 ///
 /// # Errors
-/// If it can't listen.
+/// If the ceiling can't listen.
 pub fn serve() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Runtime::new().context("could not start the ceiling's runtime")?;
     runtime.block_on(async {
@@ -74,7 +74,7 @@ async fn publish(State(log): State<Arc<Log>>, body: String) -> Response {
     {
         let mut events = log.events.lock().unwrap_or_else(PoisonError::into_inner);
         events.count += 1;
-        // The message's own fields are copied unchanged: `{"channel":…}` without its opening brace.
+        // The fields of the message are copied unchanged, without the opening brace.
         let fields = body.trim_start_matches('{');
         let index = events.count;
         let event = format!(

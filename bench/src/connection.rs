@@ -1,7 +1,7 @@
 //! A minimal keep-alive HTTP/1.1 connection: hyper's client connection, polled by the task that waits for the answer,
 //! so that a request needs no switch between tasks.
 //!
-//! Scenarios define the requests; `stream` reads event streams.
+//! Scenarios define the requests; the module `stream` reads event streams.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 
 type Driver = http1::Connection<TokioIo<TcpStream>, Full<Bytes>>;
 
-/// The number of characters of an error answer that an error message contains.
+/// The largest number of characters of a refused request's answer in an error message.
 const EXCERPT: usize = 200;
 
 /// A connection for sequential requests.
@@ -46,7 +46,7 @@ impl Answer {
     /// Returns the body; the status must be 200.
     ///
     /// # Errors
-    /// If the status is another one: the error contains `what`, the status and the start of the body.
+    /// If the status isn't 200. The error contains `what`, the status and the start of the body.
     pub fn ok(self, what: &str) -> anyhow::Result<Bytes> {
         if self.status == StatusCode::OK {
             return Ok(self.body);
@@ -138,7 +138,7 @@ impl Connection {
 }
 
 impl Socket {
-    /// Waits for `waiting`, and polls the connection meanwhile.
+    /// Awaits `waiting`, and polls the connection in the meantime.
     pub async fn drive<T>(&mut self, waiting: impl Future<Output = T>) -> T {
         let mut waiting = pin!(waiting);
         poll_fn(|cx| {
@@ -146,17 +146,17 @@ impl Socket {
                 return Poll::Ready(done);
             }
             if !self.closed {
-                // `waiting` gets the connection's error too, with a better message.
+                // The connection's error is ignored here, because `waiting` returns it with a better message.
                 self.closed = self.driver.as_mut().poll(cx).is_ready();
             }
-            // The data just read is available without another wakeup of the task.
+            // `waiting` is polled after the connection, so it gets the data just read without another wakeup.
             waiting.as_mut().poll(cx)
         })
         .await
     }
 }
 
-/// Reads a body to its end; a body in one piece isn't copied.
+/// Reads a body to its end. A body that arrives in one piece isn't copied.
 async fn collect(socket: &mut Socket, mut body: Incoming) -> anyhow::Result<Bytes> {
     socket
         .drive(async {

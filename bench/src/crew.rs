@@ -1,4 +1,4 @@
-//! A crew: many workers on a few client threads, which prepare, start together and are awaited.
+//! A crew: many workers on a few client threads. All workers prepare, start together, and are awaited.
 //!
 //! Each thread has a runtime of its own, so that workers never move between cores. Scenarios define the work.
 
@@ -11,8 +11,8 @@ use anyhow::{Context as _, anyhow, bail};
 use tokio::runtime::LocalRuntime;
 use tokio::task::JoinSet;
 
-/// The number of workers per thread that prepare at the same time; a listen queue has room for 128 to 4,096
-/// connections.
+/// The number of workers per thread that connect at the same time. The limit exists because a listen queue has room
+/// for only 128 to 4,096 connections.
 const PREPARED_AT_ONCE: usize = 48;
 
 /// The time limit for the preparation of a crew.
@@ -25,7 +25,7 @@ pub struct Crew {
     pub threads: usize,
     /// The number of workers, spread evenly over the threads.
     pub workers: usize,
-    /// The time limit for the work; after it, the run fails.
+    /// The time limit for the work. If it is exceeded, the run fails.
     pub limit: Duration,
 }
 
@@ -33,14 +33,14 @@ pub struct Crew {
 pub struct Shift<T, M> {
     /// One result per worker, in no particular order.
     pub results: Vec<T>,
-    /// The mark taken when all were ready.
+    /// The mark taken when all workers were ready.
     pub start: M,
-    /// The mark taken when all were done.
+    /// The mark taken when all workers were done.
     pub end: M,
 }
 
 impl Crew {
-    /// Lets every worker `prepare`, takes a `mark`, lets them `work`, and takes another mark.
+    /// Runs `prepare` for every worker, takes a `mark`, runs `work` for every worker, and takes another mark.
     ///
     /// # Errors
     /// If a worker or a mark fails (the first error), or if the time limit is exceeded.
@@ -89,7 +89,7 @@ pub fn alone<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result
     LocalRuntime::new().context("could not start a client runtime")?.block_on(work)
 }
 
-/// The barriers between the threads and the caller. Every thread passes all three, even after an error.
+/// The barriers between the threads and the caller. Every thread passes all barriers, even after an error.
 struct Gates {
     ready: Barrier,
     go: Barrier,
@@ -120,7 +120,7 @@ fn work_share<S: 'static, T: 'static>(
     gates.go.wait();
     let results = match (runtime, prepared) {
         (Err(err), _) | (_, Err(err)) => Err(err),
-        // Another thread reports the error; this one only ends.
+        // Another thread has failed and returns the error.
         (Ok(_), Ok(_)) if gates.failed.load(Ordering::SeqCst) => Ok(Vec::new()),
         (Ok(runtime), Ok(prepared)) => runtime.block_on(async {
             tokio::time::timeout(limit, join_share(prepared, work)).await.unwrap_or_else(|_| {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_cannot_get_ready_ends_the_shift_with_its_error() {
+    fn an_error_during_preparation_is_returned() {
         let shift = crew(3).run(
             async |worker| if worker == 1 { bail!("no seat for {worker}") } else { Ok(()) },
             async |_, ()| Ok(()),

@@ -14,7 +14,7 @@ use crate::psi::{self, Opposite, Players, REQUESTS_PER_GAME, StepLatencies};
 use crate::server::Server;
 use crate::usage::Usage;
 
-/// The number of failed games in a row on one connection after which it gives up: the server must have stopped.
+/// The number of failed games in a row after which a connection ends its work, because the server must have stopped.
 const PATIENCE: u32 = 5;
 
 /// The end of a crowd's work. Games in progress are completed.
@@ -92,7 +92,7 @@ pub struct Spent {
 pub struct Round {
     /// The number of completed and correct games.
     pub games: u64,
-    /// The latencies of their steps.
+    /// The latencies of the games' steps.
     pub latencies: StepLatencies,
     pub faults: Faults,
     /// The time and CPU time used.
@@ -133,12 +133,13 @@ impl Crowd {
     /// Plays games on all connections.
     ///
     /// # Errors
-    /// If the server can't be reached at all; failed games are counted in the round.
+    /// If the server can't be reached at all. A failed game is not an error, but is counted in the round.
     pub fn play(self, server: &Server, opposite: Opposite, until: Until) -> anyhow::Result<Round> {
         self.play_at(&[vec![server]], opposite, until)
     }
 
-    /// Plays games at tables; a table lists the servers of its seats. Connections take the tables in turn.
+    /// Plays games at several servers. An element of `tables` lists the servers of a game's seats. Connections take the
+    /// elements in turn.
     ///
     /// # Errors
     /// As [`Crowd::play`].
@@ -175,7 +176,7 @@ impl Crowd {
                         Err(err) => {
                             faults.add(&err);
                             failed_in_a_row += 1;
-                            // The connection may be broken.
+                            // After an error, the connection may be broken, so it is replaced.
                             match open_all(&again[worker % again.len()]).await {
                                 Ok(fresh) => connections = fresh,
                                 Err(err) => {
@@ -203,7 +204,7 @@ impl Crowd {
         Ok(round)
     }
 
-    /// Runs `job` `times` times, spread over all connections, with numbers from 0.
+    /// Runs `job` `times` times, spread over all connections. The jobs are numbered from 0.
     ///
     /// # Errors
     /// If a job fails (the first error).

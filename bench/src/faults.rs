@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The number of different messages that are kept; further ones are only counted.
+/// The largest number of different messages that are kept. Further messages are only counted.
 const KEPT: usize = 5;
 
-/// A count of faults with some of their messages.
+/// The number of faults, and some of their messages.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     count: u64,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merging_keeps_the_count_though_not_every_sentence() {
+    fn merging_keeps_the_count_but_not_all_sentences() {
         let mut one = Faults::default();
         for number in 0..10 {
             one.add(&anyhow::anyhow!("fault {number}"));

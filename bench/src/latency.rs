@@ -19,7 +19,7 @@ impl Latencies {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// Returns count, percentiles and maximum; zeros if there are none.
+    /// Returns count, percentiles and maximum, which are 0 if there are no latencies.
     pub fn summary(&self) -> LatencySummary {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -41,14 +41,14 @@ pub struct LatencySummary {
     pub max_us: f64,
 }
 
-/// Returns the smallest value that at least a share `rank` (0 to 1) of the sorted values doesn't exceed; 0 if there are
-/// none.
+/// Returns the percentile `rank` (0 to 1) of the sorted values: the smallest value that is greater than or equal to
+/// this share of the values. Returns 0 if there are no values.
 fn percentile(sorted: &[u64], rank: f64) -> u64 {
     let at = (sorted.len() as f64 * rank).ceil() as usize;
     sorted.get(at.saturating_sub(1)).copied().unwrap_or(0)
 }
 
-/// Returns the median, the mean of the two middle values for an even count; 0 if there are none.
+/// Returns the median. For an even count, this is the mean of the two middle values. Returns 0 if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -4,13 +4,13 @@
 use anyhow::{Context as _, bail};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A generous number of open files of each process besides its sockets.
+/// An upper estimate of the open files of a process besides its sockets.
 const SPARE: u64 = 500;
 
 /// Raises the limit for this number of sockets, in this process and its children.
 ///
 /// # Errors
-/// If the system doesn't allow that many.
+/// If the system's hard limit is lower.
 pub fn make_room_for(sockets: u64) -> anyhow::Result<()> {
     let needed = sockets + SPARE;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

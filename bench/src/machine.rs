@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::latency::median;
 
-/// The number of writes whose median is taken.
+/// The number of writes in the measurement of the disk.
 const SYNCS: usize = 100;
 
 /// The machine, its disk, and the time.
@@ -25,7 +25,7 @@ pub struct Machine {
     pub processor: String,
     /// The kernel's version.
     pub kernel: String,
-    /// The load average of the minute before the run; a value well above 0 means that other programs were running.
+    /// The load average of the minute before the run. A value well above 0 means that other programs were running.
     pub load_before: f64,
     /// The median time to write 4 KiB durably, in microseconds.
     pub fdatasync_us: f64,
@@ -64,7 +64,7 @@ fn fdatasync_us(work: &Path) -> anyhow::Result<f64> {
     let mut took = Vec::with_capacity(SYNCS);
     for number in 0..SYNCS {
         let start = Instant::now();
-        // Overwrites from the second time on, like a reused journal.
+        // Two pages are overwritten in turn, as in a database's log that reuses its file.
         file.seek(SeekFrom::Start((number % 2 * page.len()) as u64))?;
         file.write_all(&page)?;
         file.sync_data()?;

@@ -1,8 +1,8 @@
 //! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints the
 //! results beside the goals of the design; see `bench/README.md`.
 //!
-//! Each file in `scenarios` is a scenario. `connection` and `stream` are the client, `crew` and `crowd` many clients,
-//! `server` and `usage` the process under load, `ceiling` the reference server.
+//! Each file in `scenarios` is a scenario. The modules `connection` and `stream` contain the client, `crew` and `crowd`
+//! many concurrent clients, `server` and `usage` the process under load, and `ceiling` the server for comparison.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing the results is what this binary is for")]
 
@@ -37,7 +37,7 @@ use crate::machine::Machine;
 use crate::report::Report;
 use crate::scenarios::{Scenario, matches};
 
-/// The arena's allocator, so that the ceiling is as fast as the arena could be; the client is faster as well.
+/// The allocator of the arena, so that the ceiling has no disadvantage.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -67,7 +67,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let wanted = |scenario: &&Scenario| {
         arguments.scenarios.iter().any(|name| name == scenario.name || (name == ALL && scenario.in_all))
     };
-    // Only scenarios outside of `all` work without a binary.
+    // Only scenarios outside of `all` can run without the arena's binary.
     if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.in_all) {
         server::check_binary(&arguments.arena())?;
     }
@@ -77,13 +77,13 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let mut report = Report::default();
     for scenario in scenarios::LIST.iter().filter(wanted) {
         eprintln!("{}: {}", scenario.name, scenario.about);
-        // The other scenarios can still be measured.
+        // A failed scenario doesn't prevent the other measurements.
         if let Err(err) = (scenario.run)(arguments, &mut report) {
             eprintln!("{}: {err:#}", scenario.name);
             report.failure(scenario.name, &err);
         }
     }
-    // A pipe has no width; the table then takes its natural width.
+    // If stdout is not a terminal, the table has its natural width.
     println!("{}", report.table());
     println!(
         "{} cores ({}), fdatasync {:.0} µs, load before {:.2}; client and server share the cores.{}",

@@ -1,5 +1,5 @@
-//! One game of PSI, played from both seats over HTTP in eleven requests with checks of each answer; and the same eleven
-//! requests for the ceiling, without checks.
+//! One game of PSI, played from both seats over HTTP. A game is eleven requests, and each answer is checked. For the
+//! ceiling, the same requests are sent without checks.
 //!
 //! `crowd` and the scenarios determine the players and the number of games.
 
@@ -28,11 +28,11 @@ pub enum Opposite {
     Arena,
     /// An arena with the script [`SCRIPT`] as the challenge.
     Script,
-    /// The ceiling: ids and sets are made up with the same length, so that the requests have the same size.
+    /// The ceiling. Ids and sets are made up with the lengths of real ones, so that the requests have the same size.
     Ceiling,
 }
 
-/// The steps of a game; both players take each of them, except for the first.
+/// The steps of a game. The first step happens once; each other step happens once per player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// POST the session.
@@ -53,7 +53,7 @@ impl Step {
     /// All steps in the order in which they are played.
     pub const ALL: [Step; 6] = [Step::Create, Step::Join, Step::Sync, Step::Chat, Step::Guess, Step::End];
 
-    /// Returns its name in a report.
+    /// Returns the step's name in a report.
     pub fn name(self) -> &'static str {
         match self {
             Step::Create => "create",
@@ -153,12 +153,12 @@ pub async fn join(connection: &mut Connection, invite: &str) -> anyhow::Result<(
     connection.post("/api/arena/join", format!(r#"{{"invite":"{invite}"}}"#)).await?.ok("join").map(drop)
 }
 
-/// The users: anonymous, or pairs from a number of users, other ones for each game.
+/// The users who play the games.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Players {
     /// Anonymous players.
     Unknown,
-    /// This number of users, with ids of 64 digits as for keys.
+    /// This number of users, with ids of 64 hexadecimal digits. Successive games have different users.
     Known(u64),
 }
 
@@ -187,14 +187,14 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
     format!(r#"{{"channel":"{session}","content":"{content}","from":"{from}"}}"#)
 }
 
-/// Plays one whole game: creates it, joins, reads, chats, guesses correctly from both seats and checks the end with
-/// full scores. Seats take the connections in turn: with two connections, each player has its own.
+/// Plays one whole game from both seats: creates a session, joins, reads, chats, guesses correctly, and checks that
+/// both scores are full. Seats take the connections in turn, so with two connections each player has its own.
 ///
-/// Records the latency of each step: of the first from `intended`, the intended start of the game; of the others from
-/// the preceding answer, which they need.
+/// Records the latency of each step. The first latency counts from `intended`, the intended start of the game. Each
+/// later latency counts from the preceding answer.
 ///
 /// # Errors
-/// If anything is wrong (the first fault). The connection may be unusable afterwards.
+/// If a request fails or an answer is wrong. The connections may be unusable afterwards.
 pub async fn play(
     connections: &mut [Connection],
     opposite: Opposite,
@@ -256,7 +256,8 @@ pub async fn sync(connection: &mut Connection, session: &str, from: &str) -> any
     connection.get(&format!("/api/arena/sync?channel={session}&from={from}")).await?.ok("sync")
 }
 
-/// Returns the numbers of the only `Your private set is: {…}.` that a player sees. A second set would be a leak.
+/// Returns the numbers of the message `Your private set is: {…}.` that a player sees. A second such message is an
+/// error, because it would reveal the other player's set.
 fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
     const BEGIN: &[u8] = b"Your private set is: {";
     let mut found = memmem::find_iter(messages, BEGIN);
@@ -269,7 +270,7 @@ fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
     numbers.context("a private set contains other values than numbers")
 }
 
-/// Returns the numbers in both sets; the sets are small.
+/// Returns the numbers that are in both sets.
 fn intersection(one: &[u32], other: &[u32]) -> Vec<u32> {
     one.iter().copied().filter(|number| other.contains(number)).collect()
 }
@@ -279,7 +280,7 @@ fn listed(numbers: &[u32]) -> String {
     numbers.join(", ")
 }
 
-/// Checks that the game has ended with full scores for two correct guesses.
+/// Checks that the game has ended with two full scores.
 fn check_end(messages: &[u8]) -> anyhow::Result<()> {
     let Some(at) = memmem::find(messages, b"Game ended.") else { bail!("the end of a game is missing") };
     // In JSON the quotes of the message are escaped.
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_set_is_read_out_of_the_operators_message() {
+    fn the_private_set_is_read_from_the_operators_message() {
         let messages =
             br#"{"messages":[{"content":"","redacted":true},{"content":"Your private set is: {101, 205, 900}."}]}"#;
         assert_eq!(private_set(messages).unwrap(), [101, 205, 900]);
@@ -306,12 +307,12 @@ mod tests {
     }
 
     #[test]
-    fn the_guess_is_what_both_sets_hold() {
+    fn a_guess_contains_the_numbers_of_both_sets() {
         assert_eq!(listed(&intersection(&[101, 205, 333], &[205, 333, 400])), "205, 333");
     }
 
     #[test]
-    fn a_game_has_ended_well_only_with_two_full_scores() {
+    fn the_end_of_a_game_needs_two_full_scores() {
         let ended = |second: &str| {
             let first = r#"{\"security\":1,\"utility\":1}"#;
             format!(r#""content":"Game ended.\n\nScores are:\n- Player 1: {first}\n- Player 2: {second}""#)

@@ -1,6 +1,6 @@
-//! Agents with minimal CPU time: this binary itself, as the agents of measured matches. Each reads a line with one
-//! call, writes a line with one call, and takes its answer from a prepared list, so that the rest of the time belongs
-//! to the pipe and the runner.
+//! The agent of measured matches, which is this binary in another mode and uses little CPU time. The agent reads a line
+//! with one system call, writes a line with one system call, and takes its answer from a prepared list. The remaining
+//! time is that of the pipe and the runner.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 /// The argument that makes this binary an agent.
 pub const QUICK_AGENT: &str = "quick-agent";
 
-/// The longest message for such an agent.
+/// The length of the longest message to an agent, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// Plays by the arguments: `echo BYTES` answers every message with this number of bytes; `mute EPOCHS` falls silent
-/// after this number of states; otherwise the name of a game.
+/// Plays as the arguments say. `echo BYTES` answers every message with this number of bytes, `mute EPOCHS` stops
+/// answering after this number of states, and the name of a game plays this game.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<String> = args.map(|arg| arg.to_string_lossy().into_owned()).collect();
     match play(&args) {
@@ -30,12 +30,17 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn play(args: &[String]) -> anyhow::Result<()> {
-    let number = || args.get(1).context("the number is missing")?.parse::<usize>().context("not a number");
+    let number = || {
+        args.get(1)
+            .context("the second argument is missing; give a number")?
+            .parse::<usize>()
+            .context("the second argument is not a number")
+    };
     match args.first().map(String::as_str) {
         Some("echo") => echo(number()?),
         Some("mute") => converse(&mut Moves::new("snake", Some(number()?))),
         Some(game) => converse(&mut Moves::new(game, None)),
-        None => bail!("the game is missing"),
+        None => bail!("the first argument is missing; give the name of a game"),
     }
 }
 
@@ -76,7 +81,7 @@ fn converse(moves: &mut Moves) -> anyhow::Result<()> {
             return Ok(());
         } else if memmem::find(&line[..line.len().min(16 << 10)], b"\"set_agent_id\"").is_some() {
             let message: Value = serde_json::from_slice(line)?;
-            moves.id = message["set_agent_id"].as_str().context("no id")?.to_owned();
+            moves.id = message["set_agent_id"].as_str().context("the first message has no set_agent_id")?.to_owned();
             moves.hello = format!("{}\n", json!({ "agent_id": moves.id })).into_bytes();
             &moves.hello
         } else {
@@ -89,14 +94,15 @@ fn converse(moves: &mut Moves) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The answers of an agent: a few lines, prepared at its first state and repeated, or a line computed from each state.
+/// The answers of an agent. In most games these are a few lines, which are prepared at the first state and repeated. In
+/// chess, each line depends on the state.
 struct Moves {
     game: String,
     id: String,
     hello: Vec<u8>,
     lines: Vec<Vec<u8>>,
     played: usize,
-    /// The number of states after which it falls silent.
+    /// The number of states after which the agent stops answering; `None` means never.
     mute_after: Option<usize>,
 }
 
@@ -112,11 +118,11 @@ impl Moves {
             return Ok(b"");
         }
         if self.game == "chess" {
-            // A move from the list at a changing index, cut out of the text. (Always the first would soon repeat the
-            // position.)
+            // The index of the move changes, because always playing the first move would soon repeat the position. The
+            // move is cut out of the text instead of parsing the message.
             let key = b"\"legal_moves\":[";
-            let from = memmem::find(line, key).context("no legal moves")? + key.len();
-            let until = from + memchr(b']', &line[from..]).context("a list without end")?;
+            let from = memmem::find(line, key).context("the state has no legal_moves")? + key.len();
+            let until = from + memchr(b']', &line[from..]).context("the list of legal_moves has no end")?;
             let list = std::str::from_utf8(&line[from..until])?;
             let count = list.bytes().filter(|byte| *byte == b',').count() + 1;
             let chosen = list.split(',').nth(self.played * 7919 % count).unwrap_or_default().trim_matches('"');
@@ -126,7 +132,7 @@ impl Moves {
             let actions = match self.game.as_str() {
                 "snake" => circle(&message["world_state"]["snakes"][&self.id]["head_position"]),
                 "food_catcher" | "cherry_picker" => to_and_fro(&message["world_state"]["actors"], &self.id)?,
-                other => bail!("no quick agent for {other}"),
+                other => bail!("the quick agent doesn't support the game {other}"),
             };
             self.lines = actions.iter().map(|actions| self.line(actions)).collect();
         }
@@ -138,7 +144,7 @@ impl Moves {
     }
 }
 
-/// Returns four moves that lead a snake back to its position, within the usual grid.
+/// Returns four moves that lead a snake back to its position, inside the default grid.
 fn circle(head: &Value) -> Vec<Value> {
     let inner = |axis: usize| head[axis].as_i64().unwrap_or(0) < 5;
     let (to, fro) = if inner(0) { ("RIGHT", "LEFT") } else { ("LEFT", "RIGHT") };
@@ -146,10 +152,10 @@ fn circle(head: &Value) -> Vec<Value> {
     [to, up, fro, down].map(|step| json!([{ "action": "move", "move": step }])).to_vec()
 }
 
-/// Returns two moves that an actor makes in turn.
+/// Returns two moves, back and forth, that an actor makes in turn.
 fn to_and_fro(actors: &Value, id: &str) -> anyhow::Result<Vec<Value>> {
     let own = actors.as_array().into_iter().flatten().find(|actor| actor["owner_id"] == id);
-    let own = own.context("no own actor")?;
+    let own = own.context("the state has no actor of this agent")?;
     let (x, y) = (own["position"][0].as_f64().unwrap_or(0.0), own["position"][1].as_f64().unwrap_or(0.0));
     let step = |dx: f64| json!([{ "action": "move", "actor_id": own["id"], "target": [x + dx, y] }]);
     Ok(vec![step(0.5), step(-0.5)])

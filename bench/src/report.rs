@@ -86,7 +86,7 @@ impl Report {
         self.rows.last_mut().expect("a row was just added")
     }
 
-    /// Adds a row in milliseconds with the p99; the median and the maximum are its remark.
+    /// Adds a row with the 99th percentile in milliseconds. The remark of the row contains the median and the maximum.
     pub fn p99(&mut self, scenario: &'static str, what: &str, summary: LatencySummary) -> &mut Row {
         let ms = |us: f64| significant(us / 1e3);
         let note = format!("p50 {} ms, max {} ms, n = {}", ms(summary.p50_us), ms(summary.max_us), summary.count);
@@ -94,13 +94,13 @@ impl Report {
         row.note(note)
     }
 
-    /// Adds all details of a measurement, for the JSON only.
+    /// Adds the details of a measurement, which are only in the JSON report.
     pub fn detail(&mut self, scenario: &'static str, name: impl Into<String>, value: Value) {
         let details = self.details.entry(scenario).or_insert_with(|| json!({}));
         details.as_object_mut().expect("details are an object").insert(name.into(), value);
     }
 
-    /// Adds the faults of a measurement that was completed nevertheless.
+    /// Adds the faults of a completed measurement.
     pub fn faults(&mut self, measurement: impl Into<String>, faults: &Faults) {
         if faults.count() > 0 {
             self.faults.push((measurement.into(), faults.clone()));
@@ -112,7 +112,7 @@ impl Report {
         self.failures.push((scenario.to_owned(), format!("{error:#}")));
     }
 
-    /// Returns a sentence about all faults, or nothing. A missed goal isn't a fault.
+    /// Returns a sentence about all failures and faults, or `None` if there are none. A missed goal isn't a fault.
     pub fn trouble(&self) -> Option<String> {
         let failures = self.failures.iter().map(|(scenario, error)| format!("{scenario} failed: {error}"));
         let faults = self.faults.iter().map(|(measurement, faults)| {
@@ -175,7 +175,7 @@ impl Report {
         let mut text = serde_json::to_string_pretty(&whole).context("could not write the report as JSON")?;
         text.push('\n');
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("could not make {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
         }
         fs::write(path, text).with_context(|| format!("could not write {}", path.display()))
     }
@@ -220,13 +220,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let shown = [0.0, 0.01234, 4.567, 99.95, 117_123.4, -1_234.0, 20.0].map(significant);
         assert_eq!(shown, ["0", "0.0123", "4.57", "100", "117,123", "-1,234", "20"]);
     }
 
     #[test]
-    fn verdict_says_by_how_much_a_goal_is_missed() {
+    fn the_verdict_contains_the_deviation_from_the_goal() {
         let mut report = Report::default();
         let mut verdict = |value, goal| report.row("games", "x", value, "ms").goal(goal).verdict();
         assert_eq!(verdict(10.0, Goal::AtMost(10.0)), "met");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_failures_are_told_in_one_sentence() {
+    fn faults_and_failures_form_one_sentence() {
         let mut report = Report::default();
         assert_eq!(report.trouble(), None);
         let mut faults = Faults::default();

@@ -28,7 +28,7 @@ pub struct Scenario {
     pub name: &'static str,
     /// A description in one line.
     pub about: &'static str,
-    /// True if `all` includes it.
+    /// True if `all` runs the scenario.
     pub in_all: bool,
     /// Runs the measurement and adds rows to the report.
     pub run: fn(&Arguments, &mut Report) -> anyhow::Result<()>,
@@ -87,7 +87,7 @@ pub const LIST: &[Scenario] = &[
     },
     Scenario {
         name: "attacks",
-        about: "whole games during an attack from another address on memory, connections or CPU",
+        about: "whole games during an attack on memory, connections or CPU from another address",
         in_all: true,
         run: attacks::run,
     },
@@ -124,7 +124,7 @@ pub const LIST: &[Scenario] = &[
     },
     Scenario {
         name: "scaling",
-        about: "the costs of requests for a node and a database, and a simulation of clusters with them",
+        about: "the costs of requests for a node and a database, and a simulation of clusters with these costs",
         in_all: false,
         run: scaling::run,
     },

@@ -1,5 +1,5 @@
-//! The server under load, as a child process: the real `arena` binary, or this binary as the ceiling. Starts it, reads
-//! its address from its output, reads its usage, and stops it by its process id.
+//! The server under load, which is a child process: the real `arena` binary, or this binary as the ceiling. The module
+//! starts the server, reads the address from its output, measures its usage, and stops it by its process id.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -22,10 +22,11 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// The time limit for a server to end after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The prefix of the names of arenas' folders; the process id of their creator follows.
+/// The prefix of the names of arenas' folders. The process id of the creator follows.
 const PREFIX: &str = "arena-";
 
-/// The configuration for runs with sessions that stay open for longer than ten minutes: none is removed.
+/// The configuration for runs with sessions that stay open for longer than ten minutes. Open sessions are never
+/// removed.
 pub const KEEP_OPEN_SESSIONS: &str = "[sessions]\nstale_open_s = 0\n";
 
 /// The folder of one arena: its data, its configuration and its log. Removed when dropped.
@@ -57,10 +58,10 @@ impl ArenaFolder {
         Ok(ArenaFolder { folder, binary: binary.to_owned(), config })
     }
 
-    /// Starts an arena on this folder; a second start uses the data of the first.
+    /// Starts an arena on this folder. A second start uses the data of the first one.
     ///
     /// # Errors
-    /// If it doesn't start; the message contains the end of its log.
+    /// If the arena doesn't start. The error contains the end of its log.
     pub fn start(&self) -> anyhow::Result<Server> {
         self.start_with(&[])
     }
@@ -91,7 +92,7 @@ impl ArenaFolder {
 /// Checks that the binary exists.
 ///
 /// # Errors
-/// If it doesn't.
+/// If the binary doesn't exist. The error names the command that builds it.
 pub fn check_binary(binary: &Path) -> anyhow::Result<()> {
     ensure!(
         binary.is_file(),
@@ -101,7 +102,7 @@ pub fn check_binary(binary: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the folders of killed runs: a store of a million sessions is not small.
+/// Removes the folders of killed runs, because a store of a million sessions is large.
 ///
 /// # Errors
 /// If such a folder can't be removed.
@@ -128,7 +129,7 @@ fn size_of(folder: &Path) -> anyhow::Result<u64> {
     Ok(bytes)
 }
 
-/// A running server. Dropping it kills it.
+/// A running server, which is killed on drop.
 pub struct Server {
     child: Child,
     address: SocketAddr,
@@ -139,7 +140,7 @@ impl Server {
     /// Starts this binary as the ceiling.
     ///
     /// # Errors
-    /// If it doesn't start.
+    /// If the ceiling doesn't start.
     pub fn start_ceiling(work: &Path) -> anyhow::Result<Server> {
         let binary = std::env::current_exe().context("could not find this binary's own path")?;
         fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
@@ -160,8 +161,8 @@ impl Server {
             .with_context(|| format!("could not start {}", command.get_program().to_string_lossy()))?;
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let (found, address) = mpsc::channel();
-        // Continues to read after the address, so that the server never writes into a closed pipe; ends with the
-        // server.
+        // The thread continues to read after the address, so that the server never writes into a closed pipe. It ends
+        // when the server ends.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if let Some(address) = address_in(&line) {
@@ -174,7 +175,7 @@ impl Server {
         match address {
             Ok(address) => Ok(Server { child, address, spawned }),
             Err(_) => {
-                // It may have ended by itself; in either case it must not stay.
+                // An error means that the server has ended by itself.
                 child.kill().ok();
                 let status = child.wait().context("could not wait for the server")?;
                 bail!("{name} did not start ({status}); its log ends with: {}", tail_of(log));
@@ -187,28 +188,28 @@ impl Server {
         self.address
     }
 
-    /// Returns the time of its start.
+    /// Returns the start time of the process.
     pub fn spawned(&self) -> Instant {
         self.spawned
     }
 
-    /// Returns its process id.
+    /// Returns the server's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns its usage so far.
+    /// Returns the server's usage so far.
     ///
     /// # Errors
-    /// If it has ended.
+    /// If the server has ended.
     pub fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.pid())
     }
 
-    /// Asks it to end, waits for it, and returns the duration.
+    /// Sends SIGTERM, waits until the server has ended, and returns the duration.
     ///
     /// # Errors
-    /// If it doesn't end in time or ends with a failure.
+    /// If the server doesn't end in time or ends with a failure.
     pub fn terminate(mut self) -> anyhow::Result<Duration> {
         let asked = Instant::now();
         rustix::process::kill_process(Pid::from_child(&self.child), Signal::TERM).context("could not send SIGTERM")?;
@@ -222,10 +223,10 @@ impl Server {
         Ok(took)
     }
 
-    /// Kills it as a power failure would, and waits until it is gone.
+    /// Sends SIGKILL and waits until the server has ended.
     ///
     /// # Errors
-    /// If it can't be killed.
+    /// If the server can't be killed.
     pub fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().context("could not send SIGKILL")?;
         self.child.wait().context("could not wait for the server")?;
@@ -246,7 +247,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After `terminate` and `kill` the process has ended; then both do nothing.
+        // After `terminate` or `kill` the process has ended, and these calls do nothing.
         self.child.kill().ok();
         self.child.wait().ok();
     }
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_found_whatever_stands_around_it() {
+    fn the_address_is_found_in_any_text() {
         let found = |line| address_in(line).map(|address| address.to_string());
         assert_eq!(found("arena listens on http://127.0.0.1:4711").as_deref(), Some("127.0.0.1:4711"));
         assert_eq!(found("page: http://127.0.0.1:80/ (Ctrl-C ends)").as_deref(), Some("127.0.0.1:80"));

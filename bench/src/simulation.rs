@@ -1,13 +1,14 @@
 //! A queuing simulation of an arena under load: clients, nodes, their writers, and the disk that makes a batch
-//! durable. Costs come from measurements (`scenarios/scaling.rs`); the simulation adds the waiting, for sizes that
-//! can't be measured on one machine.
+//! durable. Costs are fitted to measurements (`scenarios/scaling.rs`). The simulation adds the waiting times, and so
+//! predicts clusters that can't be measured on one machine.
 //!
 //! It is a discrete-event simulation. Threads share the cores of their machine evenly ([`machine`]), and each piece of
-//! work takes a random time, exponentially distributed around its mean. Three activities run one at a time, and
-//! requests that arrive meanwhile are merged into the next run: a node's looks at the journal, shared by all requests
-//! that waited when the look began; a node's batches; and, where nodes share a database, the order of the journal, in
-//! which one batch after the other runs its last statements and is made durable. Requests that waited for a look are
-//! released one after the other, since they wait in a queue.
+//! work takes a random time, exponentially distributed around its mean. Three activities run one at a
+//! time:
+//! - A node's journal reads. All requests that waited at the start of a journal read share it, and proceed one after
+//!   the other when it has ended.
+//! - A node's batches. Commits that arrive during a batch wait for the next batch.
+//! - The serial part of batches, if nodes share a database. In it a batch runs its last statements and is made durable.
 
 mod calendar;
 mod machine;
@@ -25,18 +26,18 @@ use crate::latency::Latencies;
 /// The requests of a game of PSI, in order: true for a write.
 const GAME: [bool; 11] = [true, true, true, false, false, true, true, true, true, false, false];
 
-/// The numbers of its reads and writes.
+/// The numbers of reads and writes in a game.
 pub const READS: f64 = 4.0;
 pub const WRITES: f64 = 7.0;
 
 /// The largest number of commits in one batch.
 const LARGEST_BATCH: usize = 1024;
 
-/// The thresholds, in microseconds, between which a writer gradually lets more commits gather, by the time that its
-/// last batches waited for the order of the journal.
+/// The smallest and the largest time for which a node collects commits for a batch, in microseconds. The time depends
+/// on the waiting times of the node's last batches for the serial part; below the smallest time the node doesn't wait.
 const GATHER: [f64; 2] = [1_000.0, 5_000.0];
 
-/// The largest factor of the gathering time, and the number of commits in a batch from which on it applies.
+/// The collecting time as a multiple of the waiting time, and the smallest batch, in commits, to which it applies.
 const GATHER_TIMES: f64 = 3.0;
 const GATHER_FROM: usize = 4;
 
@@ -47,7 +48,7 @@ enum Who {
     Node(usize),
     /// The writer of a node: a process of the database, or a thread of the node.
     Writer(usize),
-    /// The process of the database that looks for a node.
+    /// The process of the database that executes a node's journal reads.
     Looker(usize),
     Nats,
 }
@@ -55,9 +56,9 @@ enum Who {
 /// The end of a piece of work or a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Done {
-    /// A game has started (open load); the next one follows.
+    /// The time of the next game has come (open load only).
     Began,
-    /// A client has handled its answer, if any, and sent the next request.
+    /// A client has handled the answer to its previous request and sent the next request.
     Sent(usize),
     /// A node has read a request.
     Attended(usize),
@@ -65,15 +66,16 @@ enum Done {
     Decided(usize),
     /// A node has answered a request.
     Answered(usize),
-    /// A look of a node has reached this stage.
+    /// A node's journal read has reached this stage.
     Look(usize, Look),
-    /// A batch of a node has reached this stage.
+    /// A node's batch has reached this stage.
     Batch(usize, Batch),
-    /// NATS has announced a node's commit to the others.
+    /// NATS has announced a node's batch to the other nodes.
     Told(usize),
 }
 
-/// The stages of a look: the node has asked, the database has read, the node has received the answer.
+/// The stages of a journal read: the node has sent the query, the database has executed it, and the node has received
+/// the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Asked,
@@ -84,17 +86,17 @@ enum Look {
 /// The stages of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Batch {
-    /// The commits have gathered.
+    /// The node has collected the commits.
     Gathered,
     /// The node has requested the data that it needs.
     Asked,
-    /// The database has read them.
+    /// The database has read the data.
     Read,
     /// The node has sent the writes.
     Planned,
-    /// Everything is written except for the statements in journal order.
+    /// The database has executed all statements except for those of the serial part.
     Written,
-    /// Those as well; only the disk remains.
+    /// The database has executed all statements. The batch is not yet on disk.
     Ordered,
     /// The batch is on disk.
     Durable,
@@ -104,7 +106,7 @@ enum Batch {
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A time has passed.
+    /// A waiting time has ended.
     Passed(Done),
     /// A message with work for a worker has arrived.
     Arrived(Who, f64, Done),
@@ -114,12 +116,12 @@ enum Event {
     Worked(usize, u64),
 }
 
-/// An activity that runs one at a time; requests that arrive meanwhile are merged into its next run.
+/// An activity with one run at a time. Requests that arrive during a run share the next run.
 #[derive(Debug, Default)]
 struct Ferry {
     waiting: Vec<usize>,
     under_way: VecDeque<usize>,
-    /// True while it runs, also without requests.
+    /// True during a run.
     away: bool,
 }
 
@@ -128,7 +130,7 @@ struct Ferry {
 struct Player {
     step: usize,
     sent: f64,
-    /// True if its next request is the first of a new game.
+    /// True if the player's next request is the first of a new game.
     fresh: bool,
 }
 
@@ -138,15 +140,16 @@ struct World {
     agenda: Calendar<Event>,
     machines: Vec<Machine<Done>>,
     looks: Vec<Ferry>,
-    /// The requests to be released after a look.
+    /// For each node, the request that was last released after a journal read and still holds up the next one.
     leaving: Vec<Option<usize>>,
-    /// True for nodes that have received an event which a running look may have missed.
+    /// For each node, true if an event has arrived since the start of the last journal read.
     heard: Vec<bool>,
     batches: Vec<Ferry>,
-    /// The start time of the batch in the order of the journal; and the waiting batches with their start times.
+    /// The start time of the batch in the serial part.
     ordering: Option<f64>,
+    /// The batches that wait for the serial part: their nodes, and the start times of the wait.
     waiting: VecDeque<(usize, f64)>,
-    /// The gathering time of each node's commits.
+    /// The time for which each node collects commits for a batch, in microseconds.
     gather: Vec<f64>,
     players: Vec<Player>,
     idle: Vec<usize>,
@@ -167,7 +170,7 @@ struct Measured {
     ordered: f64,
 }
 
-/// Simulates `games` games, after a warm-up with a tenth as many.
+/// Simulates `games` games, after a warm-up with a tenth of that number.
 pub fn simulate(plan: Plan, games: u64) -> Outcome {
     let mut world = World::new(plan);
     world.begin();
@@ -190,7 +193,7 @@ impl World {
         let (machines, nodes) = match plan.layout {
             Layout::OneMachine { cores, nodes } => {
                 let mut machine = machine(cores);
-                // Clients, then each node with its writer and its looker, then NATS.
+                // The crews of the clients, of each node with its two database processes, and of NATS.
                 let crews = [cores].into_iter().chain((0..nodes).flat_map(|_| [cores, 1, 1])).chain([1]);
                 crews.for_each(|threads| {
                     machine.add_crew(threads);
@@ -236,7 +239,7 @@ impl World {
             Load::Closed(connections) => {
                 for player in 0..connections {
                     self.players.push(Player { step: 0, sent: 0.0, fresh: true });
-                    // Spread over time.
+                    // The starts are spread over time.
                     let at = self.draw(1_000.0);
                     self.agenda.enter(at, Event::Arrived(Who::Clients, self.plan.costs.client, Done::Sent(player)));
                 }
@@ -253,7 +256,7 @@ impl World {
         player % self.looks.len()
     }
 
-    /// Returns the machine of a worker and its crew there; nothing for workers without cost.
+    /// Returns the indexes of a worker's machine and of its crew there, or `None` for workers without cost.
     fn place(&self, who: Who) -> Option<(usize, usize)> {
         let nodes = self.looks.len();
         match (self.plan.layout, who) {
@@ -270,7 +273,7 @@ impl World {
         }
     }
 
-    /// Gives work to a worker on another machine: by a message, which may take time.
+    /// Sends work to a worker by a message, which takes time between machines.
     fn send(&mut self, to: Who, mean: f64, then: Done) {
         match self.plan.layout {
             Layout::Apart { way, .. } => self.agenda.enter(self.now + way, Event::Arrived(to, mean, then)),
@@ -398,7 +401,7 @@ impl World {
         u64::from(ended)
     }
 
-    /// Returns the work of a node on a request up to its next wait.
+    /// Returns the node's work on a request up to the next wait, in microseconds.
     fn piece(&self, player: usize) -> f64 {
         let Plan { costs, .. } = self.plan;
         if GAME[self.players[player].step] { costs.write / 3.0 } else { costs.read / 2.0 }
@@ -416,7 +419,7 @@ impl World {
         }
     }
 
-    /// Starts a look if a request needs one and none is running.
+    /// Starts a journal read if a request or an event requires one and none is running.
     fn look(&mut self, node: usize) {
         let ferry = &mut self.looks[node];
         if ferry.away || (ferry.waiting.is_empty() && !self.heard[node]) {
@@ -428,8 +431,8 @@ impl World {
         self.work(Who::Node(node), self.plan.costs.look / 2.0, Done::Look(node, Look::Asked));
     }
 
-    /// Releases the next request that waited for a look, one after the other. After the last one the next look starts,
-    /// for requests that arrived during this one.
+    /// Releases the next request that waited for the journal read. After the last request, starts the next journal
+    /// read.
     fn let_go(&mut self, node: usize) {
         match self.looks[node].under_way.pop_front() {
             Some(player) => {
@@ -444,7 +447,7 @@ impl World {
         }
     }
 
-    /// Releases the next request after this one has left.
+    /// Releases the next request of the node, if `player`'s request was released last.
     fn lets_go(&mut self, player: usize) {
         let node = self.node_of(player);
         if self.leaving[node] == Some(player) {
@@ -452,7 +455,7 @@ impl World {
         }
     }
 
-    /// Continues a request that has all the data it needs.
+    /// Continues a request for which the node has current data.
     fn be_current(&mut self, player: usize) {
         let (node, cost) = (self.node_of(player), self.piece(player));
         let then = if GAME[self.players[player].step] { Done::Decided(player) } else { Done::Answered(player) };
@@ -487,7 +490,7 @@ impl World {
         }
     }
 
-    /// Returns the cost of storing a node's running batch: before the order of the journal, and in it.
+    /// Returns the costs of storing a node's running batch: before the serial part, and in it.
     fn stored(&self, node: usize) -> (f64, f64) {
         let Plan { costs, store, ordered, .. } = self.plan;
         let all = costs.batch_stored + costs.commit * self.batches[node].under_way.len() as f64;
@@ -495,7 +498,7 @@ impl World {
         (all - ordered, ordered)
     }
 
-    /// Continues a batch: it reads the data that it needs, writes, and runs its last statements in order.
+    /// Starts the next stage of a node's batch after the stage `so_far`.
     fn go_on_with_batch(&mut self, node: usize, so_far: Batch) {
         let Plan { costs, store, .. } = self.plan;
         let then = |next| Done::Batch(node, next);
@@ -540,7 +543,7 @@ impl World {
         }
     }
 
-    /// Starts the next batch in the order of the journal, if it is free.
+    /// Starts the serial part of the next batch, if no batch is in it.
     fn order(&mut self) {
         if self.ordering.is_some() {
             return;
@@ -620,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn one_player_waits_for_everything_one_thing_after_the_other() {
+    fn a_request_of_one_player_takes_the_sum_of_all_costs() {
         let request = |of_node: f64| COSTS.client + of_node;
         let look = COSTS.look + COSTS.look_stored;
         let stored = COSTS.batch_stored + COSTS.commit + COSTS.flush;
@@ -637,12 +640,12 @@ mod tests {
             assert_near(1e6 / alone.games_per_second, expected);
             assert_near(alone.batches, WRITES);
             let looks = if store == Store::Shared { READS + WRITES } else { 0.0 };
-            assert!((alone.looks - looks).abs() < 0.1, "{store:?}: {} looks", alone.looks);
+            assert!((alone.looks - looks).abs() < 0.1, "{store:?}: {} journal reads", alone.looks);
         }
     }
 
     #[test]
-    fn an_idle_core_takes_its_time_and_a_thread_that_has_slept_works_more() {
+    fn wakeups_of_cores_and_threads_take_time() {
         let plan = plan(Store::Inside, 1, Load::Closed(1));
         let costs = Costs { wake: 50.0, switch: 20.0, ..COSTS };
         let (quick, slow) = (simulate(plan, 2_000), simulate(Plan { costs, ..plan }, 2_000));
@@ -653,8 +656,8 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_under_way_as_come_while_one_is_answered() {
-        // Little's law for requests: their number equals their rate times their latency.
+    fn rate_times_latency_is_the_number_of_concurrent_requests() {
+        // By Little's law, the number of concurrent requests is their rate times their mean latency.
         for store in [Store::Inside, Store::Own, Store::Shared] {
             let many = simulate(plan(store, 1, Load::Closed(32)), 2_000);
             let under_way = many.games_per_second * (READS + WRITES) * many.mean_us / 1e6;
@@ -663,35 +666,35 @@ mod tests {
     }
 
     #[test]
-    fn all_who_wait_for_a_look_share_the_next_one() {
+    fn waiting_requests_share_the_next_journal_read() {
         let looks = |connections| simulate(plan(Store::Shared, 1, Load::Closed(connections)), 2_000).looks;
         let (one, few, many) = (looks(1), looks(8), looks(128));
-        assert!(few < one * 0.7 && many < one / 20.0, "{one}, {few} and {many} looks a game");
+        assert!(few < one * 0.7 && many < one / 20.0, "{one}, {few} and {many} journal reads a game");
         let costs = Costs { look_stored: 20_000.0, ..COSTS };
         let slow = simulate(Plan { costs, ..plan(Store::Shared, 1, Load::Closed(64)) }, 1_000);
-        // A request that arrives during a look waits for the next: for one look at least, and two at most.
+        // A request that arrives during a journal read waits for the next one, so it takes one to two journal reads.
         assert!((20_000.0..45_000.0).contains(&slow.mean_us), "{slow:?}");
         assert!(slow.looks * 64.0 < 2.2 * (READS + WRITES), "{slow:?}");
     }
 
     #[test]
-    fn nodes_hear_of_each_others_batches_and_commit_in_order() {
+    fn nodes_read_each_others_batches_and_commit_one_at_a_time() {
         let two = simulate(plan(Store::Shared, 2, Load::Closed(1)), 2_000);
-        // The node without requests looks once for each batch of the other.
+        // The node without requests reads the journal once for each batch of the other node.
         assert_near(two.looks, READS + WRITES + WRITES);
         let costs = Costs { flush: 2_000.0, ..COSTS };
         let layout = Layout::Apart { nodes: 8, node_cores: 4, database_cores: 16, way: 50.0 };
         let bound = simulate(Plan { costs, layout, ..plan(Store::Shared, 8, Load::Closed(256)) }, 2_000);
         assert!(bound.order_busy > 0.95 && bound.database_busy < 0.1, "{bound:?}");
         let per_second = bound.batches * bound.games_per_second;
-        // The times are random, so there may be a few more.
+        // The times are random, so the rate may be a little higher.
         assert!(per_second < 1.1 * 1e6 / 2_000.0, "{per_second} batches a second of 2 ms each");
     }
 
     #[test]
-    fn many_players_are_bound_by_the_processors() {
+    fn processors_limit_the_throughput_of_many_players() {
         let many = simulate(plan(Store::Inside, 1, Load::Closed(256)), 4_000);
-        // The cost of a batch is shared by its many commits.
+        // The lower bound omits the cost of batches, because a batch has many commits.
         let least = (READS + WRITES) * COSTS.client
             + READS * COSTS.read
             + WRITES * (COSTS.write + COSTS.commit)
@@ -701,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_load_is_served_until_the_database_can_no_more() {
+    fn the_database_limits_the_throughput_of_an_open_load() {
         let layout = Layout::Apart { nodes: 8, node_cores: 2, database_cores: 4, way: 100.0 };
         let light = simulate(Plan { layout, ..plan(Store::Own, 8, Load::Open(10_000.0)) }, 4_000);
         assert_near(light.games_per_second, 10_000.0);

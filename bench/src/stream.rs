@@ -1,7 +1,6 @@
-//! An event stream for subscribers: cheap, since a thousand of them share the cores with the server, and strict: every
-//! index once, in order.
+//! An event stream that checks that every index arrives once, in order.
 //!
-//! It reads only the data for the checks: `data:` lines, and in them each `"index":N`.
+//! A thousand subscribers share the cores with the server, so a stream parses only each `"index":N` in `data:` lines.
 
 use std::time::{Duration, Instant};
 
@@ -39,10 +38,10 @@ impl EventStream {
 
     /// Reads until the message with this index arrives.
     ///
-    /// Calls `seen` with the content of each event's line, and the time of reading.
+    /// Calls `seen` with the content of each `data:` line, and the time of reading.
     ///
     /// # Errors
-    /// If a message is missing, duplicated or out of order, or nothing arrives for 30 s.
+    /// If a message is missing, duplicated or out of order, or if nothing arrives within [`SILENCE_LIMIT`].
     pub async fn read_until(&mut self, last: u64, mut seen: impl FnMut(&[u8], Instant)) -> anyhow::Result<()> {
         while self.ledger.last < last {
             self.read(&mut seen).await?;
@@ -107,13 +106,14 @@ impl Ledger {
     }
 }
 
-/// Returns the number at the start of a text; 0 if there is none.
+/// Returns the number at the start of a text, or 0 if there is no number.
 fn leading_number(text: &[u8]) -> u64 {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
     digits.fold(0, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
 }
 
-/// The intended times of messages, written into them so that every subscriber can measure the delay.
+/// The clock for the delays of messages. Each message contains its intended time, from which every subscriber computes
+/// the delay.
 #[derive(Debug, Clone, Copy)]
 pub struct Postmark {
     epoch: Instant,
@@ -122,7 +122,7 @@ pub struct Postmark {
 impl Postmark {
     const MARK: &str = "sent at +";
 
-    /// Returns a postmark that counts from now.
+    /// Returns a postmark whose times count from now.
     pub fn new() -> Postmark {
         Postmark { epoch: Instant::now() }
     }
@@ -133,7 +133,7 @@ impl Postmark {
         format!("{}{ns:020} ns: a word to everybody who watches this game, long enough to be like chat", Self::MARK)
     }
 
-    /// Returns the time since the intended time in an event's content.
+    /// Returns the time since the intended time in an event's content, or `None` if the event contains no such time.
     pub fn age(&self, event: &[u8], now: Instant) -> Option<Duration> {
         let at = memmem::find(event, Self::MARK.as_bytes())? + Self::MARK.len();
         let intended = self.epoch + Duration::from_nanos(leading_number(&event[at..]));
@@ -149,7 +149,7 @@ mod tests {
         id: 3\ndata: {\"type\":\"new_message\",\"message\":{\"content\":\"hello\",\"index\":3}}\n\n";
 
     #[test]
-    fn events_are_counted_wherever_the_pieces_are_cut() {
+    fn events_are_counted_for_all_sizes_of_chunks() {
         for cut in 0..EVENTS.len() {
             let (head, tail) = EVENTS.as_bytes().split_at(cut);
             let mut ledger = Ledger::default();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_postmark_tells_the_age_of_an_event() {
+    fn a_postmark_measures_the_age_of_an_event() {
         let postmark = Postmark::new();
         let intended = postmark.epoch + Duration::from_millis(5);
         let event = format!("data: {{\"content\":\"{}\"}}", postmark.content(intended));

@@ -39,8 +39,8 @@ impl Usage {
         self.threads += other.threads;
     }
 
-    /// Returns the CPU time of a process, its children, and the children that have ended and were awaited, in
-    /// microseconds: the usage of a database with a process for each connection.
+    /// Returns the CPU time of a process and its children in microseconds, including children that have ended and were
+    /// awaited. Use this for a database that starts a process for each connection.
     ///
     /// # Errors
     /// As [`Usage::of`].
@@ -54,7 +54,7 @@ impl Usage {
         let mut cpu_us =
             own(&stat).zip(dead(&stat)).map(|(own, dead)| own + dead).context("/proc has an unexpected format")?;
         for entry in fs::read_dir("/proc").context("could not read /proc")? {
-            // Entries other than processes have no such file, and neither have processes that are ending.
+            // Entries other than processes have no file `stat`, and neither have processes that are ending.
             let Ok(stat) = fs::read_to_string(entry?.path().join("stat")) else { continue };
             if field(&stat, 4) == Some(u64::from(pid)) {
                 cpu_us += own(&stat).unwrap_or(0);
@@ -72,7 +72,7 @@ impl Usage {
     }
 }
 
-/// Returns a field of `/proc/PID/stat`, numbered as in proc_pid_stat(5), from the third on.
+/// Returns a field of `/proc/PID/stat`. Fields are numbered as in proc_pid_stat(5); `number` is at least 3.
 fn field(stat: &str, number: usize) -> Option<u64> {
     // The second field, the name, may contain spaces and brackets, so fields are counted from the last bracket.
     stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(number - 3)?.parse().ok()

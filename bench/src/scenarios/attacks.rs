@@ -1,5 +1,5 @@
-//! Whole games from one address during an attack from another one on memory, connections or CPU: latencies as a
-//! multiple of those without the attack, and the server's memory.
+//! Whole games from one address during an attack on memory, connections or CPU from another address. The results are
+//! the latencies, as multiples of those without the attack, and the server's memory.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -21,7 +21,7 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "attacks";
 
-/// The same limits for all addresses, but no rate limit.
+/// A configuration in which the limits also apply to loopback addresses, without rate limits.
 const CONFIG: &str = "[limits]\nlimit_loopback = true\nrequests_per_second = 0\nwrites_per_second = 0\n";
 
 /// The number of connections of honest players.
@@ -30,7 +30,7 @@ const PLAYERS: usize = 8;
 /// The number of connections of an attack.
 const ATTACKERS: usize = 900;
 
-/// The time after which an attack replaces its connections.
+/// The time after which an attack closes its connections and opens new ones.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections", "slow requests", "costly sessions"];
@@ -84,7 +84,7 @@ fn stranger(arena: &Server) -> Client {
     Client::new(arena.address()).from_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)))
 }
 
-/// Creates a session with a chat of 14 MB.
+/// Creates a session with 14 MB of chat messages, and returns its id.
 fn long_chat(arena: &Server) -> String {
     let client = stranger(arena);
     let (session, invites) = client.create("psi");
@@ -95,7 +95,7 @@ fn long_chat(arena: &Server) -> String {
     session
 }
 
-/// Attacks from one address until it is stopped.
+/// Attacks from one address until `stop` is true.
 fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     let client = stranger(arena);
     let get = |path: String| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n");
@@ -112,7 +112,7 @@ fn start(attack: &'static str, arena: &Server, session: &str, stop: Arc<AtomicBo
         while !stop.load(Ordering::Relaxed) {
             if attack == "costly sessions" {
                 let options = json!({ "range": [1, 3000], "setSize": 1000, "intersectionSize": 1000 });
-                // A refused connection costs the server less.
+                // An error is ignored, because it means that the server refused the connection.
                 drop(client.try_request(
                     "POST",
                     "/api/challenges/psi",

@@ -1,5 +1,5 @@
-//! The ceiling without an arena: the maximum for this client and this machine. Not part of `all`, where each scenario
-//! alternates between ceiling and arena.
+//! The ceiling without an arena, which shows the maximum for this client and this machine. This scenario is not part of
+//! `all`, in which the other scenarios measure the ceiling in turn with the arena.
 
 use crate::arguments::Arguments;
 use crate::crowd::Until;

@@ -1,5 +1,5 @@
-//! The coverage of the 95 % intervals of ratings: leagues between agents of known strength are simulated and rated.
-//! Also the time to rate a million games.
+//! The coverage of the 95 % intervals of ratings, measured in simulated leagues between agents of known strength; and
+//! the time to rate a million games.
 
 use std::time::Instant;
 
@@ -18,24 +18,25 @@ const NAME: &str = "coverage";
 struct League {
     what: &'static str,
     agents: usize,
-    /// The number of rounds between every two agents, or every four.
+    /// The number of rounds between every two agents; in [`Form::Four`], between every four agents.
     rounds: usize,
     form: Form,
     /// The standard deviation of strengths, in Elo.
     deviation: f64,
-    /// ν of Davidson's model: 0 for no ties; at 1, a third of the games between equals are ties, at 2 half of them.
+    /// ν of Davidson's model. At 0 there are no ties; at 1, a third of the games between equal agents are ties; at 2,
+    /// half of these games.
     ties: f64,
-    /// The advantage of the first of two seats, in Elo. If it isn't 0, it is estimated too.
+    /// The advantage of the first of two seats, in Elo. If the advantage isn't 0, the rating estimates it too.
     advantage: f64,
 }
 
 /// The form of a round.
 enum Form {
-    /// A game; seats swap from round to round.
+    /// A game of two seats, which swap from round to round.
     Alone,
-    /// Two games with swapped seats and one seed. In a share of pairs the seed decides both: in favor of the same agent
-    /// if the share is positive, of the same seat if it is negative. The probabilities of each single game still follow
-    /// the model.
+    /// Two games with swapped seats and one seed. In a share of the pairs, the seed decides both games. If the number
+    /// is positive, the same agent is favored in both games; if it is negative, the same seat. The probabilities of
+    /// each single game still follow the model.
     Pairs(f64),
     /// A game of four seats with ranks drawn by strength in order (Plackett and Luce). The probabilities for every two
     /// agents follow the model, without ties.
@@ -74,11 +75,11 @@ struct Fared {
     ratings: Share,
     differences: Share,
     unbounded: Share,
-    /// Rank ranges that contain their agent's true rank.
+    /// The share of rank ranges that contain their agent's true rank.
     each_rank: Share,
-    /// Leagues in which all rank ranges do.
+    /// The share of leagues in which all rank ranges contain the true ranks.
     ranks: Share,
-    /// Leagues with an interval that contains the true seat advantage.
+    /// The share of leagues in which the interval contains the true seat advantage.
     advantages: Share,
     half_width: f64,
 }
@@ -169,7 +170,7 @@ fn simulate(league: &League, seasons: u64) -> anyhow::Result<Fared> {
             fared.ratings.note(interval.holds(ELO_PER_LOGIT * (strength - mean)));
             fared.unbounded.note(!(interval.low.is_finite() && interval.high.is_finite()));
             fared.half_width += 1.96 * fit.error(AgentIndex(agent));
-            // Agents of equal strength share all of their ranks.
+            // For agents of equal strength, each of their ranks is true.
             let best = 1 + strengths.iter().filter(|other| *other > strength).count();
             let worst = strengths.iter().filter(|other| *other >= strength).count();
             let is_held = ranking.ranks[agent].best <= best && worst <= ranking.ranks[agent].worst;
@@ -215,7 +216,7 @@ fn draw(league: &League, strengths: &[f64], rng: &mut SeedRng) -> Results {
                 match league.form {
                     Form::Pairs(together) => {
                         number += 1;
-                        // Low random numbers favor the first seat, and the second game has the other agent there.
+                        // Low random numbers favor the first seat, which the other agent has in the second game.
                         let second = match rng.unit() < together.abs() {
                             false => rng.unit(),
                             true if together > 0.0 => 1.0 - first,
@@ -268,7 +269,7 @@ fn draw_four(table: [usize; 4], strengths: &[f64], rng: &mut SeedRng) -> [(usize
             place -= weight(seat);
             seat.1 == 0 && place < 0.0
         });
-        // Rounding may leave the last one undrawn.
+        // After rounding errors, the loop may have drawn no seat. The last seat without a rank is used then.
         let drawn = drawn.or_else(|| seats.iter().rposition(|seat| seat.1 == 0)).expect("a seat is left for each rank");
         seats[drawn].1 = rank;
     }

@@ -1,6 +1,6 @@
-//! The chat of one session for thousands of subscribers on event streams: at full speed, alternating between arena and
-//! ceiling; at a fixed rate, for latencies; and with very many subscribers, for memory. Every subscriber checks that it
-//! receives every message once, in order.
+//! The chat of one session for thousands of subscribers on event streams. It is measured at full speed, in turn with
+//! the ceiling; at a fixed rate, for latencies; and with very many subscribers, for memory. Every subscriber checks
+//! that it receives every message once, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ const NAME: &str = "fanout";
 /// The number of connections that publish at full speed.
 const PUBLISHERS: usize = 8;
 
-/// 3 times the deliveries of the reference server on the machine of `crates.md`; they aren't measured here.
+/// The goal: 3 times the deliveries per second of the reference server, which were measured on another machine.
 const DELIVERIES_PER_SECOND: f64 = 210_000.0;
 
 /// Options of this scenario.
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
     let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
     let paced_messages = fanout_rate * arguments.size(None, 10, 3);
-    // Before the servers start, because they inherit the limit.
+    // This is done before the servers start, because they inherit the limit.
     limits::make_room_for(subscribers.max(many_subscribers) as u64)?;
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let paced = Audience { pace: Pace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
     let paced_arena = paced.listen(&arena, Opposite::Arena)?;
     let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
-    // Without a goal for CPU: nothing can be merged, so each delivery is a separate write, about 10 µs in the kernel.
+    // There is no goal for CPU, because each delivery is a separate write, which takes about 10 µs in the kernel.
     let at = format!("{subscribers} subscribers, {fanout_rate} messages/s");
     report.p99(NAME, &format!("{at}: from send to receipt"), paced_arena.latency);
     report.p99(NAME, &format!("{at}: the same, ceiling"), paced_ceiling.latency);
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     arena.terminate()?;
 
     eprintln!("fanout: {many_subscribers} subscribers");
-    // A new server, so that memory reserved earlier isn't reused uncounted.
+    // A new server is used, because an older one would reuse memory that it has reserved before the measurement.
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let many = Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: Pace::FlatOut };
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .note(format!("after {many_messages} messages each {:.1} KiB", per_subscriber(fanout.ended_kib)));
     report.row(NAME, format!("{at}: deliveries/s"), fanout.rate(), "");
     report.row(NAME, format!("{at}: server CPU per delivery"), fanout.server_us(), "µs");
-    // A lost message is an error before this line.
+    // The value is 0, because `listen` fails if a message is lost.
     report.row(NAME, "messages lost, doubled or out of order", 0.0, "").goal(Goal::AtMost(0.0));
 
     let all = [("arena", &of_arena), ("ceiling", &of_ceiling)];
@@ -136,8 +136,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures fan-out of the ceiling at full speed: deliveries per second, and the CPU time of each in the server and in
-/// this client, in microseconds.
+/// Measures the ceiling's event streams at full speed. Returns the deliveries per second, and the CPU time per delivery
+/// in the server and in this process, in microseconds.
 ///
 /// # Errors
 /// As [`run`].
@@ -150,7 +150,7 @@ pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
     Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
 }
 
-/// Starts a ceiling: it has one stream only, so each measurement needs a new one.
+/// Starts a ceiling. A ceiling has only one channel, so each measurement needs a new ceiling.
 fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
     Server::start_ceiling(&arguments.work())
 }
@@ -158,7 +158,7 @@ fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
 /// The pace of publishing.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    /// As fast as [`PUBLISHERS`] connections can, each waiting for its answer.
+    /// At full speed on [`PUBLISHERS`] connections, each of which waits for the answer before its next message.
     FlatOut,
     /// On one connection, at regular intervals.
     PerSecond(u64),
@@ -247,8 +247,8 @@ impl Audience {
                     Guest::Listener(mut stream) => {
                         stream
                             .read_until(messages, |event, now| {
-                                // At full speed, messages wait in the publisher's queue, which makes their latency
-                                // meaningless.
+                                // Latencies at full speed are not recorded, because they contain the waiting time in
+                                // the publisher's queue.
                                 if matches!(pace, Pace::PerSecond(_))
                                     && let Some(age) = postmark.age(event, now)
                                 {
@@ -256,7 +256,7 @@ impl Audience {
                                 }
                             })
                             .await?;
-                        // Stays connected until the memory was read.
+                        // The stream is returned, so that it stays connected until the memory was read.
                         Ok((latencies, Some(stream)))
                     }
                     Guest::Talker(mut connection) => {
@@ -273,11 +273,11 @@ impl Audience {
                                     let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
                                     if intended > Instant::now() {
                                         tokio::time::sleep_until(intended.into()).await;
-                                        // Tokio's clock counts whole milliseconds: the rest of the delay isn't the
-                                        // server's.
+                                        // Tokio's clock counts whole milliseconds, so the message's time is read from
+                                        // the precise clock after the wait.
                                         Instant::now()
                                     } else {
-                                        // The preceding answer was late, so this message is as well.
+                                        // The preceding answer was late, and its delay counts for this message.
                                         intended
                                     }
                                 }

@@ -1,5 +1,5 @@
-//! A flood of invalid joins in authentication mode, each of which requires the check of a signature: the players'
-//! latencies with and without the flood.
+//! Players' latencies in authentication mode, with and without a flood of invalid joins. The server must check the
+//! signature of each join.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,8 +26,9 @@ const AUTHENTICATED: &str = "[auth]\nenabled = true\n";
 /// The number of connections that send invalid joins in sequence.
 const FLOODERS: usize = 8;
 
-/// The pauses between joins: for a thousand joins a second, ten times the limit of an address, or none. Without a
-/// pause, client and server need more than the available cores, and everything waits for CPU time.
+/// The floods, and the pause of each connection between two joins. A thousand joins a second is ten times the limit of
+/// an address. Without a pause, client and server need more than the available cores, so all processes wait for CPU
+/// time.
 const FLOODS: [(&str, Option<Duration>); 2] =
     [("1,000 bad joins/s", Some(Duration::from_millis(8))), ("bad joins flat out", None)];
 
@@ -105,17 +106,17 @@ fn begin(arena: &Server) -> anyhow::Result<Game> {
         for (seat, invite) in (1..).zip(&invites) {
             let body = signed_join(&KeyPair::from_random([seat; 32]), invite)?;
             let joined: Value = serde_json::from_slice(&connection.post("/api/arena/join", body).await?.ok("join")?)?;
-            keys.push(joined["sessionKey"].as_str().context("no session key")?.to_owned());
+            keys.push(joined["sessionKey"].as_str().context("the answer to a join has no sessionKey")?.to_owned());
         }
         let open = psi::create(&mut connection, Opposite::Arena).await?;
         let (Some(key), Some(free)) = (keys.into_iter().next(), open.invites.into_iter().next()) else {
-            return Err(anyhow!("a session without seats"));
+            return Err(anyhow!("the created session has no seats"));
         };
         Ok(Game { id, key, free })
     })
 }
 
-/// Sends chat messages and reads the latest ones, repeatedly.
+/// Sends chat messages and reads the latest messages, repeatedly.
 fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
     let address = arena.address();
     let game = game.clone();
@@ -148,8 +149,8 @@ fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) ->
     Ok(all)
 }
 
-/// Sends joins until it is stopped, and returns their number. All are well-formed, current, and signed for another
-/// invite.
+/// Starts a thread that sends joins until `stop` is true, and returns their number. The joins are well-formed and
+/// current, but signed for another invite.
 fn start_flood(
     arena: &Server,
     game: &Game,

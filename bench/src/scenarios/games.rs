@@ -1,5 +1,5 @@
-//! Whole PSI games at full speed: a fixed number of connections, each playing game after game from both seats,
-//! alternating between arena and ceiling.
+//! Whole PSI games at full speed, on the arena and the ceiling in turn. Each of a fixed number of connections plays
+//! game after game from both seats.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "games";
 
-/// 20 times the games of the reference server in memory on the machine of `crates.md`; they aren't measured here.
+/// The goal: 20 times the games per second of the reference server in memory, which were measured on another machine.
 const GAMES_PER_SECOND: f64 = 4_200.0;
 
 /// Options of this scenario.
@@ -50,7 +50,7 @@ fn measure(
 ) -> anyhow::Result<()> {
     let crowd = arguments.crowd(connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
-    // Not measured: caches and allocators fill, statements are prepared.
+    // The warm-up fills caches and prepares statements. Its latencies are not used.
     let warm_up = Until::Elapsed(length / 5);
     let mut faults = crowd.play(arena, Opposite::Arena, warm_up)?.faults;
     crowd.play(ceiling, Opposite::Ceiling, warm_up)?;
@@ -69,7 +69,7 @@ fn measure(
     let client_cpu = mid(&of_arena, Round::client_us_per_request);
     let ceiling_client_cpu = mid(&of_ceiling, Round::client_us_per_request);
     let latencies = merged(&of_arena);
-    // Each share is computed within one round, with the same state of the machine for both.
+    // Each share is computed within one round, in which the state of the machine is the same for arena and ceiling.
     let share = median(of_arena.iter().zip(&of_ceiling).map(|(arena, ceiling)| arena.rate() / ceiling.rate()));
 
     let at = format!("{connections} connections");

@@ -24,7 +24,7 @@ const FILLERS: usize = 128;
 /// The number of sessions on a page.
 const PAGE: u64 = 50;
 
-/// The limits on requests and time for one page.
+/// The largest number of requests for one page, and the largest time.
 const REQUESTS: u64 = 1_000;
 const TIME: Duration = Duration::from_secs(2);
 
@@ -75,7 +75,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let fillers = arguments.crowd(FILLERS);
     let filling = Instant::now();
     eprintln!("lists: creating {open} open sessions, playing {ended} games, starting {active} games");
-    // Ended sessions are mixed with open ones, since no real order of events is favorable to the server.
+    // Half of the open sessions are created before the other sessions, and half after them, so that the store isn't
+    // sorted by status.
     create(fillers, &arena, open / 2)?;
     let round = fillers.play(&arena, Opposite::Arena, Until::Games(ended))?;
     report.faults("lists, games while filling", &round.faults);
@@ -111,7 +112,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         orderly.push(ms(first_answer(&server)?));
     }
     for _ in 0..arguments.rounds() {
-        // This leaves data to recover.
+        // The load leaves data that the server must recover at its next start.
         arguments.crowd(64).play(&server, Opposite::Arena, Until::Elapsed(arguments.round()? / 3))?;
         server.kill()?;
         server = folder.start()?;
@@ -195,7 +196,7 @@ fn measure_pages(report: &mut Report, arena: &Server, expected: Expected) -> any
         for &list in LISTS {
             let total = expected.on(list);
             let last = total.saturating_sub(PAGE);
-            // A short list has one page only.
+            // In a list of one page, all offsets are equal.
             let mut offsets = vec![0, last / 2, last];
             offsets.dedup();
             for offset in offsets {
@@ -237,7 +238,7 @@ async fn check_page(connection: &mut Connection, target: &str, total: u64, offse
     Ok(())
 }
 
-/// Requests the same page repeatedly.
+/// Requests the same page repeatedly, and returns the latencies.
 pub async fn ask(connection: &mut Connection, target: &str) -> anyhow::Result<LatencySummary> {
     let mut latencies = Latencies::default();
     let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Matches between fast agents, alternating with a plain pipe to two children with messages of the same size; the start
-//! time of a match; wrong forfeits under load; and the delay of right ones.
+//! Matches between fast agents, in turn with a bare pipe to two children with messages of the same size; the start time
+//! of a match; wrong forfeits on time under load; and the delay of justified forfeits.
 
 use std::io::Write;
 use std::process::{Child, Command as Process, Stdio};
@@ -27,8 +27,8 @@ const NAME: &str = "matches";
 /// The argument that makes this binary the launcher of agents.
 pub const LAUNCH: &str = "launch-agent";
 
-/// The games, the epochs of a measurement, and the goals: the share of the plain pipe, and the microseconds of the
-/// runner's CPU time.
+/// The games; for each game the epochs of a measurement, and the goals: the rounds per second as a percentage of the
+/// bare pipe's, and the runner's CPU time per epoch in microseconds.
 const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
     ("snake", 200_000, Some(60.0), 5.0),
     ("food_catcher", 50_000, Some(30.0), 30.0),
@@ -36,7 +36,7 @@ const GAMES: [(&str, u64, Option<f64>, f64); 4] = [
     ("chess", 5_000, None, 20.0),
 ];
 
-/// The interval of reading the CPU clock in epochs: it is slower than the other clock.
+/// The number of epochs between two readings of the CPU clock, which is slower to read than the monotonic clock.
 const SAMPLE: u64 = 32;
 
 /// Options of this scenario.
@@ -44,7 +44,7 @@ const SAMPLE: u64 = 32;
 #[group(skip)]
 #[command(next_help_heading = "matches")]
 pub struct Options {
-    /// Exchanges without a forfeit while every core is busy [default: 1000000; 20000 if quick]
+    /// Number of exchanges in the test for wrong forfeits under load [default: 1000000; 20000 if quick]
     #[arg(long)]
     exchanges: Option<u64>,
 }
@@ -52,7 +52,7 @@ pub struct Options {
 /// Runs the scenario.
 ///
 /// # Errors
-/// If no match can be played here.
+/// If a match cannot be played, for example because the sandbox is not available.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     for (name, epochs, share, cpu_us) in GAMES {
         measure(arguments, report, name, if arguments.quick { epochs / 20 } else { epochs }, share, cpu_us)?;
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     lateness(arguments, report)
 }
 
-/// The results of a match or a plain pipe.
+/// The results of a match or a bare pipe.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub(super) struct Pace {
     /// The number of rounds per second.
@@ -160,7 +160,7 @@ impl Watch for Stopwatch {
         let now = Instant::now();
         self.begun = Some(now);
         self.epoch = glance.epoch;
-        // The first messages are excluded, and so is the agents' preparation at their first state.
+        // The first epochs are excluded, because the agents prepare their answers at their first state.
         if glance.epoch == SAMPLE {
             self.first = Some((now, cpu()));
         } else if glance.epoch.is_multiple_of(SAMPLE) {
@@ -196,9 +196,9 @@ fn held(
     Ok(play_match(&plan, replay, Some(watch), &AtomicBool::new(false))?)
 }
 
-/// Returns the default options of a game with this number of epochs.
+/// Returns the options of a game: the defaults, with this number of epochs.
 fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
-    // A game of chess ends by itself.
+    // A game of chess ends by its own rules, so it needs no limit.
     if game.name == "chess" { Map::new() } else { Map::from_iter([("n_epochs".to_owned(), json!(epochs))]) }
 }
 
@@ -226,7 +226,7 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
             break;
         }
         if seed > 500 {
-            bail!("{}: the matches of the quick agents are too short, {played} epochs in {seed} matches", game.name);
+            bail!("{}: the matches of the quick agents are too short: {played} epochs in {seed} matches", game.name);
         }
     }
     Ok(Pace { rounds_per_s: played as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / played as f64 })
@@ -258,7 +258,7 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     play_match(&plan, None, Some(&mut Sizes(longest.clone())), &AtomicBool::new(false))?;
     let sizes = longest.lock().unwrap_or_else(PoisonError::into_inner);
     let mean = sizes.iter().sum::<usize>() / sizes.len().max(1);
-    // Twice the state, as in the usual dialect, with the agent's bank and the keys around them.
+    // A message contains the state twice, the agent's time bank, and keys.
     let message = 2 * (mean + r#","remaining_overage_ms":20000"#.len()) + r#"{"world_state":{},}"#.len() + 1;
     let actions = match game.name {
         "snake" | "chess" => r#"[{"action":"move","move":"RIGHT"}]"#,
@@ -267,13 +267,13 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     Ok((message, r#"{"actions":,"agent_id":"00000000-0000-4000-8000-000000000000"}"#.len() + actions.len() + 1))
 }
 
-/// Exchanges messages of these sizes with two children, and does nothing else. As in a match, an exchange includes all
-/// agents to move: one in turn-based games.
+/// Exchanges messages of these sizes with two children, and does nothing else. As in a match, each exchange is with all
+/// agents to move, of which turn-based games have one.
 fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds: u64) -> anyhow::Result<Pace> {
     let child = || -> anyhow::Result<Child> {
         let mut child = Process::new(this_program()?);
         child.args([QUICK_AGENT, "echo", &answer.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        child.spawn().context("a child didn't start")
+        child.spawn().context("could not start a child of the bare pipe")
     };
     let children = [child()?, child()?];
     let mut line = vec![b'x'; message];
@@ -354,7 +354,7 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plays a million exchanges while every core is overloaded: no agent may lose on time.
+/// Plays many exchanges while every core is overloaded, and counts the agents that lose on time.
 fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let exchanges = arguments.size(arguments.matches.exchanges, 1_000_000, 20_000);
     let stop = AtomicBool::new(false);
@@ -372,7 +372,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let played = (|| {
             let game = arena_games::game("snake").context("no snake")?;
             let agent = agent(&["snake"])?;
-            // The shortest limits of all games.
+            // These are the shortest limits of all games.
             let limits = TimeLimits { step_ms: 200, bank_ms: 2000 };
             for seed in 0.. {
                 if done >= exchanges {
@@ -396,7 +396,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records the time of the last write, which is the line about the forfeit.
+/// A replay's writer that records the time of the last write, which is the line about the forfeit.
 struct LastWrite(Arc<Mutex<Option<Instant>>>);
 
 impl Write for LastWrite {
@@ -429,7 +429,7 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         late_ms.push((written - asked).as_secs_f64() * 1e3 - (limits.step_ms + limits.bank_ms) as f64);
     }
     late_ms.sort_by(f64::total_cmp);
-    let worst = late_ms.last().copied().context("no agent fell silent")?;
+    let worst = late_ms.last().copied().context("no silent agent was disqualified")?;
     report
         .row(NAME, "a true forfeit on time is called, at the latest", worst, "ms")
         .goal(Goal::AtMost(5.0))

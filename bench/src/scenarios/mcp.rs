@@ -1,4 +1,4 @@
-//! The cost of MCP: the same reads and writes, alternating between REST calls and tool calls.
+//! The cost of MCP: the same read and the same write, in turn as REST call and as tool call.
 
 use serde_json::json;
 
@@ -19,9 +19,9 @@ const CONNECTIONS: usize = 16;
 #[derive(Clone)]
 struct Call {
     what: &'static str,
-    /// REST: the target, and the body of a POST.
+    /// The REST call: its target, and the body if it is a POST request.
     rest: (String, Option<String>),
-    /// MCP: the endpoint and the body.
+    /// The MCP tool call: its endpoint and body.
     mcp: (&'static str, String),
 }
 
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let arena = folder.start()?;
     let calls = arguments.size(None, 20_000, 2_000);
     for call in prepare(&arena)? {
-        // Writes wait for the disk, so a smaller number takes as long.
+        // Writes wait for the disk, so a quarter of the calls takes about as long.
         let calls = if call.rest.1.is_some() { calls / 4 } else { calls };
         measure(arguments, report, &arena, &call, calls)?;
     }
@@ -87,7 +87,7 @@ fn measure(arguments: &Arguments, report: &mut Report, arena: &Server, call: &Ca
             Ok(())
         })
     };
-    // A warm-up.
+    // The first calls are a warm-up.
     rest()?;
     mcp()?;
     let (mut by_rest, mut by_mcp): (Vec<Spent>, Vec<Spent>) = (Vec::new(), Vec::new());

@@ -18,7 +18,7 @@ const NAME: &str = "memory";
 
 const CONNECTIONS: usize = 64;
 
-/// The limit for constant memory: 8 MiB after a million ended games.
+/// The goal for the growth of memory: 8 MiB after a million ended games.
 const FLAT_KIB_PER_THOUSAND: f64 = 8.0;
 
 /// Options of this scenario.
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         ensure!(round.games == games, "only {} of {games} games were played to the end", round.games);
         settled(&arena)
     };
-    // Caches and the allocator fill first; growth is measured in the second half.
+    // Growth is measured in the second half of the games, because caches fill in the first half.
     let first_half = play(games / 2)?;
     let second_half = play(games - games / 2)?;
     arena.terminate()?;
@@ -106,7 +106,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// Reads the usage after a second of rest, in which connections close and memory is released.
+/// Reads the usage after a pause of a second, in which connections close and memory is released.
 fn settled(arena: &Server) -> anyhow::Result<Usage> {
     thread::sleep(Duration::from_secs(1));
     arena.usage()

@@ -1,5 +1,5 @@
-//! Several nodes on one database: whole games on one node and on two, compared with SQLite; and the time of a message
-//! from one node to a subscriber on another. Starts its own Postgres and NATS.
+//! Several nodes on one database: whole games on one node and on two nodes, compared with SQLite; and the time of a
+//! message from one node to a subscriber on another. The scenario starts its own Postgres and NATS.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +25,14 @@ use crate::usage::Usage;
 
 const NAME: &str = "nodes";
 
-/// 5 times the games of the reference server in memory on the machine of `crates.md`; it is slower with its database.
+/// The goal: 5 times the games per second of the reference server in memory, which were measured on another machine.
+/// The reference server is slower with a database.
 const GAMES_PER_SECOND: f64 = 1_050.0;
 
 /// The number of sessions with concurrent chats, each with a subscriber.
 const SESSIONS: usize = 16;
 
-/// The number of connections that send messages: enough that no message waits for the one before.
+/// The number of connections that send messages. It is high enough that no message waits for the previous answer.
 const SPEAKERS: usize = 64;
 
 /// Options of this scenario.
@@ -52,7 +53,7 @@ pub struct Options {
 
 /// Returns the environment variables that make an arena one of several nodes.
 pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String); 4] {
-    // Nodes must agree on both; only this process has access to them.
+    // Nodes must have the same secret and token.
     let secret = "0123456789abcdef".repeat(4);
     [
         ("DATABASE_URL", database_url.to_owned()),
@@ -65,7 +66,7 @@ pub fn environment(database_url: &str, nats_url: &str) -> [(&'static str, String
 /// A set of nodes for games.
 struct Setting<'a> {
     what: &'static str,
-    /// The nodes of a game's seats; connections take these in turn.
+    /// Lists of the nodes of a game's seats. Connections take the lists in turn.
     tables: Vec<Vec<&'a Server>>,
     rounds: Vec<Round>,
     /// The CPU time of the database per game, in microseconds.
@@ -100,7 +101,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (length, rounds) = (arguments.round()?, arguments.rounds());
     for number in 0..=rounds {
         for setting in &mut settings {
-            // The first round is a warm-up.
+            // Round 0 is a warm-up.
             let until = Until::Elapsed(if number == 0 { length / 5 } else { length });
             eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
             let before = Usage::cpu_of_family(postgres.pid())?;
@@ -183,7 +184,7 @@ fn listen(
         }
         Ok(sessions)
     })?;
-    // The same number in each session.
+    // The number is rounded down, so that each session gets the same number of messages.
     let each = messages / SESSIONS as u64;
     let messages = each * SESSIONS as u64;
     let (postmark, spoken_so_far) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
@@ -221,7 +222,7 @@ fn listen(
             Ok(latencies)
         },
         || {
-            // The first mark is the start.
+            // The first mark is taken at the start of the work.
             if metronome.is_none() {
                 let agenda = agenda.clone();
                 metronome = Some(thread::spawn(move || agenda.fill(rate, messages, SPEAKERS)));

@@ -1,5 +1,5 @@
-//! Sessions with the smallest and the largest value of each option that a client may choose: the CPU time until all
-//! seats are taken. A challenge's options limit its cost.
+//! The CPU time of sessions until all seats are taken, with the smallest and the largest value of each option that a
+//! client may choose. The limits of the options must also limit the CPU time.
 
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ const NAME: &str = "options";
 /// The limit on CPU time per session, in milliseconds.
 const GOAL_MS: f64 = 20.0;
 
-/// Returns values that are extreme in combination only.
+/// Returns combinations of options that are extreme only together.
 fn together(challenge: &str) -> Vec<Value> {
     match challenge {
         "psi" => vec![
@@ -46,14 +46,14 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         eprintln!("{NAME}: {challenge}");
         let mut choices = vec![json!({})];
         for option in about["options"].as_array().into_iter().flatten() {
-            let name = option["name"].as_str().context("an option without a name")?;
+            let name = option["name"].as_str().context("an option in the metadata has no name")?;
             let bounds = ["minimum", "maximum"].map(|bound| option[bound].clone());
             choices.extend(bounds.into_iter().filter(Value::is_number).map(|value| json!({ name: value })));
         }
         choices.extend(together(challenge));
         let mut measured = Vec::new();
         for options in choices {
-            // A single extreme value may be invalid.
+            // An extreme value may be invalid with the defaults of the other options.
             if let Some(ms) = cost(&arena, challenge, &options, sessions)? {
                 measured.push((ms, options));
             }
@@ -70,7 +70,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the milliseconds of CPU time of a session until all seats are taken; nothing if these options are refused.
+/// Returns the server's CPU time per session until all seats are taken, in milliseconds. Returns `None` if the server
+/// refuses the options.
 fn cost(arena: &Server, challenge: &str, options: &Value, sessions: usize) -> anyhow::Result<Option<f64>> {
     crew::alone(async {
         let mut connection = Connection::open(arena.address()).await?;

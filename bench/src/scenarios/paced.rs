@@ -1,6 +1,6 @@
 //! Whole PSI games at a fixed rate, even if the server can't keep up: an open loop. The first latency of a game counts
-//! from the game's intended start, so it includes the wait for a slow server (no coordinated omission). Each later one
-//! counts from the preceding answer, because a player needs it for its next request.
+//! from the game's intended start, so it includes the wait for a slow server (no coordinated omission). Each later
+//! latency counts from the preceding answer, because the next request needs that answer.
 
 use std::sync::Arc;
 use std::thread;
@@ -23,7 +23,7 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "paced";
 
-/// The share of a rate that counts as reached: the last games end shortly after the last intended start.
+/// The share of the rate that must be reached. It is below 1, because the last games end after the last intended start.
 const REACHED: f64 = 0.98;
 
 /// Options of this scenario.
@@ -37,7 +37,7 @@ pub struct Options {
     /// Duration in seconds [default: 20; 3 if quick]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
     paced_seconds: Option<u64>,
-    /// Number of connections; further games wait, and their wait counts
+    /// Number of connections; games beyond that number wait, and their latencies include the wait
     #[arg(long, value_name = "N", default_value_t = 256)]
     paced_connections: usize,
 }
@@ -95,7 +95,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 pub struct Paced {
     /// The number of completed and correct games.
     pub games: u64,
-    /// The latencies of their steps.
+    /// The latencies of the games' steps.
     pub latencies: StepLatencies,
     whole: Latencies,
     metronome: Latencies,
@@ -106,7 +106,7 @@ pub struct Paced {
 /// Plays `games` games, of which `rate` start each second.
 ///
 /// # Errors
-/// If the server can't be reached at all; failed games are counted.
+/// If the server can't be reached at all. A failed game is not an error, but is counted in the result.
 pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
     let address = server.address();
     let agenda = Arc::new(Agenda::default());
@@ -131,7 +131,7 @@ pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games:
             Ok((latencies, whole, faults))
         },
         || {
-            // The first mark is the start.
+            // The first mark is taken at the start of the work.
             if metronome.is_none() {
                 let (agenda, connections) = (agenda.clone(), crowd.connections);
                 metronome = Some(thread::spawn(move || agenda.fill(rate, games, connections)));

@@ -1,5 +1,5 @@
-//! Chess between two fast bots: in a session of a real server, each with its own `arena play`, alternating with a match
-//! between the same bots. The goal is the additional time of a ply in a session.
+//! Chess between two fast bots: in a session of a real server, where each bot runs under its own `arena play`, in turn
+//! with a match between the same bots. The goal is for the additional time of a ply in a session.
 
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
@@ -21,10 +21,10 @@ use crate::server::{ArenaFolder, Server};
 
 const NAME: &str = "plies";
 
-/// The number of uncounted plies at the start: they open connections and fill caches.
+/// The number of plies at the start of a game that aren't counted, because they open connections and fill caches.
 const WARM_UP: u64 = 8;
 
-/// The number of plies of each measurement in matches, which are much faster.
+/// The number of plies of each measurement in matches. Matches are much faster than sessions.
 const MATCH_PLIES: u64 = 2_000;
 
 /// The time limit for a game in a session.
@@ -79,7 +79,8 @@ struct Game {
     ms_per_ply: f64,
 }
 
-/// Plays one game in a session, and computes its pace from the operator's channel: undisturbed, and on one clock.
+/// Plays one game in a session, and computes its pace from the timestamps in the operator's channel. These are from one
+/// clock, and reading them after the game doesn't slow the game.
 fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
     let address = server.address();
     let opened =
@@ -90,7 +91,7 @@ fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
         let mut command = Command::new(arguments.arena());
         command.args(["--url", &format!("http://{address}"), "play", "--json", invite, "--"]);
         command.arg(&program).args([QUICK_AGENT, "chess"]);
-        // Its output fits into a pipe.
+        // The output on stderr fits into the pipe, so it can be read after the end.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         players.push(Player(command.spawn().context("`arena play` didn't start")?));
     }
@@ -113,7 +114,7 @@ fn pace(messages: &[u8]) -> anyhow::Result<Game> {
     let mut begun = BTreeMap::new();
     for message in messages.iter().filter(|message| message.from == "operator") {
         let Ok(said) = serde_json::from_str::<Value>(&message.content) else { continue };
-        ensure!(said["disqualified"].is_null(), "a fast bot was disqualified: {}", message.content);
+        ensure!(said["disqualified"].is_null(), "a bot was disqualified: {}", message.content);
         if let Some(epoch) = said["world_state"]["epoch"].as_u64() {
             begun.entry(epoch).or_insert(message.timestamp.0);
         }
@@ -125,7 +126,7 @@ fn pace(messages: &[u8]) -> anyhow::Result<Game> {
     Ok(Game { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
 }
 
-/// A process of `arena play`, killed when dropped.
+/// A process of `arena play`, which is killed on drop.
 struct Player(Child);
 
 impl Player {
@@ -148,7 +149,7 @@ impl Player {
 
 impl Drop for Player {
     fn drop(&mut self) {
-        // After `wait` the process has ended; then both do nothing.
+        // After `wait` the process has ended, and these calls do nothing.
         self.0.kill().ok();
         self.0.wait().ok();
     }

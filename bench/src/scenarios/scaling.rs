@@ -1,6 +1,6 @@
-//! The costs of a node and a database, fitted to measurements on this machine; the accuracy of a simulation with these
-//! costs, for fitted and other measurements; and its predictions for sizes beyond one machine. `docs/scaling.md`
-//! explains the results.
+//! The costs of a node and a database, fitted to measurements on this machine. A simulation with these costs is
+//! compared with measurements, including some that were not fitted, and predicts clusters that are larger than one
+//! machine. `docs/scaling.md` explains the results.
 
 mod fit;
 mod measured;
@@ -30,7 +30,7 @@ const FITTED: [usize; 5] = [1, 4, 16, 64, 256];
 /// The numbers of connections for the measurements that test the fitted costs.
 const FORETOLD: [usize; 3] = [8, 32, 128];
 
-/// The number of connections for reads alone: high enough that looks are rare.
+/// The number of connections for the measurement of reads. It is so high that many reads share a journal read.
 const READING: usize = 64;
 
 /// The numbers of simulated games: for each step of the fit, and for the results.
@@ -39,11 +39,11 @@ const GAMES: [u64; 2] = [500, 20_000];
 /// The numbers of nodes of a cluster.
 const NODES: [usize; 11] = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// The cores of each of a cluster's nodes, and of its database.
+/// The numbers of cores of each node of a cluster, and of its database.
 const NODE_CORES: usize = 4;
 const DATABASE_CORES: [usize; 5] = [4, 8, 16, 32, 64];
 
-/// The number of nodes that is enough to find the other bottlenecks.
+/// A number of nodes that is so high that nodes are not the bottleneck.
 const MANY: usize = 16;
 
 /// The times of a disk to make a batch durable, in microseconds.
@@ -58,7 +58,7 @@ const WANTED: f64 = 10_000.0;
 /// The target p99 of a cluster's requests, in milliseconds.
 const IN_TIME: f64 = 20.0;
 
-/// The start of the fit. Any nonzero values will do.
+/// The costs from which the fit starts. The fit needs nonzero values.
 const START: Costs = Costs {
     client: 15.0,
     read: 15.0,
@@ -79,7 +79,7 @@ const START: Costs = Costs {
 #[group(skip)]
 #[command(next_help_heading = "scaling")]
 pub struct Options {
-    /// JSON report of an earlier run: fit to its measurements, and measure nothing
+    /// JSON report of an earlier run; its measurements are fitted, and nothing is measured
     #[arg(long, value_name = "FILE")]
     scaling_from: Option<PathBuf>,
 }
@@ -88,23 +88,23 @@ pub struct Options {
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     cores: usize,
-    /// The share of a batch's work in the database that is done in the order of the journal.
+    /// The serial part of a batch: its share of the batch's work in the database.
     ordered: f64,
     subjects: Vec<Measurements>,
 }
 
-/// The measurements of a subject.
+/// The measurements of one configuration of nodes and store.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measurements {
     what: String,
     nodes: usize,
-    /// The name of its costs; subjects with the same name share their costs.
+    /// The name of the fitted costs. Configurations with the same name share their costs.
     costs: String,
-    /// Reads alone.
+    /// Measurements of reads only.
     reads: Vec<Point>,
-    /// Games, by round.
+    /// Measurements of games, one per round and number of connections.
     games: Vec<Point>,
-    /// Games at a fixed rate, half of the maximum; for a single node only.
+    /// The measurement of games at half of the maximal rate. Measured for single nodes only.
     paced: Option<Paced>,
 }
 
@@ -131,8 +131,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         }
         if let Some(shared) = subjects.iter().find(|subject| subject.store() == Store::Shared) {
             let plan = measured.plan(shared, costs);
-            report.row(NAME, format!("{name}: writes that look first"), plan.writes_look * 100.0, "%");
-            report.row(NAME, format!("{name}: of a batch, in the order of the journal"), plan.ordered * 100.0, "%");
+            report.row(NAME, format!("{name}: writes that read the journal first"), plan.writes_look * 100.0, "%");
+            report.row(NAME, format!("{name}: serial part of a batch"), plan.ordered * 100.0, "%");
             foretell(report, &plan);
         }
     }
@@ -199,7 +199,7 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
             measurements.reads.push(subject.read(arguments, READING)?);
         }
         for connections in FITTED.into_iter().chain(FORETOLD) {
-            // In turn, so that the state of the machine is the same for all.
+            // The configurations take turns, so that the state of the machine is the same for all.
             for ((what, _, subject), measurements) in subjects.iter().zip(&mut all) {
                 eprintln!("scaling: {what}, {}, round {round} of {rounds}", on(connections));
                 let (point, faults) = subject.play(arguments, connections)?;
@@ -219,7 +219,7 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
     for server in two.into_iter().chain([one, only, embedded]) {
         server.terminate()?;
     }
-    eprintln!("scaling: the share of work in the order of the journal");
+    eprintln!("scaling: the serial part of a batch");
     let ordered = measure_order(arguments, &mut postgres, &nats, &folder()?)?;
     Ok(Measured { cores: machine.cores, ordered, subjects: all })
 }
@@ -245,7 +245,7 @@ impl Measurements {
 }
 
 impl Measured {
-    /// Returns the plan of a subject with these costs and one player.
+    /// Returns the plan of a configuration with these costs and one player.
     fn plan(&self, subject: &Measurements, costs: Costs) -> Plan {
         Plan {
             costs,
@@ -257,20 +257,20 @@ impl Measured {
         }
     }
 
-    /// Returns the share of writes that look at the journal first: the looks beyond those of reads, with one player and
-    /// no other writes.
+    /// Returns the share of writes that read the journal first. With one player, each read request reads the journal
+    /// once, so the other journal reads are those of writes.
     fn writes_look(&self) -> f64 {
         let alone = self.subjects.iter().find(|subject| subject.nodes == 1 && subject.store() == Store::Shared);
         let alone = alone.map(|subject| subject.at(1)).unwrap_or_default();
         let share = (alone.looks / alone.games.max(1.0) - READS) / WRITES;
-        // The node also looks once a second without a request.
+        // The share is rounded, because the node also reads the journal once a second without a request.
         (share.clamp(0.0, 1.0) * 10.0).round() / 10.0
     }
 
-    /// Returns the measurement to be simulated.
+    /// Returns the measurement with this number of connections, and its plan.
     fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Seen {
         let point = subject.at(connections);
-        // The speed of a disk varies, especially of a shared one.
+        // The time of the disk is that of this measurement, because the speed of a shared disk varies.
         let plan = self.plan(subject, Costs { flush: point.sync_us(), ..costs });
         let each = |all: f64| all / point.games.max(1.0);
         Seen {
@@ -284,7 +284,7 @@ impl Measured {
         }
     }
 
-    /// Fits the costs that these subjects share.
+    /// Fits the costs that these configurations share.
     fn fitted(&self, subjects: &[&Measurements]) -> Costs {
         let of_reads = |value: fn(&Point) -> f64| {
             median(subjects.iter().flat_map(|subject| &subject.reads).map(|point| value(point) / point.requests))
@@ -318,7 +318,7 @@ impl Measured {
         fit(&seen, start, &free, GAMES[0])
     }
 
-    /// Simulates the measurements.
+    /// Simulates the measurements of a configuration, and reports the deviations.
     fn compare(&self, report: &mut Report, subject: &Measurements, costs: Costs) {
         let what = &subject.what;
         let kinds = [("", &FITTED[..]), (", not fitted", &FORETOLD[..])];
@@ -332,7 +332,7 @@ impl Measured {
                 ("looks", 2, told.looks, looks),
                 ("batches", 2, told.batches, batches),
             ];
-            // Values that don't exist or aren't counted there are 0.
+            // A value is 0 if it doesn't exist in this configuration or isn't counted.
             let of_game = of_game.into_iter().filter(|(.., seen)| *seen > 0.0);
             let of_game: Vec<String> =
                 of_game.map(|(what, digits, told, seen)| format!("{told:.digits$} {what} ({seen:.digits$})")).collect();
@@ -394,8 +394,8 @@ fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
         tell("node, per batch", costs.batch);
     }
     if store == Store::Shared {
-        tell("node, per look", costs.look);
-        tell("database, per look", costs.look_stored);
+        tell("node, per journal read", costs.look);
+        tell("database, per journal read", costs.look_stored);
         tell("NATS, per batch", costs.event);
     }
     tell("disk, per batch", costs.flush);
@@ -403,8 +403,9 @@ fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
     tell("a thread that has slept, in addition", costs.switch);
 }
 
-/// Predicts the throughput of clusters with these costs, on machines like this one: nodes with 4 cores, and a database
-/// with an increasing number of cores. The disk is another one, because operators choose the database's disk.
+/// Predicts the throughput of clusters of nodes with 4 cores and a database with an increasing number of cores. The
+/// cores are as fast as this machine's. The times of the disk are assumed, because operators choose the database's
+/// disk.
 fn foretell(report: &mut Report, plan: &Plan) {
     let sync_us = SYNCS[0];
     for database_cores in DATABASE_CORES {
@@ -427,7 +428,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
             None => {
                 let told = of(MANY, Load::Closed(4_096));
                 let note = format!(
-                    "impossible with any number: {MANY} nodes play {:.0} games/s; {}",
+                    "not reached with any number of nodes: {MANY} nodes play {:.0} games/s; {}",
                     told.games_per_second,
                     told_of(&told)
                 );
@@ -435,7 +436,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
             }
         };
     }
-    // The limit with sufficient cores, by disk.
+    // The maximal throughput with enough cores, by the speed of the disk.
     for flush in SYNCS {
         let costs = Costs { flush, ..plan.costs };
         let layout = Layout::Apart { nodes: MANY, node_cores: NODE_CORES, database_cores: 64, way: WAY };
@@ -448,7 +449,7 @@ fn foretell(report: &mut Report, plan: &Plan) {
 /// Returns a description of a cluster's results.
 fn told_of(told: &Outcome) -> String {
     format!(
-        "p50 {:.1} ms, p99 {:.1} ms, mean {:.1} ms; busy: nodes {:.0} %, database {:.0} %, the order of the journal {:.0} %; \
+        "p50 {:.1} ms, p99 {:.1} ms, mean {:.1} ms; busy: nodes {:.0} %, database {:.0} %, serial part {:.0} %; \
          {:.0} commits a batch",
         told.latency.p50_us / 1e3,
         told.latency.p99_us / 1e3,

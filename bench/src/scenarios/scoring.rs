@@ -1,5 +1,5 @@
-//! The cost of scoring: games of known users on an arena with scoring, alternating with games of anonymous players on
-//! an arena without. Then leaderboards of many users, at the start, the middle and the end.
+//! The cost of scoring: games of known users on an arena with scoring, in turn with games of anonymous players on an
+//! arena without scoring. Then leaderboards of many users, at the start, the middle and the end.
 
 use std::time::Instant;
 
@@ -90,7 +90,7 @@ fn compare(
         without.push(nobody.play(plain, Opposite::Arena, Until::Elapsed(length))?);
         with.push(known.play(scored, Opposite::Arena, Until::Elapsed(length))?);
     }
-    // Each share is computed within one pair of rounds, with the same state of the machine for both.
+    // Each share is computed within one pair of rounds, in which the state of the machine is the same for both arenas.
     let share = median(with.iter().zip(&without).map(|(with, without)| with.rate() / without.rate()));
     let at = format!("{connections} connections");
     let games =
@@ -123,7 +123,7 @@ fn measure_boards(report: &mut Report, arena: &Server, players: u64) -> anyhow::
             let first = Instant::now();
             connection.get(board).await?.ok(board)?;
             let first = first.elapsed().as_secs_f64() * 1e3;
-            report.row(NAME, format!("{board}: first look"), first, "ms");
+            report.row(NAME, format!("{board}: first read"), first, "ms");
             let last = players.saturating_sub(PAGE);
             for offset in [0, last / 2, last] {
                 let target = format!("{board}&offset={offset}");
@@ -144,7 +144,7 @@ fn measure_boards(report: &mut Report, arena: &Server, players: u64) -> anyhow::
 /// Checks that a page of a leaderboard is full.
 async fn check(connection: &mut Connection, target: &str) -> anyhow::Result<()> {
     let body = connection.get(target).await?.ok(target)?;
-    let page: serde_json::Value = serde_json::from_slice(&body).context("a board is JSON")?;
+    let page: serde_json::Value = serde_json::from_slice(&body).context("a leaderboard is not JSON")?;
     let entries = match &page {
         serde_json::Value::Object(boards) => boards.values().next(),
         list => Some(list),

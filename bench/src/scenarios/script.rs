@@ -1,5 +1,5 @@
-//! Whole PSI games by the built-in rules, alternating with the same games by a script in the form of the reference
-//! server; and the calls of that script by themselves.
+//! Whole PSI games by the built-in rules, in turn with the same games by a script in the reference server's format; and
+//! single calls of that script.
 
 mod calls;
 
@@ -24,7 +24,8 @@ const FILES: [(&str, &str); 2] = [
     ("index.ts", include_str!("../../../crates/arena-script/tests/challenges/psi/index.ts")),
 ];
 
-/// The number of concurrent players: enough to keep all cores busy, and few enough that latencies contain no queuing.
+/// The number of connections that play: enough to keep all cores busy, and few enough that requests don't wait in
+/// queues.
 const CONNECTIONS: usize = 4;
 
 /// Runs the scenario.
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     for (name, text) in FILES {
         fs::write(script.join(name), text).with_context(|| format!("could not write {name}"))?;
     }
-    let path = fs::canonicalize(scripts.path()).context("the script's folder is gone")?;
+    let path = fs::canonicalize(scripts.path()).context("could not find the script's folder")?;
     let config = format!("[scripts]\nfolders = [{}]\n", json!(path));
     let arena = ArenaFolder::new(&arguments.arena(), &work, Some(&config))?;
     let arena = arena.start()?;

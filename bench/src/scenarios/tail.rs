@@ -1,5 +1,5 @@
-//! The last messages of a long channel compared with those of a short one: alternating, so that the state of the
-//! machine is the same; with many readers, for the cost of a read, and with a single reader, for the latency.
+//! Reads of the last messages of a long channel, compared with those of a short channel. The channels take turns, so
+//! that the state of the machine is the same. Many readers measure the cost of a read, a single reader its latency.
 
 use std::time::{Duration, Instant};
 
@@ -27,12 +27,12 @@ const READ: u64 = 10;
 /// The number of connections that fill a channel.
 const FILLERS: usize = 64;
 
-/// The number of concurrent readers. A single one would mostly measure the wakeup of an idle core: a hundred
-/// microseconds on a virtual machine, which would hide a doubled cost of a read.
+/// The number of concurrent readers. A single reader mostly measures the wakeup of an idle core, which takes about 100
+/// µs on a virtual machine and would hide a doubled cost of a read.
 const READERS: usize = 16;
 
-/// The number of turns for each channel: many short ones. On a shared machine, turns of the same channel differ by up
-/// to a fifth, but their medians only by a few per cent.
+/// The number of turns for each channel. On a shared machine, turns of the same channel differ by up to a fifth, but
+/// the medians of 30 turns only by a few per cent.
 const TURNS: usize = 30;
 
 /// Options of this scenario.
@@ -69,11 +69,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let mut connection = Connection::open(arena.address()).await?;
         let mut latencies = [Latencies::default(), Latencies::default()];
         for number in 0..reads + 100 {
-            // The second channel finds warmer caches, so the order alternates too.
+            // The second channel of a turn has warmer caches, so the order alternates.
             let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
             for which in order {
                 let latency = channels[which].read(&mut connection).await?;
-                // The first hundred are a warm-up.
+                // The first hundred reads are a warm-up.
                 if number >= 100 {
                     latencies[which].record(latency);
                 }
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
                 readers.repeat(&arena, reads, async move |connection, _| channel.read(connection).await.map(drop))?;
             took[which] = spent.seconds * 1e6 / reads as f64;
             read_us[which].push(took[which]);
-            // The kernel counts in steps of 10 ms: only the sum over the turns is exact enough.
+            // The kernel counts CPU time in steps of 10 ms, so only the sum over all turns is exact enough.
             cpu_us[which] += spent.server_cpu_us / (TURNS as u64 * reads) as f64;
         }
         ratios.push(took[1] / took[0]);

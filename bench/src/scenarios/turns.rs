@@ -31,7 +31,7 @@ const GAME: [&str; 32] = [
     "b5d7", "f6d7", "b3b8", "d7b8",
 ];
 
-/// The share of a rate that counts as reached: the last moves end shortly after their intended start.
+/// The share of the rate that must be reached. It is below 1, because the last moves end after their intended start.
 const REACHED: f64 = 0.98;
 
 /// Options of this scenario.
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             Ok((latencies, faults))
         },
         || {
-            // The first mark is the start.
+            // The first mark is taken at the start of the work.
             if metronome.is_none() {
                 let (agenda, workers) = (agenda.clone(), crowd.connections);
                 metronome = Some(thread::spawn(move || agenda.fill(rate, moves, workers)));
@@ -126,7 +126,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates this number of games, and determines the player of White.
+/// Creates this number of games. Reads from each game which invite plays White.
 fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
     let address = server.address();
     alone(async move {
@@ -142,7 +142,8 @@ fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
                 ensure!(memmem::find(&seen, br#"\"side\":\"BLACK\""#).is_some(), "a player did not receive its color");
                 invites.swap(0, 1);
             }
-            let invites = <[String; 2]>::try_from(invites).map_err(|_| anyhow::anyhow!("chess is for two"))?;
+            let invites = <[String; 2]>::try_from(invites)
+                .map_err(|_| anyhow::anyhow!("a session of chess does not have two invites"))?;
             tables.push(Table { session: id, invites });
         }
         Ok(tables)

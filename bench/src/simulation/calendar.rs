@@ -3,10 +3,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// The number of steps in a microsecond: whole numbers are ordered.
+/// The number of time steps in a microsecond. Times are stored as integers, because floats have no total order.
 const FINE: f64 = 1e6;
 
-/// Entries by time.
+/// Entries in order of time.
 #[derive(Debug)]
 pub struct Calendar<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,

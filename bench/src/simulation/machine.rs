@@ -26,22 +26,24 @@ pub struct Machine<T> {
     crews: Vec<Crew<T>>,
     /// The time up to which the machine is simulated.
     at: f64,
-    /// The work of a thread that was always busy. With more threads than cores it is less than the time.
+    /// The work that an always busy thread would have done since the start. It grows more slowly than the time if more
+    /// threads than cores are busy.
     each: f64,
-    /// The running work by the value of `each` at its end: the crew, and the continuation.
+    /// The running work, by the value of `each` at its end. An entry contains the crew and the continuation.
     running: Calendar<(usize, T)>,
     /// The number of cores that are waking up.
     waking: usize,
-    /// A counter of changes to the next end of work.
+    /// The number of changes to the running work. A change makes the scheduled next end invalid.
     version: u64,
 }
 
 /// The state of new work.
 #[derive(Debug, PartialEq)]
 pub enum Taken<T> {
-    /// It is running, or waits for a thread.
+    /// The work is running, or waits for a thread.
     Here,
-    /// Its core must wake up first, which takes this time. Then it goes to [`Machine::awake`].
+    /// A core must wake up first. The first number is the wakeup time, after which the caller passes the other values
+    /// to [`Machine::awake`].
     Asleep(f64, usize, f64, T),
 }
 
@@ -68,7 +70,7 @@ impl<T> Machine<T> {
         self.crews.len() - 1
     }
 
-    /// Gives work to a crew.
+    /// Gives work to a crew. `time` is the work in microseconds, and `then` its continuation.
     pub fn work(&mut self, now: f64, crew: usize, time: f64, then: T) -> Taken<T> {
         let idle = self.running.len() + self.waking < self.cores;
         let of = &mut self.crews[crew];
@@ -77,7 +79,7 @@ impl<T> Machine<T> {
             return Taken::Here;
         }
         of.busy += 1;
-        // Work that follows immediately on a thread needs no wakeup.
+        // A thread that finished its last work at this moment hasn't slept.
         let slept = of.done < now;
         let time = if slept { time + self.switch } else { time };
         if slept && idle && self.wake > 0.0 {
@@ -112,13 +114,13 @@ impl<T> Machine<T> {
         self.at = now;
     }
 
-    /// Returns the time of the next end of work if nothing is added before, and the version for which it holds.
+    /// Returns the time of the next end of work, and the machine's version. The time is invalid in later versions.
     pub fn next(&self) -> Option<(f64, u64)> {
         let until = self.running.next()?;
         Some((self.at + (until - self.each).max(0.0) / self.pace(), self.version))
     }
 
-    /// Ends a piece of work and returns its continuation; nothing if the machine has changed since this version.
+    /// Ends a piece of work and returns its continuation. Returns `None` if the machine has changed since `version`.
     pub fn done(&mut self, now: f64, version: u64) -> Option<T> {
         if version != self.version {
             return None;
@@ -136,12 +138,12 @@ impl<T> Machine<T> {
         Some(then)
     }
 
-    /// Returns the work of a crew so far.
+    /// Returns the work of a crew since the last reset, in microseconds.
     pub fn worked(&self, crew: usize) -> f64 {
         self.crews[crew].worked
     }
 
-    /// Resets the counters.
+    /// Resets the counters of work.
     pub fn forget(&mut self) {
         self.crews.iter_mut().for_each(|crew| crew.worked = 0.0);
     }
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_cores_evenly() {
-        // Three on two cores: each at two thirds of the speed, until the first is done.
+        // Three threads on two cores each run at two thirds of the speed, until the first one is done.
         assert_eq!(
             check(2, [0.0; 2], &[1, 1, 1], &[(0, 100.0), (1, 200.0), (2, 200.0)]),
             [(0, 150.0), (1, 250.0), (2, 250.0)]
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_works_on_as_much_as_it_has_threads() {
+    fn a_crew_runs_one_piece_of_work_per_thread() {
         assert_eq!(
             check(4, [0.0; 2], &[1, 2], &[(0, 10.0), (0, 10.0), (1, 10.0), (1, 15.0)]),
             [(0, 10.0), (2, 10.0), (3, 15.0), (1, 20.0),]
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_core_wakes_up_first_and_a_thread_that_has_slept_works_more() {
+    fn wakeups_of_cores_and_threads_take_time() {
         assert_eq!(check(1, [50.0, 5.0], &[1], &[(0, 10.0), (0, 10.0)]), [(0, 65.0), (1, 75.0)]);
     }
 }

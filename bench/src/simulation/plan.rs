@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencySummary;
 
-/// The costs: processor time, or pure waiting time. All in microseconds.
+/// The costs in microseconds. Each is processor time, except for the waiting times `flush` and `wake`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Costs {
     /// The client's processor time per request.
@@ -13,9 +13,9 @@ pub struct Costs {
     pub read: f64,
     /// The node's processor time per write.
     pub write: f64,
-    /// The node's processor time per look at the journal.
+    /// The node's processor time per journal read.
     pub look: f64,
-    /// The database's processor time per look.
+    /// The database's processor time per journal read.
     pub look_stored: f64,
     /// The node's processor time per batch.
     pub batch: f64,
@@ -25,15 +25,15 @@ pub struct Costs {
     pub commit: f64,
     /// The processor time of NATS per batch.
     pub event: f64,
-    /// The time until a batch is on disk.
+    /// The waiting time until a batch is on disk.
     pub flush: f64,
-    /// The time until an idle core works.
+    /// The waiting time until an idle core has woken up.
     pub wake: f64,
     /// The additional processor time of a thread that has slept.
     pub switch: f64,
 }
 
-/// The store between nodes and the disk.
+/// The kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Store {
     /// A thread of the node.
@@ -49,7 +49,7 @@ pub enum Store {
 pub enum Layout {
     /// Clients, nodes and the store share one machine.
     OneMachine { cores: usize, nodes: usize },
-    /// Each node has a machine, the database and NATS too, and clients cost nothing.
+    /// Each node, the database and NATS have their own machines. Clients cost nothing.
     Apart {
         nodes: usize,
         node_cores: usize,
@@ -73,9 +73,9 @@ pub enum Load {
 pub struct Plan {
     pub costs: Costs,
     pub store: Store,
-    /// The share of writes that look at the journal first; reads always do if a database is shared.
+    /// The share of writes that read the journal first. If nodes share a database, all reads do this.
     pub writes_look: f64,
-    /// The share of a batch's work in the database that is done in the order of the journal.
+    /// The serial part of a batch: its share of the batch's work in the database.
     pub ordered: f64,
     /// The placement on machines.
     pub layout: Layout,
@@ -90,9 +90,9 @@ pub struct Outcome {
     pub games_per_second: f64,
     /// The latencies of all requests.
     pub latency: LatencySummary,
-    /// Their mean, in microseconds.
+    /// The mean latency of all requests, in microseconds.
     pub mean_us: f64,
-    /// The number of looks at the journal per game.
+    /// The number of journal reads per game.
     pub looks: f64,
     /// The number of batches per game.
     pub batches: f64,
@@ -104,11 +104,11 @@ pub struct Outcome {
     pub database_us: f64,
     /// The processor time of NATS per game, in microseconds.
     pub nats_us: f64,
-    /// The share of time in which nodes' processors work (all processors, on one machine).
+    /// The share of time in which the nodes' processors work. On one machine, all processors count.
     pub nodes_busy: f64,
-    /// The share of time in which the database's processors work; none on one machine.
+    /// The share of time in which the database's processors work. On one machine, this is 0.
     pub database_busy: f64,
-    /// The share of time in which a batch is in the order of the journal; without a shared one, in which the disk
-    /// writes.
+    /// The share of time in which a batch is in the serial part. Without a shared database, the share of time in which
+    /// the disk writes.
     pub order_busy: f64,
 }

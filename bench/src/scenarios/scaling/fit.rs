@@ -1,14 +1,15 @@
 //! A fit of a simulation's costs to measurements.
 //!
-//! It minimizes the squares of logarithms, so that ten per cent count the same everywhere, by the Levenberg-Marquardt
-//! method: a small increase of each cost gives the direction, and the step length is found by trials.
+//! The fit minimizes the squares of the deviations' logarithms with the Levenberg-Marquardt method. With logarithms, a
+//! deviation of ten per cent counts the same for small and large values. The derivatives are computed from a small
+//! increase of each cost.
 
 use crate::simulation::{Costs, Outcome, Plan, simulate};
 
 /// The measurements of a plan, in the units of [`Outcome`]. Missing values are 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
-    /// The plan. The fit replaces its costs, except for the disk, which was measured.
+    /// The plan of the measurement. The fit replaces its costs, except for the measured time of the disk.
     pub plan: Plan,
     /// The number of finished games per second.
     pub games_per_second: f64,
@@ -19,7 +20,7 @@ pub struct Seen {
 /// The measurements per game.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PerGame {
-    /// The number of looks at the journal.
+    /// The number of journal reads.
     pub looks: f64,
     pub batches: f64,
     /// The processor time of clients, nodes, the database and NATS, in microseconds.
@@ -31,7 +32,7 @@ pub type Cost = fn(&mut Costs) -> &mut f64;
 /// The number of steps of the fit.
 const STEPS: usize = 20;
 
-/// The increases of a cost that give the direction, as logarithms: large at first, far from the result.
+/// The increases of a cost for the derivatives, as logarithms: in the first steps, and near the result.
 const LARGER: [f64; 2] = [0.25, 0.1];
 
 /// The largest change of a cost in one step, as a logarithm.
@@ -43,13 +44,13 @@ impl Seen {
         simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
     }
 
-    /// Returns the time of the disk, if it was measured.
+    /// Returns the measured time of the disk, or else that of `costs`.
     fn flush(&self, costs: Costs) -> f64 {
         if self.plan.costs.flush > 0.0 { self.plan.costs.flush } else { costs.flush }
     }
 
-    /// Returns the deviations of a simulation from the measurements. Games per second have the greatest weight; the
-    /// number of shared looks and batches depends on waiting more than on costs.
+    /// Returns the weighted deviations of a simulation from the measurements. Games per second have the greatest
+    /// weight. Journal reads and batches have less, because their numbers depend on waiting more than on costs.
     fn off(&self, costs: Costs, games: u64) -> [f64; 7] {
         let told = self.simulated(costs, games);
         let PerGame { looks, batches, worked_us: [clients, nodes, database, nats] } = self.per_game;
@@ -70,7 +71,8 @@ impl Seen {
 pub fn fit(seen: &[Seen], start: Costs, free: &[Cost], games: u64) -> Costs {
     let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
     let (mut best, mut rest) = (start, off(start));
-    // Between the direction of steepest descent and the step that would be right for a linear problem.
+    // A large damping gives small steps in the direction of steepest descent. A small damping gives the step that would
+    // be right for a linear problem.
     let mut damping = 0.3;
     for step in 0..STEPS {
         let larger = LARGER[usize::from(step > 4)];
@@ -113,7 +115,8 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// Solves linear equations, each a row of factors and a result. They are damped, so there is a solution.
+/// Solves linear equations. Each row contains the factors and the right side. The equations are damped, so there is a
+/// solution.
 fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
     let size = rows.len();
     for place in 0..size {
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
     use crate::simulation::{Layout, Load, Store};
 
-    /// The number of simulated games: small, because a test isn't optimized.
+    /// The number of simulated games. It is small, because tests run without compiler optimization.
     const FEW: u64 = 400;
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_found_again_from_what_they_cause() {
+    fn costs_are_recovered_from_simulated_measurements() {
         let costs = Costs {
             client: 11.0,
             read: 9.0,
@@ -187,8 +190,8 @@ mod tests {
             let (found, truth) = (*cost(&mut found.clone()), *cost(&mut costs.clone()));
             assert!((found / truth - 1.0).abs() < 0.15, "{found} instead of {truth}");
         }
-        // Errors in two costs may cancel each other, as long as the results are the same; also for measurements that
-        // weren't fitted.
+        // Errors in two costs may cancel each other, so the results are compared as well, for a load that wasn't
+        // fitted.
         let of = |costs| simulate(Plan { costs, load: Load::Closed(12), ..seen[0].plan }, FEW).games_per_second;
         let (told, truth, before) = (of(found), of(costs), of(start));
         assert!((told / truth - 1.0).abs() < 0.03, "{told} instead of {truth} games/s, and {before} before");

@@ -1,5 +1,5 @@
-//! Measurements of a node under load, and of its database: games, looks at the journal, committed batches, and the
-//! processor time of each process.
+//! Measurements of nodes under load and of their database: games, journal reads, committed batches, and the processor
+//! time of each process.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::usage::Usage;
 /// The number of reads that are measured alone.
 const READS: u64 = 40_000;
 
-/// Nodes and the servers that they share.
+/// A configuration: nodes, and the servers that they share.
 pub struct Subject<'a> {
-    /// The nodes; connections take these in turn.
+    /// The nodes, which connections take in turn.
     pub nodes: Vec<&'a Server>,
-    /// The database with their tables, unless the node stores by itself.
+    /// The nodes' database; `None` for SQLite.
     pub database: Option<&'a Postgres>,
-    /// The NATS server between them, unless there is a single node.
+    /// The NATS server between the nodes; `None` if the configuration has no NATS.
     pub nats: Option<&'a NatsServer>,
 }
 
@@ -42,11 +42,11 @@ pub struct Point {
     pub games: f64,
     /// The number of answered requests.
     pub requests: f64,
-    /// The number of looks at the journal.
+    /// The number of journal reads.
     pub looks: f64,
     /// The number of transactions that wrote.
     pub batches: f64,
-    /// The number of syncs of the database's log.
+    /// The number of syncs of the database's write-ahead log.
     pub syncs: f64,
     /// The total time of the syncs, in microseconds.
     pub synced_us: f64,
@@ -66,7 +66,7 @@ impl Point {
         self.games / self.seconds
     }
 
-    /// Returns the mean time of a sync; 0 if it isn't known.
+    /// Returns the mean time of a sync in microseconds, or 0 if it wasn't measured.
     pub fn sync_us(&self) -> f64 {
         if self.syncs > 0.0 { self.synced_us / self.syncs } else { 0.0 }
     }
@@ -81,7 +81,7 @@ pub struct Paced {
     pub p50_us: f64,
     /// The 99th percentile of the latencies, in microseconds.
     pub p99_us: f64,
-    /// The mean time of a sync; 0 if it isn't known.
+    /// The mean time of a sync in microseconds, or 0 if it wasn't measured.
     pub sync_us: f64,
 }
 
@@ -100,7 +100,7 @@ impl Subject<'_> {
     fn counts(&self) -> anyhow::Result<Counts> {
         let mut counts = Counts::default();
         if let Some(postgres) = self.database {
-            // Every write gets a number from a sequence; its next value gives their count.
+            // Every transaction that writes gets the next number, so differences of this number count the batches.
             let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot()), wal_sync, wal_sync_time * 1000 FROM pg_stat_wal";
             let row = postgres.run_sql(&postgres.url(""), sql);
             let numbers: Result<Vec<f64>, _> = row.trim().split('|').map(str::parse).collect();
@@ -120,7 +120,7 @@ impl Subject<'_> {
         Ok(counts)
     }
 
-    /// Plays games on this number of connections, after some uncounted ones. Returns failed games separately.
+    /// Plays games on this number of connections, after a warm-up. Returns the measurement, and the failed games.
     ///
     /// # Errors
     /// If a node has ended.
@@ -149,7 +149,7 @@ impl Subject<'_> {
         Ok((point, round.faults))
     }
 
-    /// Plays games on the first node at a fixed rate. Returns failed games separately.
+    /// Plays games on the first node at a fixed rate. Returns the measurement, and the failed games.
     ///
     /// # Errors
     /// If the node has ended.
@@ -162,7 +162,7 @@ impl Subject<'_> {
         Ok((Paced { rate: rate as f64, p50_us, p99_us, sync_us }, played.faults))
     }
 
-    /// Reads the end of a game repeatedly, on this number of connections to the first node.
+    /// Reads the operator's channel of a game repeatedly, on this number of connections to the first node.
     ///
     /// # Errors
     /// If the node refuses.
@@ -192,24 +192,23 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the number of a node's looks at the journal.
+/// Returns the number of a node's journal reads.
 fn looks(node: &Server) -> anyhow::Result<f64> {
     let address = node.address();
     let metrics = crew::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
     let metrics = str::from_utf8(&metrics).context("the metrics aren't text")?;
     let line = metrics.lines().find_map(|line| line.strip_prefix("arena_journal_looks_total "));
-    line.context("the metrics lack the number of looks at the journal")?.trim().parse().context("looks")
+    line.context("the metrics lack the number of journal reads")?.trim().parse().context("looks")
 }
 
-/// Makes a database measure the time of its disk.
+/// Configures a database to measure the time of its syncs.
 pub fn watch_disk(postgres: &Postgres) {
     postgres.run_sql(&postgres.url(""), "ALTER SYSTEM SET track_wal_io_timing = on");
     postgres.run_sql(&postgres.url(""), "SELECT pg_reload_conf()");
 }
 
-/// Returns the share of a batch's work in the database that is done in the order of the journal, where one node waits
-/// for the other: the time of the statements after the lock, of the time of all statements of the writer. Restarts the
-/// database with statement statistics.
+/// Measures the serial part of a batch, in which the writers of other nodes wait: the time of the statements after the
+/// lock, as a share of the time of all statements of the writer. Restarts the database with statement statistics.
 ///
 /// # Errors
 /// If the node doesn't start, or ends.
@@ -228,7 +227,7 @@ pub fn measure_order(
     let subject = Subject { nodes: vec![&node], database: Some(postgres), nats: Some(nats) };
     postgres.run_sql(&all, "SELECT pg_stat_statements_reset()");
     subject.play(arguments, 64)?;
-    // Looks aren't part of a batch.
+    // The statement of journal reads is excluded, because it isn't part of a batch.
     let sql =
         "SELECT sum(total_exec_time) FILTER (WHERE query ~ 'INSERT INTO (journal|endings|session_counts|totals)'),
             sum(total_exec_time) FROM pg_stat_statements WHERE query !~ 'AS once'";

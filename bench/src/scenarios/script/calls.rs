@@ -1,5 +1,5 @@
-//! Single calls of a script: the time of each for the engine, the worker's CPU time, and the worker's memory per
-//! challenge type.
+//! Single calls of a script: the duration of each call as measured in the engine's process, the worker's CPU time, and
+//! the worker's memory per challenge type.
 
 use std::fs;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::psi::SCRIPT;
 use crate::report::{Goal, Report};
 use crate::usage::Usage;
 
-/// The number of uncounted games at the start; they start the worker and read all files.
+/// The number of games before the measurement. These games start the worker and read all files.
 const WARM_UP: u64 = 50;
 
 /// The number of challenge types in one worker.
@@ -31,7 +31,7 @@ const TYPES: u64 = 10;
 /// If the script misbehaves.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(None, 2000, 200);
-    // Workers start in another folder.
+    // The path is made absolute, because workers start in another folder.
     let arena = fs::canonicalize(arguments.arena()).context("the arena's binary doesn't exist")?;
     let sandbox = Sandbox::new(arena, ["run-scripts".into()], Limits::default());
     let mut types = Vec::new();
@@ -72,7 +72,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads PSI as a script, as a separate version.
+/// Loads PSI as a script. Each `number` gives another version of the script.
 fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
     let temp = tempfile::tempdir().context("could not create a folder for the script")?;
     let path = temp.path().join(SCRIPT);
@@ -111,7 +111,7 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
         latencies.record(start.elapsed());
         session = after(joined)?;
     }
-    let dealt: Dealt = serde_json::from_str(&session.state).context("the state isn't that of PSI")?;
+    let dealt: Dealt = serde_json::from_str(&session.state).context("the script's state has an unexpected format")?;
     let guess = dealt.intersection_set.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for invite in &invites {
         let start = Instant::now();
@@ -133,7 +133,7 @@ struct Dealt {
 fn after(transition: Transition) -> anyhow::Result<Session> {
     match transition.after {
         After::Becomes(session) => Ok(*session),
-        other => bail!("the session is gone: {other:?}"),
+        other => bail!("the transition has no session: {other:?}"),
     }
 }
 
@@ -147,6 +147,6 @@ fn only_child() -> anyhow::Result<u32> {
     }
     match children[..] {
         [worker] => Ok(worker),
-        _ => bail!("there should be one worker, not the processes {children:?}"),
+        _ => bail!("expected one worker process, found {children:?}"),
     }
 }
