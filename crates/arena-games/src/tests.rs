@@ -127,7 +127,10 @@ fn a_game_of_chess_in_a_session() {
     let mut table = Table::new("chess", json!({}), 1);
     let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
     assert_eq!(white, 1, "only the seat to move receives the state");
-    assert_eq!(table.act(0, "move", "e7e5").unwrap_err(), "NOT_YOUR_TURN: You aren't asked for an answer now.");
+    assert_eq!(
+        table.act(0, "move", "e7e5").unwrap_err(),
+        "NOT_YOUR_TURN: It isn't your turn. Wait for a state with your id in `asked`."
+    );
     for (content, code) in [("e2e5", "ILLEGAL_MOVE"), ("", "INVALID_ACTION"), ("{\"move\":7}", "INVALID_ACTION")] {
         assert!(table.act(1, "move", content).unwrap_err().starts_with(code), "{content}");
     }
@@ -387,7 +390,11 @@ fn options_that_make_no_game_are_refused() {
         expect!["a grid of 3 by 3 has room for 2 snakes that don't touch, not for 8"],
     );
     refused("snake", json!({"turnMs": 10}), expect!["turnMs must be 1000 to 604800000, not 10"]);
-    refused("snake", json!({"turnMs": "long"}), expect![[r#"turnMs must be a whole number, not "long""#]]);
+    refused(
+        "snake",
+        json!({"turnMs": "long"}),
+        expect![[r#"option `turnMs`: expected a whole number of at least 0, not "long""#]],
+    );
     refused(
         "snake",
         json!({"turns": 10}),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// Under `world_state` and at the top level, because existing agents read one or the other.
+    /// Under `world_state` and at the top level, because some existing agents read only one of the two places.
     #[default]
     Both,
     /// Under `world_state` only, as the protocol specifies.
@@ -53,7 +53,7 @@ impl Limits {
 }
 
 impl Default for Limits {
-    /// Limits for an interpreter with a model of moderate size: node alone has a dozen threads.
+    /// Limits for an interpreter with a model of moderate size. Node.js alone starts a dozen threads.
     fn default() -> Limits {
         Limits {
             memory_bytes: Some(1 << 30),

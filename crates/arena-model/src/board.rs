@@ -83,7 +83,7 @@ impl BoardTerms {
         BoardTerms { rules, prompt: Some(hex::encode(&Sha256::digest(&challenge.metadata().prompt))) }
     }
 
-    /// Returns the [`BoardTerms`] of a session that was stored before sessions had them.
+    /// Returns the [`BoardTerms`] of a session that an older version of the program stored without them.
     pub fn of_before(script: Option<&impl ToString>) -> BoardTerms {
         let rules = script.map_or_else(|| FIRST_RULES.to_owned(), ToString::to_string);
         BoardTerms { rules, prompt: None }
@@ -92,13 +92,13 @@ impl BoardTerms {
     /// Creates the [`BoardTerms`] from their stored form.
     ///
     /// # Errors
-    /// If the rules version is too long, or `prompt` isn't a hash in hexadecimal digits.
+    /// If the rules version isn't 1 to 64 letters and digits, or `prompt` isn't 64 lower-case hexadecimal digits.
     pub fn read(rules: &str, prompt: Option<&str>) -> Result<BoardTerms, BoardTermsError> {
         if rules.is_empty() || rules.len() > 64 || !rules.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err(BoardTermsError("the version of the rules must be 1 to 64 letters and digits"));
         }
         if prompt.is_some_and(|prompt| hex::decode_canonical(prompt).is_none()) {
-            return Err(BoardTermsError("the hash of the prompt must be 64 hexadecimal digits"));
+            return Err(BoardTermsError("the hash of the prompt must be 64 lower-case hexadecimal digits"));
         }
         Ok(BoardTerms { rules: rules.to_owned(), prompt: prompt.map(str::to_owned) })
     }

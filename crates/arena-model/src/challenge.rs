@@ -25,10 +25,10 @@ pub struct ChallengeMetadata {
     pub prompt: String,
     /// The actions of a player.
     pub methods: Vec<Method>,
-    /// The color of its card, such as `green`; clients map the name.
+    /// The color of the challenge's card, such as `green`; clients map the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// The icon of its card, such as `dollar`; clients map the name.
+    /// The icon of the challenge's card, such as `dollar`; clients map the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icon: Option<String>,
     /// The authors of the challenge.
@@ -45,7 +45,7 @@ pub struct ChallengeMetadata {
 /// The description of a challenge type for players and for creators of sessions: `ChallengeInfo` on the wire.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ChallengeInfo<'c> {
-    /// Its metadata, for people and agents.
+    /// The challenge's metadata, for people and agents.
     #[serde(flatten)]
     #[schema(value_type = ChallengeMetadata)]
     pub metadata: Cow<'c, ChallengeMetadata>,
@@ -100,7 +100,7 @@ pub struct ChallengeOption {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub minimum: Option<Number>,
-    /// The greatest value, under the same conditions.
+    /// The greatest value, if it doesn't depend on other options. For an array, the greatest value of each item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     pub maximum: Option<Number>,
@@ -113,7 +113,7 @@ pub struct Setting {
     pub name: &'static str,
     /// The option's purpose, in one sentence.
     pub about: &'static str,
-    /// The type and bounds of its value.
+    /// The type and bounds of the option's value.
     pub range: SettingRange,
 }
 
@@ -167,9 +167,35 @@ pub struct Author {
 #[error("{0}")]
 pub struct OptionsError(pub String);
 
+/// Parses options. The error names the option that can't be parsed.
+pub(crate) fn parse_options<O: DeserializeOwned>(options: &Value) -> Result<O, String> {
+    O::deserialize(options).map_err(|error| {
+        // The parser's error doesn't name the option, so each option is parsed alone.
+        let alone = |(name, value): (&String, &Value)| {
+            let option = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+            let error = O::deserialize(&option).err()?;
+            Some(format!("option `{name}`: {}", in_words(&error.to_string())))
+        };
+        let named = options.as_object().into_iter().flatten().find_map(alone);
+        named.unwrap_or_else(|| in_words(&error.to_string()))
+    })
+}
+
+/// Replaces the name of a Rust number type in a parser's message by words.
+fn in_words(message: &str) -> String {
+    let Some((start, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
+    let words = match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of at least 0",
+        "i64" => "a whole number",
+        "f64" => "a number",
+        other => other,
+    };
+    format!("{start}, expected {words}")
+}
+
 /// The error for a stored state that the rules can't read: the store was edited by hand or written by a newer program.
 #[derive(Debug, thiserror::Error)]
-#[error("the state of a {challenge} session can't be read")]
+#[error("cannot read the stored state of a {challenge} session")]
 pub struct RestoreError {
     /// The challenge type.
     pub challenge: String,
@@ -201,8 +227,8 @@ pub trait ChallengeType: Send + Sync {
         &[]
     }
 
-    /// Returns the options of a match of the match runner, without a server. The organizer of a match may set more
-    /// options than a client that creates a session.
+    /// Returns the options of a match that the match runner plays without a server. The organizer of a match may set
+    /// more options than a client that creates a session.
     ///
     /// # Errors
     /// If one of `choices` isn't an option, or the challenge can't be played with it.
@@ -257,7 +283,7 @@ pub trait ChallengeType: Send + Sync {
     /// Restores rules from the output of [`Operator::serialize`].
     ///
     /// # Errors
-    /// If `state` isn't such an output.
+    /// If `state` isn't an output of [`Operator::serialize`] for this challenge.
     fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
 }
 
@@ -329,7 +355,7 @@ impl<R: Rules> Builtin<R> {
     }
 
     fn parse(options: &Value) -> Result<R::Options, OptionsError> {
-        let options = R::Options::deserialize(options).map_err(|error| OptionsError(error.to_string()))?;
+        let options = parse_options(options).map_err(OptionsError)?;
         R::check(&options)?;
         Ok(options)
     }
@@ -367,7 +393,7 @@ impl<R: Rules> ChallengeType for Builtin<R> {
                 let names: Vec<&str> = R::OVERRIDABLE.iter().map(|setting| setting.name).collect();
                 let allowed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
                 return Err(OptionsError(format!(
-                    "option {name} can't be set for a session of {}; allowed: {allowed}",
+                    "option {name} cannot be set for a session of {}; allowed: {allowed}",
                     R::ID
                 )));
             }

@@ -2,7 +2,7 @@
 //!
 //! A game is a pure state machine: equal config, seed and actions give equal bytes. The author of a game implements
 //! [`Game`] with the game's own types. The runner calls an [`AnyGame`], which parses the actions' JSON and reports the
-//! accepted ones. Processes, clocks and faulty agents belong to the match runner (`arena-match`); the games are in
+//! accepted ones. The match runner (`arena-match`) handles processes, clocks and faulty agents. The games are in
 //! `arena-games`.
 
 mod any;
@@ -154,13 +154,13 @@ pub trait Game: Send + Sized + 'static {
     /// Returns the game's constants.
     fn config(&self) -> &Self::Config;
 
-    /// Returns true if the agent on this seat moves in the coming epoch. A seat that is out of the game (a dead snake)
-    /// needn't move.
+    /// Returns true if the agent on this seat moves in the coming epoch. The result may be false for a seat that is out
+    /// of the game, such as a dead snake's.
     fn is_asked(&self, seat: Seat) -> bool;
 
     /// Appends the state that the agent on this seat sees: the members of a JSON object without braces, `"a":1,"b":[]`.
     /// If [`Game::IS_SHARED`], all moving agents get the same members. The runner adds the keys `epoch`, `agent_ids`,
-    /// `remaining_overage_ms` and those of the protocol.
+    /// `remaining_overage_ms` and the other keys of the protocol.
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 
     /// Plays one epoch. An impossible action isn't an error: the game rejects it with a reason, and the action
@@ -192,7 +192,7 @@ pub trait Game: Send + Sized + 'static {
     }
 }
 
-/// The well-typed actions of one epoch.
+/// The actions of one epoch, parsed into the game's type.
 #[derive(Debug)]
 pub struct Actions<A> {
     /// The actions by seat. `None` means that the agent wasn't asked or sent no valid reply.
@@ -209,7 +209,7 @@ pub struct Offer<A> {
 }
 
 impl<A> Actions<A> {
-    /// Creates the actions from one list per seat, for callers that use no match runner. `None` means that the seat's
+    /// Creates the actions from one list per seat, for callers without a match runner. `None` means that the seat's
     /// agent sent no valid reply.
     pub fn new(seats: Vec<Option<Vec<A>>>) -> Actions<A> {
         let offers =
@@ -217,7 +217,7 @@ impl<A> Actions<A> {
         Actions { seats: seats.into_iter().map(|list| list.map(offers)).collect() }
     }
 
-    /// Returns the actions of the agent on this seat, in its order. The list is empty if the agent sent no valid reply.
+    /// Returns the actions of the agent on this seat, in the order of its reply. The list is empty if the agent sent no valid reply.
     pub fn of(&self, seat: Seat) -> &[Offer<A>] {
         self.seats.get(seat.0).and_then(|list| list.as_deref()).unwrap_or_default()
     }
@@ -228,7 +228,7 @@ impl<A> Actions<A> {
     }
 }
 
-/// The rejections and forfeits of one epoch, besides the new state.
+/// The rejections and forfeits of one epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
     rejections: Vec<Rejected>,
@@ -238,7 +238,7 @@ pub struct Events {
 /// An action that the game rejected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rejected {
-    /// The seat of its agent.
+    /// The seat of the agent that sent the action.
     pub seat: usize,
     /// The action's position in the list, from 0, or `None` for the whole list.
     pub index: Option<usize>,
@@ -246,7 +246,7 @@ pub struct Rejected {
     pub reason: Cow<'static, str>,
 }
 
-/// A seat that lost by the rules because of an action, such as an illegal move in chess.
+/// A seat that lost by the rules: because of an action, such as an illegal move in chess, or because it didn't act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forfeit {
     /// The seat that lost.
@@ -263,8 +263,7 @@ impl Events {
         self.rejections.push(Rejected { seat: seat.0, index: Some(index), reason: reason.into() });
     }
 
-    /// Records that a seat loses by the rules because of an action. If an action of the seat is also rejected in this
-    /// epoch, `detail` must be the reason of one such rejection, or end with a colon and that reason. The
+    /// Records that a seat loses by the rules. If an action of the seat is also rejected in this epoch, `detail` must be the reason of one such rejection, or end with a colon and that reason. The
     /// verification of a replay relies on this, because a replay contains accepted actions only.
     pub fn forfeit(&mut self, seat: Seat, verdict: Verdict, detail: impl Into<String>) {
         self.forfeits.push(Forfeit { seat, verdict, detail: detail.into() });

@@ -1,6 +1,6 @@
 //! Games as challenges: an operator that plays a [`Game`] with the players of a session.
 //!
-//! The operator speaks JSON in the shapes of the Colosseum protocol:
+//! The operator's messages are JSON in the shapes of the Colosseum protocol:
 //!
 //! | message | to | when |
 //! |---|---|---|
@@ -96,9 +96,9 @@ impl<'de, G: Game> Deserialize<'de> for GameOptions<G> {
         fn take<E: serde::de::Error>(options: &mut Map<String, Value>, key: &str, usual: u64) -> Result<u64, E> {
             match options.remove(key) {
                 None => Ok(usual),
-                Some(value) => {
-                    value.as_u64().ok_or_else(|| E::custom(format!("{key} must be a whole number, not {value}")))
-                }
+                Some(value) => value
+                    .as_u64()
+                    .ok_or_else(|| E::custom(format!("expected a whole number of at least 0, not {value}"))),
             }
         }
         let mut config = Map::deserialize(deserializer)?;
@@ -297,10 +297,13 @@ impl<G: Hosted> Operator for GameOperator<G> {
             return Ok(());
         }
         if !play.is_asked(seat) {
-            return Err(Rejection::new("NOT_YOUR_TURN", "You aren't asked for an answer now."));
+            return Err(Rejection::new(
+                "NOT_YOUR_TURN",
+                "It isn't your turn. Wait for a state with your id in `asked`.",
+            ));
         }
         if !play.is_waiting_for(seat) {
-            let message = "You have answered already; the others haven't yet. Answers are final.";
+            let message = "You have already answered in this epoch, and answers are final. Wait for the other players.";
             return Err(Rejection::new("ALREADY_ANSWERED", message));
         }
         let list = match method {
@@ -322,7 +325,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
         match self.play_epoch(table).forfeits() {
             // The caller discards all changes of a rejected action, so the player may try again.
             [Forfeit { verdict, detail, .. }] if is_alone => {
-                Err(Rejection::new(verdict.name(), format!("That can't be played: {detail}")))
+                Err(Rejection::new(verdict.name(), format!("This action cannot be played: {detail}")))
             }
             _ => Ok(()),
         }
@@ -348,7 +351,7 @@ impl<G: Hosted> Operator for GameOperator<G> {
 enum Reply {
     /// A JSON list.
     Actions(String),
-    /// A reply with the agent id of another seat: this one.
+    /// A reply with the agent id of another player, at this seat.
     Spoofed(usize),
 }
 
@@ -414,13 +417,13 @@ impl<G: Hosted> GameOperator<G> {
         events
     }
 
-    /// Asks for the actions of the next epoch, or ends the game.
+    /// Requests the actions of the next epoch, or ends the game.
     fn go_on(&mut self, table: &mut Table<'_>) {
         while self.play().is_on() {
             if self.is_waiting() {
                 return self.ask(table);
             }
-            // An epoch in which no seat moves has no actions.
+            // An epoch in which no seat moves is played without actions.
             self.play().play(|game, events| game.step(&[], events));
         }
         self.finish(table);
@@ -476,7 +479,7 @@ impl<G: Hosted> GameOperator<G> {
     }
 }
 
-/// Parses a reply as agents write it, with or without the object around the list.
+/// Parses the content of `actions`: a list of actions, or an agent's whole reply with the keys `agent_id` and `actions`.
 fn whole_reply(agents: &[AgentId], seat: Seat, content: &str) -> Result<Reply, Rejection> {
     #[derive(Deserialize)]
     struct Whole<'a> {
@@ -494,7 +497,7 @@ fn whole_reply(agents: &[AgentId], seat: Seat, content: &str) -> Result<Reply, R
     match whole.agent_id.map_or(Owner::Sender, |id| Owner::of(&id, own, agents.iter().map(AgentId::as_str))) {
         Owner::Sender => Ok(Reply::Actions(whole.actions.get().to_owned())),
         Owner::Player(victim) => Ok(Reply::Spoofed(victim)),
-        Owner::Stranger => Err(invalid(format!("`agent_id` isn't yours, which is {own}"))),
+        Owner::Stranger => Err(invalid(format!("`agent_id` must be your own id, {own}"))),
     }
 }
 
@@ -526,9 +529,9 @@ fn one_action(method: &str, content: &str) -> Result<String, Rejection> {
 /// Returns an error if `list` isn't a JSON list, is too long, or has an invalid action.
 fn check_actions<G: Game>(list: &str) -> Result<(), Rejection> {
     let raw: Vec<&RawValue> =
-        serde_json::from_str(list).map_err(|_| invalid("the actions aren't a JSON list".to_owned()))?;
+        serde_json::from_str(list).map_err(|_| invalid("the content must be a JSON list of actions".to_owned()))?;
     if raw.len() > MAX_ACTIONS {
-        return Err(invalid(format!("{} actions, and {MAX_ACTIONS} are the most", raw.len())));
+        return Err(invalid(format!("the list has {} actions, but at most {MAX_ACTIONS} are allowed", raw.len())));
     }
     for (index, action) in raw.into_iter().enumerate() {
         read_action::<G::Action>(action).map_err(|reason| invalid(format!("action {index}: {reason}")))?;

@@ -97,7 +97,7 @@ impl fmt::Debug for InviteCode {
 pub struct UserId(String);
 
 impl UserId {
-    /// The maximum length in bytes. Hashes have 64.
+    /// The maximum length in bytes. The hash of a key has 64 bytes.
     pub const MAX_BYTES: usize = 255;
 
     /// Returns the id as text.
@@ -144,7 +144,7 @@ impl Seat {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// Returns the moment `ms` milliseconds later, saturating at the end of time.
+    /// Returns the moment `ms` milliseconds later, or the last representable moment.
     pub fn plus_ms(self, ms: i64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }

@@ -36,13 +36,13 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Returns the seats that the game waits for, or `None` if the rules don't know. After `None`, every seat that
-    /// hasn't acted counts as awaited.
+    /// Returns the seats that the game waits for, or `None` if the rules can't determine them. After `None`,
+    /// every seat that hasn't acted counts as awaited.
     fn awaited(&self) -> Option<Vec<Seat>> {
         None
     }
 
-    /// Returns the operator's whole state as a JSON object. It becomes public when the session ends.
+    /// Returns the operator's whole state as a JSON object. The state becomes public when the session ends.
     fn serialize(&self) -> String;
 }
 
@@ -68,7 +68,7 @@ impl Rejection {
     }
 }
 
-/// An operator's message of a transition.
+/// A message that the operator sends during a transition.
 #[derive(Debug)]
 pub(crate) struct Post {
     /// True if the message goes to the chat rather than to the operator channel.

@@ -6,14 +6,14 @@
 //! after the other, in an order drawn for the epoch, so a quick agent has no advantage. Rejected actions are
 //! in the agent's next state.
 //!
-//! The session is the same as on a server, with the same transitions and the same rules of visibility. Time
-//! is counted in epochs of one second each, for challenges with deadlines.
+//! The session is the same as on a server, with the same transitions and the same rules of visibility. For
+//! challenges with deadlines, each epoch takes one second.
 //!
 //! If the rules end a match, they also score it. A match stalls after [`MAX_QUIET`] epochs without messages or
 //! actions, or after [`MAX_EPOCHS`] epochs, and then ends. The agents that the rules wait for forfeit with
 //! `NO_ACTION`. These are the agents that [`Operator::awaited`](crate::Operator::awaited) returns, or else the agents
-//! without an accepted action so far; chat doesn't count. If these are none or all of the remaining agents, no agent
-//! forfeits, and the match is void unless an agent was disqualified.
+//! without an accepted action so far; chat doesn't count. If these are none or all of the remaining agents, no
+//! agent forfeits, and the match is void unless an agent was disqualified.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
+use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules, parse_options};
 use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode, Verdict};
 use crate::{
     ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed,
@@ -132,7 +132,7 @@ impl<R: Rules> Game for OperatorGame<R> {
         let challenge = Arc::new(Builtin::<R>::new(&options)?);
         let options = challenge.resolve(&Map::new())?;
         let game = ChallengeGame::new(challenge, options.clone(), setup)?;
-        let options = serde_json::from_value(options).map_err(|error| OptionsError(error.to_string()))?;
+        let options = parse_options(&options).map_err(OptionsError)?;
         Ok(OperatorGame { options, game })
     }
 
@@ -298,7 +298,7 @@ impl ChallengeGame {
         if silent.len() == left.len() { Vec::new() } else { silent }
     }
 
-    /// Returns true if the match has ended without its rules having ended it.
+    /// Returns true if the match has ended, but not by its rules.
     fn has_stalled(&self) -> bool {
         !matches!(self.session.phase, Phase::Ended { .. }) && self.termination().is_some()
     }
@@ -340,7 +340,7 @@ impl ChallengeGame {
     }
 
     fn seed(&self) -> &Seed {
-        self.session.facts.seed.as_ref().expect("it was opened with one")
+        self.session.facts.seed.as_ref().expect("the session was opened with a seed")
     }
 
     fn name(&self, seat: Seat) -> InviteCode {

@@ -1,8 +1,8 @@
 //! Parsing of records: the output of the administrator's export, or responses of the reference server.
 //!
-//! A record is one JSON object. Its fields tell its kind: a session has `challengeType`, a message `channel` and
-//! `content`, a user `userId`. Other fields are ignored. Records aren't trusted: the result is as valid as the arena's
-//! own data, or an error names the problem.
+//! A record is one JSON object. Its fields determine its kind: a session has `challengeType`, a message `channel` and
+//! `content`, a user `userId`. Other fields are ignored. Records aren't trusted: parsing returns data as valid as the
+//! arena's own, or an error that names the problem.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -32,7 +32,7 @@ pub enum Record {
 /// A session parsed from a record.
 #[derive(Debug)]
 pub struct SessionRecord {
-    /// The session, at its first version.
+    /// The session, with version 1.
     pub session: Session,
     /// The messages of the session's record, in the order and with the indexes of the record. A message without an
     /// index gets the index `u64::MAX`, so that it sorts last.
@@ -81,7 +81,7 @@ fn malformed(what: impl Into<String>) -> RecordError {
 }
 
 fn parse<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, RecordError> {
-    serde_json::from_str(json).map_err(|error| malformed(format!("not a JSON object as expected: {error}")))
+    serde_json::from_str(json).map_err(|error| malformed(format!("cannot parse the JSON object: {error}")))
 }
 
 fn read<T: FromStr<Err: ToString>>(field: &str, text: &str) -> Result<T, RecordError> {
@@ -90,7 +90,7 @@ fn read<T: FromStr<Err: ToString>>(field: &str, text: &str) -> Result<T, RecordE
 
 /// The fields that determine a record's kind.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "a JSON object")]
 struct Shape<'j> {
     #[serde(borrow)]
     challenge_type: Option<&'j RawValue>,
@@ -153,12 +153,12 @@ fn message_of(line: MessageLine, within: Option<Channel>) -> Result<ChatMessage,
         return Err(malformed("the message is redacted, so its content isn't in the record"));
     }
     if hidden.is_some() && !line.content.is_empty() {
-        return Err(malformed("a message with contentSha256 has no content"));
+        return Err(malformed("content must be empty in a message with contentSha256"));
     }
     for (field, text) in [("content", Some(&line.content)), ("from", Some(&line.from)), ("to", line.to.as_ref())] {
         // The API has the same check for new messages.
         if text.is_some_and(|text| text.contains('\0')) {
-            return Err(malformed(format!("{field} holds the character U+0000")));
+            return Err(malformed(format!("{field} contains the character U+0000")));
         }
     }
     Ok(ChatMessage {
@@ -261,7 +261,7 @@ struct AttributionLine {
 /// A seat in an attribution: the player's invite, as in the protocol's documents, or the seat's number from 0, as on
 /// the reference server.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a player's invite or a seat's number from 0")]
 enum SeatName {
     Number(usize),
     Invite(String),
@@ -270,7 +270,7 @@ enum SeatName {
 fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     let id: SessionId = read("id", &line.id)?;
     let status = Status::from_wire(&line.state.status)
-        .ok_or_else(|| malformed(format!("unknown status {}", line.state.status)))?;
+        .ok_or_else(|| malformed(format!("state.status is unknown: {}", line.state.status)))?;
     if status != Status::Ended {
         return Err(RecordError::NotEnded { id, status: status.as_str() });
     }
@@ -315,10 +315,10 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     let StateLine { scores, players, player_identities, attributions, reported_usage, .. } = line.state;
     let seats = seats_of(&facts.invites, &players, player_identities)?;
     if scores.len() != facts.invites.len() {
-        return Err(malformed("state.scores doesn't have a score for each of the invites"));
+        return Err(malformed("state.scores must have one score for each invite"));
     }
     if scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
-        return Err(malformed(format!("state.scores has a number beyond {LARGEST_SCORE:e}")));
+        return Err(malformed(format!("state.scores has a number outside of ±{LARGEST_SCORE:e}")));
     }
     if attributions.len() > MOST_ATTRIBUTIONS {
         return Err(malformed(format!("state.attributions has more than {MOST_ATTRIBUTIONS} entries")));
@@ -351,10 +351,10 @@ fn session_of(line: SessionLine<'_>) -> Result<SessionRecord, RecordError> {
     Ok(SessionRecord { session, messages, lost })
 }
 
-/// The maximum number of attributions in one session. Each count of the session reads all of them.
+/// The maximum number of attributions in one session. Scoring reads all attributions of a session.
 const MOST_ATTRIBUTIONS: usize = 10_000;
 
-/// The maximum size of a game's state with its options, in bytes of JSON. Lists of sessions include it.
+/// The maximum size of a game's state with its options, in bytes of JSON. Lists of sessions include both.
 const STATE_BYTES: usize = 1024 * 1024;
 
 /// The maximum length of a challenge type's name, in bytes.
@@ -494,12 +494,15 @@ mod tests {
             &reference(r#""status":"ended""#, r#""status":"active""#),
             expect!["error: session 00000000-0000-7000-8000-000000000010 hasn't ended: its status is active"],
         );
-        check(&reference(r#""status":"ended""#, r#""status":"closed""#), expect!["error: unknown status closed"]);
+        check(
+            &reference(r#""status":"ended""#, r#""status":"closed""#),
+            expect!["error: state.status is unknown: closed"],
+        );
         check(&reference(r#""completedAt":2000,"#, ""), expect!["error: state.completedAt is missing"]);
         check(
             &reference(r#""completedAt":2000"#, r#""completedAt":"soon""#),
             expect![[
-                r#"error: not a JSON object as expected: invalid type: string "soon", expected i64 at line 2 column 49"#
+                r#"error: cannot parse the JSON object: invalid type: string "soon", expected i64 at line 2 column 49"#
             ]],
         );
         check(
@@ -518,20 +521,20 @@ mod tests {
         check(
             &reference(r#""from":1"#, r#""from":-1"#),
             expect![
-                "error: not a JSON object as expected: data did not match any variant of untagged enum SeatName at line 4 column 38"
+                "error: cannot parse the JSON object: expected a player's invite or a seat's number from 0 at line 4 column 38"
             ],
         );
         check(
             &reference(r#"[{"security":-1,"utility":0.5},"#, "["),
-            expect!["error: state.scores doesn't have a score for each of the invites"],
+            expect!["error: state.scores must have one score for each invite"],
         );
         check(
             &reference(r#""security":-1"#, r#""security":1e999"#),
-            expect!["error: not a JSON object as expected: number out of range at line 2 column 75"],
+            expect!["error: cannot parse the JSON object: number out of range at line 2 column 75"],
         );
         check(
             &reference(r#""security":-1"#, r#""security":-2e9"#),
-            expect!["error: state.scores has a number beyond 1e9"],
+            expect!["error: state.scores has a number outside of ±1e9"],
         );
         check(
             &reference(&format!(r#"["{A}","{B}"]"#), &format!("[{}]", vec![r#""x""#; 1001].join(","))),
@@ -575,7 +578,7 @@ mod tests {
         );
         check(
             &format!(r#"{{"channel":"{ID}","from":"{A}","content":"x","timestamp":5,"contentSha256":"{hash}"}}"#),
-            expect!["error: a message with contentSha256 has no content"],
+            expect!["error: content must be empty in a message with contentSha256"],
         );
         check(
             r#"{"channel":"invites","from":"operator","content":"x","timestamp":5}"#,
@@ -583,7 +586,7 @@ mod tests {
         );
         check(
             &format!(r#"{{"channel":"{ID}","from":"a\u0000b","content":"x","timestamp":5}}"#),
-            expect!["error: from holds the character U+0000"],
+            expect!["error: from contains the character U+0000"],
         );
         check(
             r#"{"userId":"ada","username":"","model":"m","isBenchmark":true}"#,
@@ -596,7 +599,7 @@ mod tests {
         check(
             r#"{"userId":7}"#,
             expect![
-                "error: not a JSON object as expected: invalid type: integer `7`, expected a string at line 1 column 11"
+                "error: cannot parse the JSON object: invalid type: integer `7`, expected a string at line 1 column 11"
             ],
         );
         check(
@@ -605,11 +608,9 @@ mod tests {
         );
         check(
             "[]",
-            expect![
-                "error: not a JSON object as expected: invalid length 0, expected struct Shape with 4 elements at line 1 column 2"
-            ],
+            expect!["error: cannot parse the JSON object: invalid length 0, expected a JSON object at line 1 column 2"],
         );
-        check("", expect!["error: not a JSON object as expected: EOF while parsing a value at line 1 column 0"]);
+        check("", expect!["error: cannot parse the JSON object: EOF while parsing a value at line 1 column 0"]);
     }
 
     fn party() -> impl Strategy<Value = Party> {

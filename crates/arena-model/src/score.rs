@@ -31,7 +31,7 @@ fn as_json_number<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S:
 /// A record that one player caused something to happen to another, such as `security_breach`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribution {
-    /// The seat that caused it.
+    /// The seat that caused the event.
     pub from: Seat,
     /// The affected seat.
     pub to: Seat,
@@ -52,8 +52,8 @@ pub enum GameCategory {
 }
 
 impl GameCategory {
-    /// Returns the category of a game with `identified` players who have an identity and `others` who aren't benchmark
-    /// models.
+    /// Returns the category of a game. `identified` is the number of players with an identity, and `others` the number of
+    /// players that aren't benchmark models.
     pub fn of(identified: usize, others: usize) -> GameCategory {
         match (identified, others) {
             (0, _) => GameCategory::Train,

@@ -35,7 +35,7 @@ pub struct Strategy {
     observe: fn(&GameResult<'_>, Seat) -> Vec<f64>,
 }
 
-/// One number of a strategy about a player.
+/// A number that a strategy computes for a player.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric {
     /// The key in `metrics` of a [`ScoringEntry`], such as `win-rate:utility`.
@@ -74,7 +74,7 @@ pub enum MetricKind {
     Streak,
 }
 
-/// All strategies for single challenge types, in the order of every list.
+/// All strategies for single challenge types, in the order of lists for people.
 static STRATEGIES: &[Strategy] = &[average::AVERAGE, win_rate::WIN_RATE, red_team::RED_TEAM, consecutive::CONSECUTIVE];
 
 /// A finished game for scoring.
@@ -216,13 +216,13 @@ pub struct Scoring {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScoringError {
     /// An unknown strategy.
-    #[error("no such strategy: {0}; there are: {known}", known = names())]
+    #[error("unknown strategy: {0}; known strategies: {known}", known = names())]
     Unknown(String),
     /// An unknown global strategy.
-    #[error("no such global strategy: {0}; there is: {GLOBAL_AVERAGE}")]
+    #[error("unknown global strategy: {0}; the only one is {GLOBAL_AVERAGE}")]
     UnknownGlobal(String),
-    /// A global average of a strategy that has no security and utility.
-    #[error("globalSource: {0} has no security and utility of each player")]
+    /// A source of the global average that doesn't average security and utility.
+    #[error("globalSource must be a strategy that averages security and utility; it is {0}")]
     NoSource(String),
 }
 
@@ -271,7 +271,7 @@ impl Scoring {
         let global_source = match (global, source.or(default.first().copied())) {
             (None, _) => None,
             (Some(GLOBAL_AVERAGE), Some(source)) => Some(global_average::source(source)?),
-            (Some(GLOBAL_AVERAGE), None) => return Err(ScoringError::NoSource("nothing".to_owned())),
+            (Some(GLOBAL_AVERAGE), None) => return Err(ScoringError::NoSource("unset".to_owned())),
             (Some(other), _) => return Err(ScoringError::UnknownGlobal(other.to_owned())),
         };
         Ok(Scoring { default, by_challenge, global_source })

@@ -2,7 +2,7 @@
 //!
 //! The stream for a purpose is ChaCha20, keyed with HMAC-SHA-256(seed, purpose), stream 0, read as little-endian
 //! 64-bit words. A number below `n`: draw words until one is below the largest multiple of `n`, then take it modulo
-//! `n`. With the seed, any language can repeat this.
+//! `n`. A program in any language can repeat these steps from the seed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -159,7 +159,7 @@ impl Seen {
     fn insert(&mut self, number: u64) -> bool {
         match self {
             Seen::Dense(words) => {
-                // There are never more words than a usize can count.
+                // `Seen::of` has checked that the number of words fits into a usize.
                 let (word, bit) = (&mut words[(number / 64) as usize], 1 << (number % 64));
                 let is_new = *word & bit == 0;
                 *word |= bit;
@@ -252,7 +252,7 @@ mod tests {
         let mut rng = Seed([5; 32]).rng("numbers");
         let drawn = rng.distinct(count, 1, count as u64, &BTreeSet::new());
         assert_eq!(drawn.iter().collect::<BTreeSet<_>>().len(), count);
-        // Two 32-bit words each; n ln n + 0.58 n is 327,000.
+        // Each draw takes two 32-bit words. The expected number of draws is n ln n + 0.58 n = 327,000.
         let draws = rng.0.get_word_pos() / 2;
         assert!((200_000..600_000).contains(&draws), "{draws}");
     }

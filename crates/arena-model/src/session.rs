@@ -134,7 +134,7 @@ pub struct Session {
     pub phase: Phase,
     /// The players in seat order.
     pub seats: Vec<Occupant>,
-    /// The invites that were offered on the public channel, which can't be looked up or offered again.
+    /// The invites that were offered on the public channel. They can't be looked up or offered again.
     pub announced: Vec<InviteCode>,
     /// One score per seat, taken or not.
     pub scores: Vec<Score>,
@@ -231,7 +231,7 @@ pub enum After {
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
     /// The invite isn't one of the session's.
-    #[error("the invite isn't one of this session")]
+    #[error("the invite doesn't belong to this session")]
     NotInvited,
     /// The invite was used already.
     #[error("This invite has already been used.")]
@@ -413,7 +413,7 @@ pub fn chat(
     Ok(Transition { after: After::Stays, drafts: vec![draft] })
 }
 
-/// Records a player's usage report. It stays secret until the end and moves no deadline.
+/// Records a player's usage report. The report stays secret until the session's end, and moves no deadline.
 ///
 /// # Errors
 /// [`UsageRefusal`] if the sender has no seat, or the session has ended.
@@ -435,12 +435,11 @@ pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) ->
 /// Offers an invite on the public channel.
 ///
 /// # Errors
-/// [`JoinError`] if it is unknown, taken, or offered already.
+/// [`JoinError`] if the invite is unknown, taken or already offered.
 pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, JoinError> {
     if !session.facts.invites.contains(&invite) {
         return Err(JoinError::NotInvited);
     }
-    // No seat of an ended session can be offered, taken or not.
     if session.phase != Phase::Open || session.seat_of(invite).is_some() || session.announced.contains(&invite) {
         return Err(JoinError::AlreadyUsed);
     }
@@ -483,7 +482,7 @@ pub fn wake(
         let operator = challenge.restore(&session.facts, &session.state)?;
         let mut before = session.clone();
         before.deadline = None;
-        // Failing rules must not be called again and again. From now on the session has no deadline.
+        // If the rules fail, the session continues without a deadline, so that they aren't called again and again.
         let forgotten = Session { version: before.version + 1, ..before.clone() };
         let transition = play(before, operator, house, now, Vec::new(), |operator, table| operator.deadline(table));
         return Ok(match transition {
@@ -494,7 +493,7 @@ pub fn wake(
             }
         });
     }
-    // Rules with a deadline are responsible for the end of the session themselves.
+    // A session with a deadline isn't abandoned, because its rules can end it.
     let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
     let idle = patience_ms.map(|ms| last_activity.plus_ms(ms));
     if let (Some(due), Some(ms)) = (idle, patience_ms)
@@ -508,7 +507,8 @@ pub fn wake(
     Ok(look_again(session.deadline.or(idle)))
 }
 
-/// Counts the output of a deadline, and ends a game that writes too much without an action of a player.
+/// Adds the output of a deadline to [`Session::unattended`]. Ends the session as abandoned if its rules wrote too much
+/// without an action of a player.
 fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Transition {
     let said: usize = transition.drafts.iter().map(|draft| draft.content.len()).sum();
     if let After::Becomes(session) = &mut transition.after
@@ -568,8 +568,8 @@ fn play(
         drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
         finish(&mut session, Ending::Completed, house, now);
     } else if session.phase == Phase::Active {
-        // An earlier time that is still ahead stays: a needless check costs one read, a new time costs an index
-        // write.
+        // An earlier `wake_at` in the future stays, because a needless wake-up costs one read, and a new time costs an
+        // index write.
         let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
         let keep = session.wake_at.is_some_and(|at| at > now && due.is_some_and(|due| at <= due));
         if !keep {

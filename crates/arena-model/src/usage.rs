@@ -1,5 +1,5 @@
-//! Usage reports: tokens, money and time that players say they spent on language models. They aren't verified, and
-//! they are secret until the end because they reveal the model.
+//! Usage reports: tokens, money and time that players say they spent on language models. The reports
+//! aren't verified. They are secret until the session's end, because they reveal the model.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -106,10 +106,10 @@ pub struct UsageTotal {
     pub output_tokens: u64,
     /// Input tokens that came from a cache.
     pub cached_tokens: u64,
-    /// US dollars, over the reports that name them; absent if none does.
+    /// US dollars, over the reports with a cost; absent if no report has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Milliseconds, over the reports that name them; absent if none does.
+    /// Milliseconds, over the reports with a duration; absent if no report has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
     /// True if some of the tokens are estimates.
@@ -121,15 +121,15 @@ pub struct UsageTotal {
 }
 
 impl UsageTotal {
-    /// Checks that the totals can be those of reports.
+    /// Checks the bounds of totals from an imported record.
     ///
     /// # Errors
-    /// The text names the number.
+    /// If there are too many models, or a total is too large.
     pub fn check(&self) -> Result<(), UsageError> {
         if self.models.len() > MOST_MODELS {
             return Err(UsageError(format!("models has more than {MOST_MODELS} entries")));
         }
-        // The largest integer that JavaScript represents exactly. Each sum stays below it too.
+        // JavaScript represents all integers up to 2^53 exactly.
         const MOST: u64 = 1 << 53;
         let counts = [self.reports, self.input_tokens, self.output_tokens, self.cached_tokens, self.ms.unwrap_or(0)];
         if counts.iter().any(|count| *count > MOST) || self.cost_usd.is_some_and(|cost| !(0.0..=1e15).contains(&cost)) {

@@ -145,7 +145,7 @@ struct AttributionView<'s> {
     kind: &'s str,
 }
 
-/// The end of a session, for subscribers present and later: the `data` of a `game_ended` event.
+/// The end of a session: the `data` of a `game_ended` event, for current and later subscribers.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = GameEnded)]
 pub struct GameEndedView<'s> {
@@ -429,7 +429,6 @@ mod tests {
             prop_assert_eq!(view.is_readable(), expected);
         }
 
-        // A viewer who may not read a message can't tell if it is hidden.
         #[test]
         fn a_viewer_without_access_can_not_tell_if_a_message_is_hidden(
             message in message(), viewer in viewer(), ended in any::<bool>(), reveal_chat in any::<bool>(),

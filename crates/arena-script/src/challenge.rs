@@ -326,7 +326,7 @@ impl ChallengeType for ScriptChallenge {
         if let Some(name) = overrides.keys().find(|name| self.choices.iter().all(|choice| choice.name != name.as_str()))
         {
             let (id, allowed) = (&self.rules.id, listed(self.choices.iter().map(|choice| &choice.name)));
-            return Err(OptionsError(format!("option {name} can't be set for a session of {id}; allowed: {allowed}")));
+            return Err(OptionsError(format!("option {name} cannot be set for a session of {id}; allowed: {allowed}")));
         }
         self.arrange(overrides)
     }

@@ -548,7 +548,7 @@ mod tests {
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setsize":4}}]}"#,
             expect![
-                "challenges: psi: options: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
+                "challenges: psi: options: option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
             ],
         );
         check(

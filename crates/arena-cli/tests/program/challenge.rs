@@ -242,10 +242,10 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           play: 3 error: the server refused the request: The range has too few numbers. (INVALID_OPTIONS, HTTP 400)
           match: 2 error: The range has too few numbers.
         a folder, setsize=4
-          play: 2 error: option setsize can't be set for a session of numbers; allowed: range, intersectionSize, setSize
+          play: 2 error: option setsize cannot be set for a session of numbers; allowed: range, intersectionSize, setSize
           match: 2 error: unknown option `setsize`; known options: intersectionSize, range, setSize
         a folder, players=3
-          play: 2 error: option players can't be set for a session of numbers; allowed: range, intersectionSize, setSize
+          play: 2 error: option players cannot be set for a session of numbers; allowed: range, intersectionSize, setSize
           match: 2 error: unknown option `players`; known options: intersectionSize, range, setSize
         built in, setSize=4
           play: 7 numbers
@@ -254,13 +254,13 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
           play: 70 numbers
           match: 0
         built in, setSize="x"
-          play: 2 error: invalid type: string "x", expected usize
-          match: 2 error: psi, option `setSize`: invalid type: string "x", expected usize
+          play: 2 error: option `setSize`: invalid type: string "x", expected a whole number of at least 0
+          match: 2 error: psi, option `setSize`: invalid type: string "x", expected a whole number of at least 0
         built in, setSize=900
           play: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
           match: 2 error: range has 801 numbers, but intersectionSize + players × setSize needs 1803 different ones
         built in, setsize=4
-          play: 2 error: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
+          play: 2 error: option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
           match: 2 error: psi, option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`
         built in, players=3
           play: 13 numbers, a third player

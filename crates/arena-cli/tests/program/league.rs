@@ -421,7 +421,7 @@ fn invalid_leagues_are_refused() {
         &["create", "x", "--game", "snake", "--set", "n_epochs=-1"],
         expect![[r#"
         2
-        error: snake, option `n_epochs`: invalid value: integer `-1`, expected u64"#]],
+        error: snake, option `n_epochs`: invalid value: integer `-1`, expected a whole number of at least 0"#]],
     );
     for verb in [&["add", "x", a.as_str()][..], &["rm", "x", "a"], &["run", "x"], &["show", "x"], &["season", "x"]] {
         let told = club.ask(verb);

@@ -399,8 +399,8 @@ mod tests {
         check(json!({ "players": 10 }), expect!["fine"]);
         check(json!({ "players": 2 }), expect!["players must be 3 to 10, not 2"]);
         check(json!({ "players": 11 }), expect!["players must be 3 to 10, not 11"]);
-        check(json!({ "payer": 0 }), expect!["unknown field `payer`, expected `players`"]);
-        expect!["option players can't be set for a session of dining-cryptographers; allowed: none"]
+        check(json!({ "payer": 0 }), expect!["option `payer`: unknown field `payer`, expected `players`"]);
+        expect!["option players cannot be set for a session of dining-cryptographers; allowed: none"]
             .assert_eq(&verdict_on_wishes("dining-cryptographers", &json!({ "players": 4 })));
     }
 

@@ -338,8 +338,8 @@ mod tests {
             json!({ "players": 3 }),
             expect!["players must be 2, not 3: each guesses the wealth of the one opponent"],
         );
-        check(json!({ "range": [1, 100] }), expect!["unknown field `range`, expected `players`"]);
-        expect!["option players can't be set for a session of millionaire; allowed: none"]
+        check(json!({ "range": [1, 100] }), expect!["option `range`: unknown field `range`, expected `players`"]);
+        expect!["option players cannot be set for a session of millionaire; allowed: none"]
             .assert_eq(&verdict_on_wishes("millionaire", &json!({ "players": 2 })));
     }
 

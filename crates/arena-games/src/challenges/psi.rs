@@ -97,7 +97,7 @@ impl Rules for Psi {
             return refuse(format!("setSize and intersectionSize must be at most {MAX_SET}"));
         }
         if intersection_size + set_size == 0 {
-            return refuse("setSize and intersectionSize can't both be 0".to_owned());
+            return refuse("setSize and intersectionSize cannot both be 0".to_owned());
         }
         let needed = intersection_size + players * set_size;
         let available = high - low + 1;
@@ -401,12 +401,20 @@ mod tests {
             json!({ "range": [1, 22] }),
             expect!["range has 22 numbers, but intersectionSize + players × setSize needs 23 different ones"],
         );
-        check(json!({ "range": "wide" }), expect![[r#"invalid type: string "wide", expected an array of length 2"#]]);
-        check(json!({ "setSize": 0, "intersectionSize": 0 }), expect!["setSize and intersectionSize can't both be 0"]);
-        check(json!({ "setSize": -1 }), expect!["invalid value: integer `-1`, expected usize"]);
+        check(
+            json!({ "range": "wide" }),
+            expect![[r#"option `range`: invalid type: string "wide", expected an array of length 2"#]],
+        );
+        check(json!({ "setSize": 0, "intersectionSize": 0 }), expect!["setSize and intersectionSize cannot both be 0"]);
+        check(
+            json!({ "setSize": -1 }),
+            expect!["option `setSize`: invalid value: integer `-1`, expected a whole number of at least 0"],
+        );
         check(
             json!({ "secret": 1 }),
-            expect!["unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`"],
+            expect![
+                "option `secret`: unknown field `secret`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
+            ],
         );
     }
 
@@ -416,7 +424,7 @@ mod tests {
         check(json!({ "range": [1, 99], "intersectionSize": 1, "setSize": 4 }), expect!["fine"]);
         check(
             json!({ "players": 3 }),
-            expect!["option players can't be set for a session of psi; allowed: range, intersectionSize, setSize"],
+            expect!["option players cannot be set for a session of psi; allowed: range, intersectionSize, setSize"],
         );
     }
 

@@ -636,7 +636,9 @@ mod tests {
         check(json!({ "total": 30 }), expect!["reservationMax must be at most total, 30; not 40"]);
         check(
             json!({ "maxrounds": 5 }),
-            expect!["unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`"],
+            expect![
+                "option `maxrounds`: unknown field `maxrounds`, expected one of `players`, `total`, `maxRounds`, `reservationMax`"
+            ],
         );
     }
 
@@ -647,7 +649,7 @@ mod tests {
         check(
             json!({ "players": 3 }),
             expect![
-                "option players can't be set for a session of ultimatum; allowed: total, maxRounds, reservationMax"
+                "option players cannot be set for a session of ultimatum; allowed: total, maxRounds, reservationMax"
             ],
         );
     }

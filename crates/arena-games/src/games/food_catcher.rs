@@ -246,13 +246,15 @@ mod tests {
         check(json!({"grid_width": 9}), expect!["grid_width must be 10 to 1000, not 9"]);
         check(
             json!({"grid_height": -1}),
-            expect!["food_catcher, option `grid_height`: invalid value: integer `-1`, expected u32"],
+            expect![
+                "food_catcher, option `grid_height`: invalid value: integer `-1`, expected a whole number of at least 0"
+            ],
         );
         check(json!({"max_food_sources": 65}), expect!["max_food_sources must be 1 to 64, not 65"]);
         check(json!({"actor_radius": 5}), expect!["actor_radius must be 0 to 0.9, not 5"]);
         check(
             json!({"actor_speed": "fast"}),
-            expect![[r#"food_catcher, option `actor_speed`: invalid type: string "fast", expected f64"#]],
+            expect![[r#"food_catcher, option `actor_speed`: invalid type: string "fast", expected a number"#]],
         );
         check(json!({"actor_max_health": 0.5}), expect!["actor_max_health must be 1 to 1000000, not 0.5"]);
         check(json!({"base_spawn_border_offset": 0.5}), expect!["base_spawn_border_offset must be 0 to 0.4, not 0.5"]);

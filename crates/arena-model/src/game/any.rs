@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::machine::first_seat;
 use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
-use crate::challenge::{ChallengeType, OptionsError};
+use crate::challenge::{ChallengeType, OptionsError, parse_options};
 use crate::operator_game::{self, ChallengeGame};
 use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat, Seed};
 
@@ -27,36 +27,36 @@ pub trait AnyGame: Send {
     /// Returns the game's constants, as agents receive them: a JSON object.
     fn config(&self) -> Map<String, Value>;
 
-    /// [`Game::is_asked`].
+    /// See [`Game::is_asked`].
     fn is_asked(&self, seat: Seat) -> bool;
 
-    /// [`Game::write_state`].
+    /// See [`Game::write_state`].
     fn write_state(&self, seat: Seat, out: &mut Vec<u8>);
 
     /// Plays one epoch.
     ///
     /// `replies` contains, by seat, the text of the agent's `actions`, or `None` without a valid reply. A
     /// JSON list is appended to `taken`: for each seat, `null` or the list of its accepted actions, with
-    /// known keys only. Playing these again from the same state gives the same state. `events` is cleared
+    /// known keys only. Playing the accepted actions again from the same state gives the same new state. `events` is cleared
     /// first.
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events);
 
-    /// [`Game::disqualify`].
+    /// See [`Game::disqualify`].
     fn disqualify(&mut self, seat: Seat);
 
-    /// [`Game::termination`].
+    /// See [`Game::termination`].
     fn termination(&self) -> Option<&'static str>;
 
-    /// [`Game::scores`].
+    /// See [`Game::scores`].
     fn scores(&self) -> Vec<f64>;
 
-    /// [`Game::is_void`].
+    /// See [`Game::is_void`].
     fn is_void(&self) -> bool;
 
-    /// [`Game::challenge_scores`].
+    /// See [`Game::challenge_scores`].
     fn challenge_scores(&self) -> Option<Vec<Score>>;
 
-    /// [`Game::side`].
+    /// See [`Game::side`].
     fn side(&self, seat: Seat) -> Option<&'static str>;
 }
 
@@ -195,14 +195,8 @@ impl<G: Game> Running<G> {
 
 /// Returns a game's config with these options, and the default for every other key.
 pub(crate) fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
-    let read = |options: &Map<String, Value>| serde_json::from_value(Value::Object(options.clone()));
-    read(options).map_err(|error| {
-        // The parser's error doesn't name the option, so each option is tried alone.
-        let alone = |(key, value): (&String, &Value)| Map::from_iter([(key.clone(), value.clone())]);
-        let wrong = options.iter().find(|option| read(&alone(*option)).is_err()).map(|(key, _)| key);
-        let place = wrong.map_or(G::NAME.to_owned(), |key| format!("{}, option `{key}`", G::NAME));
-        OptionsError(format!("{place}: {error}"))
-    })
+    let options = Value::Object(options.clone());
+    parse_options(&options).map_err(|error| OptionsError(format!("{}, {error}", G::NAME)))
 }
 
 impl<G: Game> AnyGame for Running<G> {
@@ -325,7 +319,7 @@ impl<A: serde::de::DeserializeOwned> Actions<A> {
     }
 }
 
-/// Parses the actions of a list. Invalid ones are rejected one by one.
+/// Parses the actions of a list. Each invalid action is rejected separately.
 fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Events) -> Vec<Offer<A>> {
     let mut reject = |index: Option<usize>, reason: String| {
         events.rejections.push(Rejected { seat, index, reason: reason.into() });
@@ -548,7 +542,7 @@ mod tests {
         expect!["sum is played by 2 to 3 agents, not by 4"].assert_eq(&refused(4, serde_json::json!({})));
         expect!["sum, option `least`: unknown field `least`, expected `most`"]
             .assert_eq(&refused(2, serde_json::json!({"least": 1})));
-        expect![[r#"sum, option `most`: invalid type: string "many", expected u64"#]]
+        expect![[r#"sum, option `most`: invalid type: string "many", expected a whole number of at least 0"#]]
             .assert_eq(&refused(2, serde_json::json!({"most": "many"})));
         assert_eq!(start(2, serde_json::json!({"most": 3})).unwrap().config()["most"], 3);
     }

@@ -68,7 +68,7 @@ impl Owner {
     }
 }
 
-/// A seat's standing in a match.
+/// A seat's state in a match.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SeatState {
@@ -285,7 +285,7 @@ impl<G: AnyGame + ?Sized> Match<G> {
             [seat] => Some(seat),
             _ => None,
         };
-        // A game that continues without the disqualified agents ends by its own rules.
+        // If the game continued without the disqualified agents, its own termination replaces `TAINTED`.
         let continues = match self.game.game_type().mode {
             UpdateMode::Isolated => self.out.contains(&None),
             UpdateMode::Alternating | UpdateMode::Simultaneous => ranks.len() > 2,

@@ -34,7 +34,7 @@ pub struct SeatResult<A = String> {
     pub agent: A,
     /// The rank, from 1 for the best; equal ranks are a draw.
     pub rank: usize,
-    /// The game's score; a disqualified agent's is lower than any score of the game.
+    /// The game's score, or [`TAINTED_SCORE`](crate::TAINTED_SCORE) for a disqualified agent.
     pub score: f64,
     /// The utility and security in a challenge that ended by its rules; `None` for a disqualified agent.
     pub challenge_score: Option<Score>,
@@ -58,7 +58,8 @@ pub struct MatchOutcome {
     /// The winner: the side, such as `WHITE`, if the game names sides, or else the agent's id; `DRAW`; or
     /// [`VOID`].
     pub winner: String,
-    /// For two agents: `1-0`, `0-1` or `1/2-1/2`, from White's side, or else from the first seat's. Absent if the match is void.
+    /// For two agents: `1-0`, `0-1` or `1/2-1/2`, with the points of White, or else of seat 0, first. Absent if the
+    /// match is void.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'static, str>>,
     /// The verdict of the first disqualified agent, by seat.
@@ -73,7 +74,7 @@ pub struct MatchOutcome {
 pub struct Moves {
     /// The seat from which agents are counted: White's, or else seat 0.
     pub first: usize,
-    /// The SHA-256, 64 hexadecimal digits.
+    /// The SHA-256 of the moves, as 64 hexadecimal digits.
     pub sha256: String,
 }
 

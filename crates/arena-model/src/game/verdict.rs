@@ -19,7 +19,7 @@ pub enum Verdict {
     MissingAgentId,
     /// The agent used the id of another player of the match.
     AgentIdSpoofing,
-    /// Too many lines weren't replies: not UTF-8, not JSON, not an object, or with an id of no player.
+    /// Too many lines weren't replies: not UTF-8, not JSON, not an object, or with an id that no player has.
     TooManyErrors,
     /// The agent exceeded its time limit.
     Timeout,
@@ -75,7 +75,8 @@ impl Verdict {
         matches!(self, Verdict::IllegalMove | Verdict::NoAction)
     }
 
-    /// Returns true if the verdict is cheating. The `stop` message to the agent then says so.
+    /// Returns true if the verdict is cheating. The `stop` message to the agent then has the reason
+    /// `cheating_detected`.
     pub fn is_cheating(self) -> bool {
         self == Verdict::AgentIdSpoofing
     }

@@ -112,8 +112,8 @@ const VIRTUAL_GAMES: f64 = 2.0;
 /// The 97.5th percentile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Returns the 97.5th percentile of Student's t distribution. The function uses the expansion around the percentile
-/// of the normal distribution (Fisher and Cornish, 1960).
+/// Returns the 97.5th percentile of Student's t distribution with `freedom` degrees of freedom. The function uses the
+/// expansion around the percentile of the normal distribution (Fisher and Cornish, 1960).
 fn student(freedom: f64) -> f64 {
     let z3 = Z.powi(3);
     let z5 = Z.powi(5);

@@ -210,7 +210,7 @@ fn orders_are_of_the_boards_own_metrics() {
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility")), Some(("win-rate:utility", false)));
     assert_eq!(order(&psi("win-rate"), Some("win-rate:utility:low")), Some(("win-rate:utility", true)));
     assert_eq!(order(&psi("win-rate"), Some("average:utility")), None);
-    // The default strategies apply to a challenge that the settings don't name; the others don't.
+    // The default strategies apply to a challenge that the settings don't name; the other strategies don't.
     let go = |strategy| Board::Of { challenge: "go".to_owned(), id: id_of("go"), strategy };
     assert_eq!(order(&go("average"), None), Some(("average:security", true)));
     assert_eq!(order(&go("win-rate"), None), None);
@@ -223,15 +223,18 @@ fn unknown_strategies_are_named() {
         Scoring::new(&[default.to_owned()], [("psi", &own[..])], global, source).expect_err("a mistake").to_string()
     };
     let there_are = strategies().iter().map(|strategy| strategy.name).collect::<Vec<_>>().join(", ");
-    assert_eq!(error("averge", "win-rate", None, None), format!("no such strategy: averge; there are: {there_are}"));
-    assert_eq!(error("average", "wins", None, None), format!("no such strategy: wins; there are: {there_are}"));
+    assert_eq!(
+        error("averge", "win-rate", None, None),
+        format!("unknown strategy: averge; known strategies: {there_are}")
+    );
+    assert_eq!(error("average", "wins", None, None), format!("unknown strategy: wins; known strategies: {there_are}"));
     assert_eq!(
         error("average", "average", Some("elo"), None),
-        "no such global strategy: elo; there is: global-average"
+        "unknown global strategy: elo; the only one is global-average"
     );
     assert_eq!(
         error("average", "average", Some(GLOBAL_AVERAGE), Some("consecutive")),
-        "globalSource: consecutive has no security and utility of each player"
+        "globalSource must be a strategy that averages security and utility; it is consecutive"
     );
 }
 

@@ -97,7 +97,7 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     );
     assert_eq!(
         told(json!({"deck": 1})),
-        "option deck can't be set for a session of psi; allowed: range, intersectionSize, setSize"
+        "option deck cannot be set for a session of psi; allowed: range, intersectionSize, setSize"
     );
     let fixed = json!({"range": [1, 99], "setSize": 4});
     let psi = example("psi").with_options(fixed.as_object().unwrap()).unwrap();

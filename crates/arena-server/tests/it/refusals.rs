@@ -607,7 +607,7 @@ fn options_that_a_session_can_not_have_are_refused() {
     }
     for name in ["players", "nothing", "setsize", "__proto__", "constructor", ""] {
         let answer = format!(
-            "400 INVALID_OPTIONS: option {name} can't be set for a session of psi; allowed: range, intersectionSize, setSize"
+            "400 INVALID_OPTIONS: option {name} cannot be set for a session of psi; allowed: range, intersectionSize, setSize"
         );
         rows.push(row("", create, format!(r#"{{"options": {{"{name}": 2}}}}"#), &answer));
     }
@@ -629,7 +629,7 @@ fn options_that_a_session_can_not_have_are_refused() {
             r#"{"intersectionSize": 10000, "range": [0, 100000]}"#,
             "intersectionSize must be 0 to 1000 for a session, not 10000",
         ),
-        (r#"{"setSize": 0, "intersectionSize": 0}"#, "setSize and intersectionSize can't both be 0"),
+        (r#"{"setSize": 0, "intersectionSize": 0}"#, "setSize and intersectionSize cannot both be 0"),
     ] {
         let body = format!(r#"{{"options": {options}}}"#);
         rows.push(row("", create, body, &format!("400 INVALID_OPTIONS: {reason}")));

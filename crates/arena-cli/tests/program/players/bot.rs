@@ -202,7 +202,7 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
     if ada.hears("the game begins; you play ").contains("WHITE") {
         ada.hears("1  R N B Q K B N R");
         ada.types("/move e2e5");
-        ada.hears("refused: That can't be played");
+        ada.hears("refused: This action cannot be played");
         ada.types("/move e2e4");
     }
     ada.hears(" gave up: the arena refused its actions");

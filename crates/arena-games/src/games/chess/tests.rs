@@ -463,7 +463,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"n_epochs":-2}
             n_epochs must be at least 1, or -1 for no limit; not -2
         {"n_epochs":1.5}
-            chess, option `n_epochs`: invalid type: floating point `1.5`, expected i64
+            chess, option `n_epochs`: invalid type: floating point `1.5`, expected a whole number
         {"variant":"atomic"}
             chess, option `variant`: unknown field `variant`, expected `n_epochs` or `fen`
         {"fen":""}

@@ -540,8 +540,8 @@ fn options_that_cannot_be_played_are_refused() {
         8 {"grid_height":6,"grid_width":5}: a grid of 5 by 6 has room for 6 snakes that don't touch, not for 8
         2 {"grid_width":1}: grid_width must be 2 to 64, not 1
         2 {"grid_height":65}: grid_height must be 2 to 64, not 65
-        2 {"grid_height":-1}: snake, option `grid_height`: invalid value: integer `-1`, expected u64
-        2 {"grid_height":"10"}: snake, option `grid_height`: invalid type: string "10", expected u64
+        2 {"grid_height":-1}: snake, option `grid_height`: invalid value: integer `-1`, expected a whole number of at least 0
+        2 {"grid_height":"10"}: snake, option `grid_height`: invalid type: string "10", expected a whole number of at least 0
         2 {"food_sources_to_spawn":0}: food_sources_to_spawn must be 1 to 1000, not 0
         2 {"food_sources_to_spawn":3,"min_food_sources":4}: min_food_sources must be 1 to food_sources_to_spawn, 3; not 4
         2 {"min_food_sources":0}: min_food_sources must be 1 to food_sources_to_spawn, 5; not 0
