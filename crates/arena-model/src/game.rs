@@ -217,7 +217,8 @@ impl<A> Actions<A> {
         Actions { seats: seats.into_iter().map(|list| list.map(offers)).collect() }
     }
 
-    /// Returns the actions of the agent on this seat, in the order of its reply. The list is empty if the agent sent no valid reply.
+    /// Returns the actions of the agent on this seat, in the order of its reply. The list is empty if the agent sent no
+    /// valid reply.
     pub fn of(&self, seat: Seat) -> &[Offer<A>] {
         self.seats.get(seat.0).and_then(|list| list.as_deref()).unwrap_or_default()
     }
@@ -263,8 +264,9 @@ impl Events {
         self.rejections.push(Rejected { seat: seat.0, index: Some(index), reason: reason.into() });
     }
 
-    /// Records that a seat loses by the rules. If an action of the seat is also rejected in this epoch, `detail` must be the reason of one such rejection, or end with a colon and that reason. The
-    /// verification of a replay relies on this, because a replay contains accepted actions only.
+    /// Records that a seat loses by the rules. If an action of the seat is also rejected in this epoch, `detail` must
+    /// be the reason of one such rejection, or end with a colon and that reason. The verification of a replay relies on
+    /// this, because a replay contains accepted actions only.
     pub fn forfeit(&mut self, seat: Seat, verdict: Verdict, detail: impl Into<String>) {
         self.forfeits.push(Forfeit { seat, verdict, detail: detail.into() });
     }

@@ -479,7 +479,8 @@ impl<G: Hosted> GameOperator<G> {
     }
 }
 
-/// Parses the content of `actions`: a list of actions, or an agent's whole reply with the keys `agent_id` and `actions`.
+/// Parses the content of `actions`: a list of actions, or an agent's whole reply with the keys `agent_id` and
+/// `actions`.
 fn whole_reply(agents: &[AgentId], seat: Seat, content: &str) -> Result<Reply, Rejection> {
     #[derive(Deserialize)]
     struct Whole<'a> {

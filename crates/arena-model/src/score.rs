@@ -52,8 +52,8 @@ pub enum GameCategory {
 }
 
 impl GameCategory {
-    /// Returns the category of a game. `identified` is the number of players with an identity, and `others` the number of
-    /// players that aren't benchmark models.
+    /// Returns the category of a game. `identified` is the number of players with an identity, and `others` the number
+    /// of players that aren't benchmark models.
     pub fn of(identified: usize, others: usize) -> GameCategory {
         match (identified, others) {
             (0, _) => GameCategory::Train,

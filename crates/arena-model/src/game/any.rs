@@ -36,8 +36,8 @@ pub trait AnyGame: Send {
     /// Plays one epoch.
     ///
     /// `replies` contains, by seat, the text of the agent's `actions`, or `None` without a valid reply. A
-    /// JSON list is appended to `taken`: for each seat, `null` or the list of its accepted actions, with
-    /// known keys only. Playing the accepted actions again from the same state gives the same new state. `events` is cleared
+    /// JSON list is appended to `taken`: for each seat, `null` or the list of its accepted actions, with known keys
+    /// only. Playing the accepted actions again from the same state gives the same new state. `events` is cleared
     /// first.
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events);
 
