@@ -1,6 +1,6 @@
 //! Boards of games in a terminal: pure functions from the states of a match to rows of characters.
 //!
-//! A game registers its board as `terminal` of its [`Kit`](crate::Kit). Without one, no board is shown.
+//! A game registers its board as `terminal` of its [`Kit`](crate::Kit). Without `terminal`, no board is shown.
 
 pub mod row;
 

@@ -12,6 +12,6 @@ mod ultimatum;
 
 use crate::Playable;
 
-/// All challenges, in the order of every list.
+/// All challenges, in the order in which lists show them.
 pub static CHALLENGES: &[Playable] =
     &[psi::PLAYABLE, ultimatum::PLAYABLE, millionaire::PLAYABLE, dining_cryptographers::PLAYABLE];

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::Playable;
 
-/// All games, in the order of every list.
+/// All games, in the order in which lists show them.
 pub static GAMES: &[Playable] = &[snake::PLAYABLE, chess::PLAYABLE, food_catcher::PLAYABLE, cherry_picker::PLAYABLE];
 
 /// Description of the option `players`, the same in every game.

@@ -1,7 +1,7 @@
 //! The built-in challenges and games. Each can be played under both protocols.
 //!
-//! A challenge is a file in `challenges/`, a game a folder in `games/`; each brings its rules and the rest of its
-//! [`Kit`]. The adapters between the two kinds are in `arena-model`.
+//! A challenge is a file in `challenges/`, a game a folder in `games/`; each contains its rules and its [`Kit`]. The
+//! adapters between the two kinds are in `arena-model`.
 
 pub mod board;
 pub mod bots;

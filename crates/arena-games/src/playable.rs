@@ -36,7 +36,7 @@ pub struct Kit {
     pub scores: Option<ReadScores>,
     /// The house bots, which play against guests and each other.
     pub bots: Option<[&'static Player; 2]>,
-    /// The settings of the sessions that the house bots play for spectators of the demo.
+    /// The settings of the sessions that the house bots play for the demo's spectators.
     pub exhibit: Option<Exhibit>,
     /// The sample agents of `arena agent new`, one for each language.
     pub samples: &'static [Sample],

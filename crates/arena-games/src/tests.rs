@@ -82,7 +82,7 @@ impl Table {
         self.take(woken);
     }
 
-    /// Returns the seat's last state, or `None` if the operator didn't ask the seat to move with that state.
+    /// Returns the seat's last state, or `None` if `asked` in that state doesn't contain the seat's id.
     fn state(&self, seat: usize) -> Option<Value> {
         let seen = self.log.iter().rev().filter(|(_, to, _)| to.is_none_or(|to| to == Seat(seat)));
         let shown = seen.filter_map(|(_, _, content)| serde_json::from_str::<Value>(content).ok());
@@ -586,7 +586,6 @@ fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
     assert_eq!(told, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
 }
 
-/// The published bounds of options are those of new sessions.
 #[test]
 fn the_published_bounds_of_options_are_enforced() {
     let mut told = String::new();

@@ -210,7 +210,7 @@ fn line(table: &Table<'_>, seat: Seat, guess: Guess) -> String {
     format!("- {}: guessed {guess}", table.player(seat))
 }
 
-/// Parses one of the three words, in upper or lower case, or the invite of a player of this game, which has one
+/// Parses one of the three words, in upper or lower case, or the invite of a player of this game, in its exact
 /// spelling.
 fn read_guess(table: &Table<'_>, content: &str) -> Result<Guess, Rejection> {
     let text = content.trim();
@@ -248,7 +248,7 @@ mod tests {
         Game::new("dining-cryptographers", &json!({}), 1).put("/payer", json!(payer.map(|number| number - 1))).start()
     }
 
-    /// Returns a game with all guesses, in order; a digit stands for the invite of that player.
+    /// Returns a game with all guesses, in order. A digit is replaced by the invite of the player with that number.
     fn guessed(payer: Option<usize>, guesses: [&str; 3]) -> Game {
         (1..).zip(guesses).fold(game(payer), |game, (player, guess)| {
             let named = guess.parse().map(inv);
@@ -256,7 +256,7 @@ mod tests {
         })
     }
 
-    /// Compares the messages from the revelation of the payer on with `expected`, where `inv_1` stands for the invite
+    /// Compares the messages from the revelation of the payer on with `expected`, in which `inv_1` replaces the invite
     /// of player 1.
     #[track_caller]
     fn check_end(game: Game, expected: Expect) {

@@ -39,7 +39,7 @@ struct Line {
 }
 
 impl Game {
-    /// Creates a session with these options, and a seed with all bytes `seed`.
+    /// Creates a session with these options, and a seed whose bytes are all `seed`.
     pub(crate) fn new(challenge: &str, options: &Value, seed: u8) -> Game {
         let options = options.as_object().cloned().unwrap_or_default();
         let challenge = crate::challenge(challenge, &options).expect("it is built in").expect("the options are good");
@@ -80,7 +80,7 @@ impl Game {
     }
 
     /// Performs an action of the player with this number (from 1). A content that begins with `@/` is a JSON pointer
-    /// into the operator's state and stands for the value there.
+    /// into the operator's state, and is replaced by the value there.
     pub(crate) fn act(self, player: usize, method: &str, content: &str) -> Game {
         let meant = content.strip_prefix('@').and_then(|pointer| self.state().pointer(pointer).map(Value::to_string));
         self.send(player, method, meant.as_deref().unwrap_or(content))

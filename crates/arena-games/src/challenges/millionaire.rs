@@ -162,8 +162,8 @@ impl Millionaire {
 /// Parses the first number in the text, which must be from 1 to [`RICHEST`].
 fn read_guess(content: &str) -> Result<u64, Rejection> {
     let refuse = |text: String| Err(Rejection::new("INVALID_GUESS", text));
-    // A comma between digits may be a decimal or a thousands separator, so the number is refused: a guess is final, and
-    // another attempt costs nothing.
+    // A comma between digits may be a decimal or a thousands separator. The guess is refused rather than interpreted,
+    // because an accepted guess is final and a refused one can be repeated.
     match amounts_in(content, &['.', ',']).next() {
         Some(Ok(guess)) if (1..=RICHEST).contains(&guess) => Ok(guess),
         Some(Ok(_) | Err(BadNumber::Negative | BadNumber::TooLarge)) => {

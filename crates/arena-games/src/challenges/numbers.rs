@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// The reason why digits in a text are no valid number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadNumber {
-    /// A minus sign stands before the digits, and no word or number before the minus sign, as in `3-5`.
+    /// A minus sign precedes the digits. A minus sign after a word or number, as in `3-5`, doesn't count.
     Negative,
     /// The digits are part of a number that isn't clearly an integer, such as `33.5`.
     NotWhole,

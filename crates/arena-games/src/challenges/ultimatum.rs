@@ -50,7 +50,8 @@ pub struct Ultimatum {
     max_rounds: usize,
     /// The reservation value of each seat: a smaller share is worse for its player than no agreement.
     reservation_values: Vec<u64>,
-    /// The number of turns used without an agreement. The next turn belongs to seat `turns_taken` modulo players.
+    /// The number of turns used without an agreement. The next turn belongs to the seat `turns_taken` modulo the
+    /// number of players.
     turns_taken: usize,
     /// The current offer.
     offer: Option<Offer>,
@@ -64,7 +65,7 @@ struct Offer {
     proposer: usize,
     /// The share of each seat; their sum is the total.
     shares: Vec<u64>,
-    /// True for each seat that has accepted it; the proposer's is true from the start.
+    /// True for each seat that has accepted the offer; the proposer's entry is true from the start.
     accepted: Vec<bool>,
 }
 
@@ -100,7 +101,7 @@ impl Rules for Ultimatum {
             return refuse(format!("maxRounds must be 1 to {MAX_ROUNDS}, not {max_rounds}"));
         }
         if reservation_max > total {
-            return refuse(format!("reservationMax must be at most total, {total}; not {reservation_max}"));
+            return refuse(format!("reservationMax must be at most total ({total}), not {reservation_max}"));
         }
         Ok(())
     }
@@ -633,7 +634,7 @@ mod tests {
         check(json!({ "total": 1_000_000_001 }), expect!["total must be 1 to 1000000000, not 1000000001"]);
         check(json!({ "maxRounds": 0 }), expect!["maxRounds must be 1 to 100, not 0"]);
         check(json!({ "maxRounds": 101 }), expect!["maxRounds must be 1 to 100, not 101"]);
-        check(json!({ "total": 30 }), expect!["reservationMax must be at most total, 30; not 40"]);
+        check(json!({ "total": 30 }), expect!["reservationMax must be at most total (30), not 40"]);
         check(
             json!({ "maxrounds": 5 }),
             expect![
@@ -676,7 +677,7 @@ mod tests {
         assert!(counts.as_flattened().iter().all(|count| (50..150).contains(count)), "{counts:?}");
     }
 
-    /// Actions of three players; number 0 stands for the player whose turn it is.
+    /// Actions of three players; number 0 means the player whose turn it is.
     fn actions() -> impl Strategy<Value = Vec<Action>> {
         let split = (0_u64..=100, 0_u64..=100).prop_map(|(a, b)| {
             let (low, high) = (a.min(b), a.max(b));

@@ -7,11 +7,11 @@
 //! The game ends after `n_epochs` epochs, or earlier in two cases in which the ranking can't change any more:
 //! - No agent can act: each one is disqualified, or has no actor and no base that can pay for one. Then no score
 //!   changes again.
-//! - At most one agent isn't disqualified. It ranks above the others in any case.
+//! - All agents but one are disqualified, or all are. The remaining agent ranks above the others in any case.
 //!
 //! The game continues if only the leading agent can act, because this agent may still spend its food, attack other
-//! agents' bases, or leave food in them. The runner doesn't ask agents that can't act, so it waits for this one agent
-//! only.
+//! agents' bases, or leave food in them. Agents that can't act aren't asked for replies, so the runner waits for the
+//! leading agent only.
 
 use std::ops::RangeInclusive;
 

@@ -8,12 +8,12 @@ const NAMES = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "
 const AS_TEXT = "\uFE0E";
 /** The epochs per second of a replay: slow, because viewers think about moves. */
 export const speed = 2;
-/** True: the board is turned to the selected seat. */
+/** True if the board is turned to the selected seat. */
 export const isTurned = true;
 /** The picture on each board. */
 const drawn = new WeakMap();
 
-/** Draws a state into `element`. It uses `sides` and `seat` of `options`: Black sees the board from the other side. */
+/** Draws a state into `element`. The board is turned to Black if Black's seat is selected by `options.seat` and `options.sides`. */
 export function draw(element, state, options) {
   const pieces = read(state?.fen);
   let board = element.querySelector(":scope > svg");
@@ -24,7 +24,7 @@ export function draw(element, state, options) {
     board.setAttribute("role", "img");
     element.replaceChildren(board);
   }
-  // An unchanged picture stays: a click counts only if its element is the same from its beginning to its end.
+  // An unchanged picture isn't redrawn, because the browser reports a click only if the same element is pressed and released.
   const picture = JSON.stringify([state?.fen, state?.last_move, squareAt(0, 0, options)]);
   if (drawn.get(board) === picture) return;
   drawn.set(board, picture);

@@ -140,8 +140,8 @@ fn outlook(board: &Board) -> i32 {
     side(board.side_to_move()) - side(!board.side_to_move())
 }
 
-/// Returns the value of a piece's square. Pieces are worth more in the center, pawns after advancing, and kings at
-/// home.
+/// Returns the value of a piece's square. Pieces are worth more in the center, pawns after advancing, and kings on
+/// their first rank.
 fn place(piece: Piece, color: Color, square: Square) -> i32 {
     let (file, rank) = (square.file() as i32, square.rank().relative_to(color) as i32);
     let off_center = (2 * file - 7).abs() + (2 * rank - 7).abs();

@@ -136,7 +136,7 @@ impl Game for Chess {
         };
         game.end = game.find_end();
         match game.end {
-            Some(End { termination, .. }) => Err(OptionsError(format!("fen: the game is over already: {termination}"))),
+            Some(End { termination, .. }) => Err(OptionsError(format!("fen: the game has already ended in this position: {termination}"))),
             None => Ok(game),
         }
     }

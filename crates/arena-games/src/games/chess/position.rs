@@ -83,7 +83,7 @@ impl Position {
         let [pieces, turn, castling, en_passant, quiet_plies, move_number] = fields[..] else {
             return Err(format!("a FEN has six fields, not {}", fields.len()));
         };
-        // This module keeps its own counters.
+        // `Position` has its own counters, so the board gets initial ones.
         let known = format!("{pieces} {turn} {castling} {en_passant} 0 1");
         let board = Board::from_fen(&known, false).map_err(said)?;
         for color in [Color::White, Color::Black] {
@@ -123,11 +123,11 @@ impl Position {
 
     /// Returns the legal moves.
     ///
-    /// Their order is that of python-chess, because some agents always play the first one. Squares count from a1 to h8
-    /// along the ranks, and the last comes first: moves of the king, if it is in check; moves of pieces, by origin,
-    /// then by destination; castling, the king's side first; captures by pawns, by origin, then by destination; single
-    /// steps of pawns, then double steps, by destination; captures en passant, by origin. Promotions are to queen,
-    /// rook, bishop, knight.
+    /// Their order is that of python-chess, because some agents always play the first one. Squares are sorted by rank
+    /// and then by file, from h8 down to a1. The groups of moves are, in order: moves of the king, if it is in check;
+    /// moves of pieces, by origin, then by destination; castling, the king's side first; captures by pawns, by origin,
+    /// then by destination; single steps of pawns, then double steps, by destination; captures en passant, by origin.
+    /// Promotions are to queen, rook, bishop, knight.
     pub fn plays(&self) -> &[Play] {
         &self.plays
     }

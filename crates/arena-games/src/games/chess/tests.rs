@@ -489,7 +489,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"fen":"4k3/8/8/8/8/8/8/4R1K1 w - - 0 1"}
             fen: the pieces form an impossible position
         {"fen":"4k3/8/8/8/8/8/8/4K3 w - - 0 1"}
-            fen: the game is over already: INSUFFICIENT_MATERIAL
+            fen: the game has already ended in this position: INSUFFICIENT_MATERIAL
         {"fen":"9/☃/8/8/8/8/8/8 w - - 0 1"}
             fen: the pieces form an impossible position
         {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"}

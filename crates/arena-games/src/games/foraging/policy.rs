@@ -76,7 +76,7 @@ fn nearest<'a>(from: &Value, places: impl Iterator<Item = &'a Value>) -> Option<
     places.map(|place| (away(place), place)).min_by(|one, other| one.0.total_cmp(&other.0))
 }
 
-/// Replies of all kinds: JSON unrelated to the game, and nearly valid actions. `ID` stands for an id.
+/// Replies of all kinds: JSON unrelated to the game, and nearly valid actions. `ID` is a placeholder for an id.
 pub fn any_reply() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just(json!(null)),
@@ -117,7 +117,7 @@ pub fn any_reply() -> impl Strategy<Value = String> {
 }
 
 /// Plays the replies in one game and only their accepted actions in an equal game, and checks that the games stay
-/// equal. Each `"ID"` in a reply stands for an id of the state.
+/// equal. Each `"ID"` in a reply is replaced by an id of the state.
 pub fn check_replies(mut game: Box<dyn AnyGame>, mut again: Box<dyn AnyGame>, epochs: &[Vec<Option<String>>]) {
     let (mut events, mut no_events) = (Events::default(), Events::default());
     let mut turn = 0;

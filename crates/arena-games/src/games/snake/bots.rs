@@ -68,7 +68,7 @@ fn think(view: &View<'_>, look: usize) -> Option<String> {
     let length = own["positions"].as_array().map_or(1, Vec::len);
     let grid = Grid {
         size: (view.state.get("grid")?["width"].as_i64()?, view.state.get("grid")?["height"].as_i64()?),
-        // Tails count although most of them move on: the tail of a snake that has just eaten stays.
+        // Tails count as occupied, because the tail of a snake that has just eaten stays in place.
         taken: alive().flat_map(|(_, snake)| cells_of(&snake["positions"])).collect(),
         foods: view.state.get("foods").map(cells_of).unwrap_or_default().into_iter().collect(),
     };
@@ -85,7 +85,7 @@ fn think(view: &View<'_>, look: usize) -> Option<String> {
         (room, !is_contested, std::cmp::Reverse(way))
     };
     let best = free.filter(|(_, cell)| grid.is_free(*cell)).max_by_key(|(_, cell)| outlook(*cell));
-    // If every step is fatal, any step will do.
+    // If every step is fatal, the bot goes up.
     Some(best.map_or("UP", |(name, _)| name).to_owned())
 }
 

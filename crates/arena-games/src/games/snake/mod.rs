@@ -3,9 +3,9 @@
 //! The rules, in the order of an epoch:
 //!
 //! 1. Every live snake takes a step in the direction of its agent's action. Without an action it continues in its last
-//!    direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a snake
-//!    that has just eaten stays for this step.
-//! 2. A snake whose head has left the grid dies and is off the board from here on.
+//! direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a snake
+//! that has just eaten stays for this step.
+//! 2. A snake whose head has left the grid dies and is removed from the board.
 //! 3. A snake dies if its head is in a cell with any other part of a snake, its own included. So two heads that meet or
 //!    swap cells both die, a body that is hit is unharmed, and a cell that a tail has just left is safe. All snakes are
 //!    judged at once. A snake of length two may turn back into its tail's cell, because the tail leaves it; a longer
@@ -108,7 +108,7 @@ impl SnakeConfig {
         check_bounds(self, Snake::OVERRIDABLE.iter().filter(|setting| setting.name != "min_food_sources"))?;
         if !(1..=food_sources_to_spawn).contains(&min_food_sources) {
             return Err(OptionsError(format!(
-                "min_food_sources must be 1 to food_sources_to_spawn, {food_sources_to_spawn}; not {min_food_sources}"
+                "min_food_sources must be 1 to food_sources_to_spawn ({food_sources_to_spawn}), not {min_food_sources}"
             )));
         }
         let most = start::capacity(grid_width as i16, grid_height as i16);
@@ -546,12 +546,12 @@ impl Snake {
     ///
     /// - After the last epoch, or with no snake alive, every score is final.
     /// - Otherwise each pair of seats must be decided: either both scores are final, or all scores that one of them can
-    ///   still reach are higher than those of the other. A survivor that has eaten as much as a dead snake isn't ahead
-    ///   for sure, because the two draw if it dies as well.
-    /// - A disqualified agent ranks below all others, whatever its snake has eaten.
+    ///   still reach are higher than those of the other. A survivor that has eaten as much as a dead snake may still
+    ///   draw, because it may die as well.
+    /// - A disqualified agent ranks below all others, regardless of its snake's food.
     ///
     /// The result may be false although the ranking is settled, for example if a food is too far away to be reached in
-    /// time. This is safe.
+    /// time. The game then continues longer than necessary.
     fn is_settled(&self) -> bool {
         let left = self.config.n_epochs.saturating_sub(self.epochs);
         if left == 0 || !self.snakes.iter().any(|snake| snake.is_alive) {

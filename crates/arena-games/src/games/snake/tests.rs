@@ -543,8 +543,8 @@ fn options_that_cannot_be_played_are_refused() {
         2 {"grid_height":-1}: snake, option `grid_height`: invalid value: integer `-1`, expected a whole number of at least 0
         2 {"grid_height":"10"}: snake, option `grid_height`: invalid type: string "10", expected a whole number of at least 0
         2 {"food_sources_to_spawn":0}: food_sources_to_spawn must be 1 to 1000, not 0
-        2 {"food_sources_to_spawn":3,"min_food_sources":4}: min_food_sources must be 1 to food_sources_to_spawn, 3; not 4
-        2 {"min_food_sources":0}: min_food_sources must be 1 to food_sources_to_spawn, 5; not 0
+        2 {"food_sources_to_spawn":3,"min_food_sources":4}: min_food_sources must be 1 to food_sources_to_spawn (3), not 4
+        2 {"min_food_sources":0}: min_food_sources must be 1 to food_sources_to_spawn (5), not 0
         2 {"n_epochs":0}: n_epochs must be 1 to 1000000, not 0
         2 {"speed":1}: snake, option `speed`: unknown field `speed`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
         1 {}: snake is played by 2 to 8 agents, not by 1

@@ -488,8 +488,8 @@ fn the_dead_are_listed_for_one_epoch() {
     .assert_eq(&tell(&world));
 }
 
-// Two actors attack each other with deadly effect. The list processed first wins, because the second attacker is dead
-// before its turn.
+// Two actors attack each other with deadly effect. The actor whose list is processed first survives, because the other
+// one is dead before its turn.
 #[test]
 fn a_dead_actor_does_nothing_more_in_its_epoch() {
     let mut first = [0, 0];
@@ -812,8 +812,7 @@ proptest! {
         }
     }
 
-    // Agent 0 acts alone. The others' entities change only by attacks, collisions and gifts; all remaining ones stay as
-    // they were.
+    // Agent 0 acts alone.
     #[test]
     fn others_entities_change_by_attacks_collisions_and_gifts_only(scene in crowd(), lists in any_actions()) {
         let mut world = crowded(&scene);
