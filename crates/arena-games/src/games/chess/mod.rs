@@ -136,7 +136,9 @@ impl Game for Chess {
         };
         game.end = game.find_end();
         match game.end {
-            Some(End { termination, .. }) => Err(OptionsError(format!("fen: the game has already ended in this position: {termination}"))),
+            Some(End { termination, .. }) => {
+                Err(OptionsError(format!("fen: the game has already ended in this position: {termination}")))
+            }
             None => Ok(game),
         }
     }
