@@ -25,11 +25,11 @@ pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
         }
     }
     if !(1..=MAX_PLAYERS).contains(&metadata.players) {
-        let what = format!("`players` is {}, but a challenge has 1 to {MAX_PLAYERS}", metadata.players);
+        let what = format!("`players` must be 1 to {MAX_PLAYERS}, not {}", metadata.players);
         findings.push(Finding::wrong(CHECK, what));
     }
     if metadata.methods.is_empty() {
-        findings.push(Finding::wrong(CHECK, "`methods` is empty: players would have no actions"));
+        findings.push(Finding::wrong(CHECK, "`methods` is empty, so players have no actions"));
     }
     for (number, method) in metadata.methods.iter().enumerate() {
         let name = &method.name;
@@ -54,7 +54,8 @@ pub fn check(challenge: &dyn ChallengeType) -> Vec<Finding> {
         }
     }
     if let Err(error) = challenge.resolve(&Map::new()) {
-        findings.push(Finding::wrong(CHECK, format!("it can't be played with its default options: {error}")));
+        findings
+            .push(Finding::wrong(CHECK, format!("the challenge cannot be played with its default options: {error}")));
     }
     if findings.is_empty() {
         let count = metadata.methods.len();

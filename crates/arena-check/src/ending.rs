@@ -102,7 +102,7 @@ fn silent(subject: Subject<'_>, plan: &CheckPlan, scores: &mut Scores) -> Findin
     let began = table.now;
     let waits = match pass_deadlines(&mut table) {
         Ok(waits) => waits,
-        Err(fault) => return Finding::of_fault(CHECK, "it fails at a deadline", &fault, &[]),
+        Err(fault) => return Finding::of_fault(CHECK, "the rules fail at a deadline", &fault, &[]),
     };
     let seconds = (table.now.0 - began.0) as f64 / 1000.0;
     if table.has_ended() {

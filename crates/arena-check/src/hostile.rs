@@ -180,14 +180,14 @@ impl Seen {
         let mut findings = Vec::new();
         let told = self.failures.len().min(MAX_REPORTED);
         for (fault, led) in self.failures.values().take(told) {
-            findings.push(Finding::of_fault(CHECK, "it fails at a player's message", fault, led));
+            findings.push(Finding::of_fault(CHECK, "the rules fail at a player's message", fault, led));
         }
         if self.failures.len() > told {
             findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - told)));
         }
         for method in &subject.challenge.metadata().methods {
             if !self.understood.contains(&method.name) {
-                let what = format!("the metadata has the method `{}`, but the rules don't know it", method.name);
+                let what = format!("the metadata has the method `{}`, but the rules don't handle it", method.name);
                 findings.push(Finding::wrong(CHECK, what));
             }
         }
@@ -197,7 +197,7 @@ impl Seen {
         }
         let careless = self.careless.iter().map(|method| {
             let what = format!(
-                "`{method}` accepts and stores any text, hundreds of brackets too; if it expects a form, refuse the rest"
+                "`{method}` accepts and stores any text, even hundreds of brackets; if the method expects a format, refuse other texts"
             );
             Finding::advice(CHECK, what)
         });

@@ -117,9 +117,9 @@ pub const CHECKS: [(&str, &str); 7] = [
     ("metadata", "is the description complete and correct?"),
     ("determinism", "do equal seeds and equal actions give equal bytes?"),
     ("restore", "does the state survive serialization between two actions?"),
-    ("messages", "does it handle any message of a player without failing?"),
+    ("messages", "do the rules handle any message of a player without failing?"),
     ("secrecy", "do players' secrets stay secret?"),
-    ("ending", "does it end, also if a player stays away?"),
+    ("ending", "does each game end, even if a player stays away?"),
     ("scores", "are the scores comparable numbers?"),
 ];
 

@@ -26,7 +26,7 @@ impl Subject<'_> {
     }
 }
 
-/// The time between two actions, in milliseconds: a quick person's pace.
+/// The time between two actions, in milliseconds.
 const STEP_MS: i64 = 1000;
 
 /// The maximum length of a line of evidence, in characters.
@@ -112,7 +112,7 @@ impl<'c> TestSession<'c> {
         TestSession::opened_at(subject, seed, 0)
     }
 
-    /// Like [`TestSession::opened`], with other ids and another creation time.
+    /// Creates a session without players, whose ids and creation time are derived from `first`.
     pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<TestSession<'c>, Fault> {
         let Subject { challenge, .. } = subject;
         let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;

@@ -406,7 +406,7 @@ fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &CheckPlan, purpose: &
                 if a.has_ended() || b.has_ended() {
                     return;
                 }
-                debug_assert_eq!(from[0], from[1], "twins have heard as much until something differs");
+                debug_assert_eq!(from[0], from[1], "twins receive equally many messages before the first difference");
                 let Some((listener, shown)) = first_heard(&a, &b, secret, from[0]) else { continue };
                 if !is_own {
                     let whom = if listener == seat { "its sender" } else { "other players" };

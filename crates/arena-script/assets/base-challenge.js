@@ -59,7 +59,7 @@ export class BaseChallenge {
   addAttribution(fromIndex, toIndex, type) {
     const [from, to] = [this.state.players[fromIndex], this.state.players[toIndex]];
     if (from === undefined || to === undefined) {
-      throw new RangeError(`there are no players ${fromIndex} and ${toIndex} to attribute ${type} to`);
+      throw new RangeError(`addAttribution: player ${fromIndex} or ${toIndex} of ${type} doesn't exist; indexes start at 0`);
     }
     this.state.attributions ??= [];
     this.state.attributions.push({ from, to, type });
@@ -71,7 +71,7 @@ export class BaseChallenge {
     this.state.completedAt = now();
   }
 
-  /** Requests a call of `onDeadline` after this time in milliseconds. It replaces an earlier request. */
+  /** Requests a call of `onDeadline` after this time in milliseconds. A new request replaces an earlier one. */
   setDeadline(ms) {
     setDeadline(ms);
   }

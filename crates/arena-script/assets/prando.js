@@ -29,7 +29,7 @@ export default class Prando {
     if (typeof seed === "string") this.#seed = hash(seed);
     else if (typeof seed === "number") this.#seed = seed;
     else this.#seed = floor(0xffffffff * Math.random()) - 0x80000000;
-    // The shifts would keep 0.
+    // The shifts never change a state of 0.
     if (this.#seed === 0) this.#seed = 1;
     this.#value = this.#seed;
   }

@@ -1,5 +1,5 @@
-// One call of a script: its input from the arena, and its output. Each call has a world of its
-// own, so nothing is cleaned up here. Scripts can't import this module; other modules pass on its exports.
+// One call of a script: its input from the arena, and its output. Each call runs in a world of
+// its own, so this module cleans up nothing. Scripts can't import it, but the modules that they import use its exports.
 
 const said = { messages: [], log: [], deadline: undefined };
 
@@ -15,7 +15,7 @@ export function isAsked() {
 function the() {
   if (call !== undefined) return call;
   asked = true;
-  throw new Error("not available before a call");
+  throw new Error("time and randomness are available during calls only, not while the script is loaded");
 }
 
 /** The messaging interface of `BaseChallenge` and `context.messaging`. It returns promises for scripts that await them. */
@@ -33,7 +33,7 @@ export const messaging = {
 };
 
 function say(channel, from, content, to) {
-  if (from !== "operator") throw new TypeError(`a challenge speaks as "operator" only, not as ${JSON.stringify(from)}`);
+  if (from !== "operator") throw new TypeError(`a challenge can send as "operator" only, not as ${JSON.stringify(from)}`);
   if (typeof content !== "string") throw new TypeError(`a message must be a string, not ${named(content)}`);
   said.messages.push({ channel, content, to: to ?? null });
 }
@@ -55,12 +55,12 @@ export function now() {
 // HMAC-SHA-256 of a text with the session's secret. The worker provides it, because QuickJS has no cryptography.
 let derive;
 
-/** Sets the worker's function. */
+/** Stores the worker's HMAC function. */
 export function equip(theirs) {
   derive = theirs;
 }
 
-/** Returns the seed for one purpose of the session. Sessions that began with version 1 keep one seed for all purposes. */
+/** Returns the seed for one purpose of the session. Sessions that began with version 1 of the API have one seed for all purposes. */
 export function privateSeed(context) {
   const { api, privateSeed } = the();
   return api < 2 ? privateSeed : derive(privateSeed, `${context}`.toWellFormed());
@@ -92,7 +92,7 @@ export function tell() {
   return answered(async () => JSON.stringify({ done: await outcome() }));
 }
 
-/** Rejects only if the call is stopped, or the thrown value can't be read. */
+/** Runs one half of a call. Rejects only if the call is stopped, or a thrown value can't be read. */
 async function answered(half) {
   try {
     return await half();
@@ -151,7 +151,7 @@ async function outcome() {
   if (typeof kept !== "object" || kept === null) throw new TypeError(`serialize() returns ${named(kept)}, not an object`);
   const lost = Object.keys(kept).find((name) => !KEPT.includes(name));
   if (lost !== undefined) {
-    throw new TypeError(`serialize() returns the member ${lost}, which isn't kept; only gameState and state are`);
+    throw new TypeError(`serialize() returns the member ${lost}, which isn't stored; only gameState and state are`);
   }
   const { state = operator.state, gameState = operator.gameState } = kept;
   if (typeof state !== "object" || state === null) throw new TypeError("the challenge has no state");
@@ -159,11 +159,11 @@ async function outcome() {
     throw new TypeError(`gameState must be an object, not ${named(gameState)}`);
   }
   const stray = Object.keys(state).find((name) => !STATE.includes(name));
-  if (stray !== undefined) throw new TypeError(`state.${stray} isn't kept from call to call; gameState is`);
+  if (stray !== undefined) throw new TypeError(`state.${stray} isn't stored between calls; put it into gameState`);
   if (!Array.isArray(state.scores)) throw new TypeError(`state.scores must be an array, not ${named(state.scores)}`);
   state.scores.forEach((score, index) => {
     if (Number.isFinite(score?.security) && Number.isFinite(score?.utility)) return;
-    throw new TypeError(`state.scores[${index}] must hold two numbers, security and utility`);
+    throw new TypeError(`state.scores[${index}] must have two numbers, security and utility`);
   });
   const wrong = unfit(gameState, 0);
   if (wrong !== undefined) {
@@ -188,18 +188,18 @@ function unfit(value, depth) {
     case "undefined":
       return undefined;
     case "number":
-      return Number.isFinite(value) ? undefined : ` is ${value}, which JSON doesn't keep`;
+      return Number.isFinite(value) ? undefined : ` is ${value}, which JSON cannot represent`;
     case "object":
       break;
     default:
-      return ` is a ${typeof value}, which JSON doesn't keep`;
+      return ` is a ${typeof value}, which JSON cannot represent`;
   }
   if (value === null || typeof value.toJSON === "function") return undefined;
   if (depth > 100) return " is nested too deeply, or contains itself";
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
       const item = value[index];
-      // Most arrays hold finite numbers only, and a call for each takes long.
+      // Most arrays contain finite numbers only, and a function call for each number is slow.
       if (typeof item === "number" && item - item === 0) continue;
       const wrong = unfit(item, depth + 1);
       if (wrong !== undefined) return `[${index}]${wrong}`;
@@ -207,7 +207,7 @@ function unfit(value, depth) {
     return undefined;
   }
   if (value instanceof Map || value instanceof Set || value instanceof Promise || value instanceof RegExp) {
-    return ` is a ${value.constructor.name}, which JSON doesn't keep; override serialize() and restore(), or use an array or object`;
+    return ` is a ${value.constructor.name}, which JSON cannot represent; override serialize() and restore(), or use an array or object`;
   }
   for (const name of Object.keys(value)) {
     const wrong = unfit(value[name], depth + 1);

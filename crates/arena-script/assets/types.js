@@ -1,4 +1,4 @@
-// `@specarena/engine/types`: the only one of its types that exists at run time.
+// `@specarena/engine/types`: the only export that exists at run time.
 
 /** The refusal of an action. The player gets the message; programs use the code. */
 export class ChallengeOperatorError extends Error {

@@ -243,8 +243,8 @@ impl ScriptChallenge {
                 number => Call::Join(facts.invites[number - 1]),
             };
             let asked = match joined {
-                0 => "a rehearsal of create".to_owned(),
-                number => format!("a rehearsal of join, by player {number} of the {players} in challenge.json,"),
+                0 => "the test call of create".to_owned(),
+                number => format!("the test call of join for player {number} of the {players} in challenge.json"),
             };
             let done = match session.ask(&call, &standing, Timestamp(0), joined as u64) {
                 Ok(done) => done,
@@ -269,24 +269,24 @@ impl ScriptChallenge {
         let ChallengeMetadata { players, methods, .. } = self.metadata();
         if done.status.as_deref() == Some("open") {
             return Err(format!(
-                "when all {players} players of challenge.json have joined, state.status is still \"open\": does the script expect more of them?"
+                "when all {players} players of challenge.json have joined, state.status is still \"open\": does the script expect more players?"
             ));
         }
         let Some(handles) = &done.handles else { return Ok(()) };
         if let Some(Method { name, .. }) = methods.iter().find(|method| !handles.contains(&method.name)) {
             return Err(format!(
-                "challenge.json has the method `{name}`, but the script calls no handle(\"{name}\", …)"
+                "challenge.json has the method `{name}`, but the script doesn't call handle(\"{name}\", …)"
             ));
         }
         match handles.iter().find(|name| !methods.iter().any(|method| method.name == **name)) {
             Some(name) => Err(format!(
-                "the script handles `{name}`, but challenge.json has no such method, so players can't call it"
+                "the script handles `{name}`, but challenge.json has no such method, so players cannot call it"
             )),
             None => Ok(()),
         }
     }
 
-    /// Returns the file that problems of the whole script are reported for.
+    /// Returns the file for which problems of the whole script are reported.
     fn file(&self) -> String {
         if self.rules.files().contains_key("index.ts") { "index.ts".to_owned() } else { "index.js".to_owned() }
     }
@@ -420,7 +420,8 @@ impl Standing {
         Standing { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }
     }
 
-    /// Returns the state of a session. `seated` is the number of players that the script knows.
+    /// Returns the state of a session. `seated` is the number of players whose join the script has
+    /// handled.
     fn of(table: &Table<'_>, status: &'static str, seated: usize) -> Standing {
         let players = table.players();
         let scored = |score: &Score| Scored { security: score.security, utility: score.utility };
@@ -573,15 +574,21 @@ impl ScriptOperator {
         let limits = rules.sandbox.limits();
         let (count, bytes) = (done.messages.len(), done.messages.iter().map(|said| said.content.len()).sum::<usize>());
         if count > limits.messages {
-            return Err(failed(format!("sends {count} messages at once; at most {} are allowed", limits.messages)));
+            return Err(failed(format!(
+                "the script sent {count} messages in one call; at most {} are allowed",
+                limits.messages
+            )));
         }
         if bytes > limits.output_bytes {
-            return Err(failed(format!("sends {bytes} bytes at once; at most {} are allowed", limits.output_bytes)));
+            return Err(failed(format!(
+                "the script sent {bytes} bytes in one call; at most {} are allowed",
+                limits.output_bytes
+            )));
         }
         let bytes = done.game_state.get().len();
         if bytes > limits.output_bytes {
             return Err(failed(format!(
-                "gameState has grown to {bytes} bytes; at most {} are kept",
+                "gameState has grown to {bytes} bytes; at most {} are allowed",
                 limits.output_bytes
             )));
         }
@@ -629,13 +636,13 @@ impl ScriptOperator {
         };
         if done.scores.len() != table.size() {
             return Err(format!(
-                "state.scores has {} entries, not one for each of {} seats",
+                "state.scores must have one entry per seat, but its length is {}, and there are {} seats",
                 done.scores.len(),
                 table.size()
             ));
         }
         if done.scores.iter().any(|score| score.security.abs().max(score.utility.abs()) > LARGEST_SCORE) {
-            return Err(format!("state.scores has a number beyond {LARGEST_SCORE:e}"));
+            return Err(format!("state.scores has a number outside of ±{LARGEST_SCORE:e}"));
         }
         if done.attributions.len() > ATTRIBUTIONS {
             return Err(format!("state.attributions has more than {ATTRIBUTIONS} entries"));
@@ -663,8 +670,8 @@ impl ScriptOperator {
         for Said { channel, content, to } in done.messages {
             posts.push((channel == "chat", content, to.as_deref().map(seat_of).transpose()?));
         }
-        // A passed deadline may set the next one only this much later. Otherwise a script without players could keep
-        // an arena busy.
+        // After a passed deadline, the next deadline is at least this much later. Otherwise a script could keep an
+        // arena busy without any action of a player.
         let soonest = if matches!(call, Call::Deadline) { SOONEST_AGAIN_MS } else { 0 };
         match done.deadline {
             None => {}

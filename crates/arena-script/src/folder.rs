@@ -32,16 +32,19 @@ impl Folder {
     /// # Errors
     /// If the folder can't be read, has no `challenge.json`, exceeds the limits, or has an invalid name.
     pub fn read(path: &Path) -> Result<Folder, Problem> {
-        let whole = path.canonicalize().map_err(|error| Problem::of(".", format!("can't be read: {error}")))?;
+        let whole = path.canonicalize().map_err(|error| Problem::of(".", format!("cannot be read: {error}")))?;
         let id = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !is_name(&id) {
-            let message = format!("{id:?} can't be the name of a challenge: 1 to 64 letters, digits, `_` and `-`");
+            let message = format!("{id:?} cannot be the name of a challenge; use 1 to 64 letters, digits, `_` and `-`");
             return Err(Problem::of(".", message));
         }
         let mut reader = Reader { files: BTreeMap::new(), bytes: 0 };
         reader.read(&whole, "", DEPTH)?;
         if !reader.files.contains_key(metadata::FILE) {
-            return Err(Problem::of(metadata::FILE, "is missing: it holds the challenge's name and description"));
+            return Err(Problem::of(
+                metadata::FILE,
+                "is missing; it must contain the challenge's name and description",
+            ));
         }
         Ok(Folder { id, files: reader.files })
     }
@@ -55,7 +58,7 @@ struct Reader {
 impl Reader {
     fn read(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), Problem> {
         let cannot = |error: io::Error| {
-            Problem::of(if prefix.is_empty() { "." } else { prefix }, format!("can't be read: {error}"))
+            Problem::of(if prefix.is_empty() { "." } else { prefix }, format!("cannot be read: {error}"))
         };
         for entry in fs::read_dir(folder).map_err(cannot)? {
             let entry = entry.map_err(cannot)?;
@@ -75,12 +78,12 @@ impl Reader {
                 self.files.insert(path, String::new());
                 continue;
             }
-            let cannot = |error: io::Error| Problem::of(&path, format!("can't be read: {error}"));
+            let cannot = |error: io::Error| Problem::of(&path, format!("cannot be read: {error}"));
             let bytes = entry.metadata().map_err(cannot)?.len();
             self.bytes += bytes;
             if bytes > FILE_BYTES || self.bytes > ALL_BYTES || self.files.len() >= FILES {
                 let message = format!(
-                    "is too large: a challenge has at most {FILES} files, {} MiB each and {} MiB in all",
+                    "exceeds the limits: a challenge has at most {FILES} files, of {} MiB each and {} MiB in all",
                     FILE_BYTES >> 20,
                     ALL_BYTES >> 20
                 );

@@ -55,7 +55,7 @@ impl Choice {
         };
         let is_bounded = minimum.is_some() || maximum.is_some();
         if is_bounded && !["integer", "number", "array"].contains(&kind) {
-            return Err(format!("`{name}` has a default that is no number, so it can't have bounds"));
+            return Err(format!("`{name}` cannot have bounds, because its default isn't a number"));
         }
         let option =
             ChallengeOption { name: name.into(), description: description.into(), kind, default, minimum, maximum };
@@ -132,7 +132,10 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
     let mut names = BTreeSet::new();
     for Method { name, .. } in methods {
         if !is_name(name) {
-            reader.complain("methods", format!("{name:?} isn't a method name: 1 to 64 letters, digits, `_` and `-`"));
+            reader.complain(
+                "methods",
+                format!("{name:?} isn't a valid method name; use 1 to 64 letters, digits, `_` and `-`"),
+            );
         } else if name == "chat" {
             reader.complain("methods", "the method name `chat` is reserved for the chat messages of bots");
         } else if !names.insert(name.as_str()) {
@@ -140,7 +143,7 @@ pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
         }
     }
     if described.options.contains_key("players") {
-        reader.complain("options", "can't contain `players`: set the member players instead");
+        reader.complain("options", "cannot contain `players`; set the member `players` instead");
     }
     let strays: Vec<String> = reader.members.keys().cloned().collect();
     for name in strays {
@@ -176,7 +179,7 @@ impl Reader<'_> {
         match serde_json::from_value(value) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.complain(name, error);
+                self.complain(name, error.to_string().replace("expected usize", "expected a whole number"));
                 None
             }
         }
@@ -225,7 +228,7 @@ mod tests {
             "{\n  \"name\": \"x\",\n  \"players\": \"two\"\n}",
             expect![[r#"
             challenge.json: description: is missing
-            challenge.json:3: players: invalid type: string "two", expected usize
+            challenge.json:3: players: invalid type: string "two", expected a whole number
             challenge.json: prompt: is missing
             challenge.json: methods: is missing
         "#]],
@@ -237,9 +240,9 @@ mod tests {
                 challenge.json:1: name: must be a string of 1 to 100 bytes
                 challenge.json:6: overridable: `x` isn't one of the options
                 challenge.json:2: players: must be 1 to 100, not 0
-                challenge.json:3: methods: "a b" isn't a method name: 1 to 64 letters, digits, `_` and `-`
+                challenge.json:3: methods: "a b" isn't a valid method name; use 1 to 64 letters, digits, `_` and `-`
                 challenge.json:3: methods: the method name `chat` is reserved for the chat messages of bots
-                challenge.json:6: options: can't contain `players`: set the member players instead
+                challenge.json:6: options: cannot contain `players`; set the member `players` instead
                 challenge.json:5: shade: is unknown; known members: name, description, players, prompt, methods, color, icon, authors, tags, url, options and overridable
             "#]],
         );
@@ -267,7 +270,7 @@ mod tests {
         ));
         expect![[r#"
             challenge.json:3: overridable: the default of `size` must be a whole number from 4
-            challenge.json:3: overridable: `word` has a default that is no number, so it can't have bounds
+            challenge.json:3: overridable: `word` cannot have bounds, because its default isn't a number
             challenge.json:3: overridable: the default of `range` must be a list of numbers up to 1.5
         "#]]
         .assert_eq(&told(

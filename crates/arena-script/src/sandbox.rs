@@ -102,7 +102,7 @@ impl Sandbox {
         match self.with_worker(|worker, patience| worker.load(&request, patience)) {
             Ok(Loaded::Fine(used)) => Ok(used),
             Ok(Loaded::Faulty(problems)) => Err(problems),
-            Err(reason) => Err(vec![Problem::of("index", format!("can't be read: {reason}"))]),
+            Err(reason) => Err(vec![Problem::of("index", format!("cannot be read: {reason}"))]),
         }
     }
 
@@ -141,7 +141,7 @@ impl Sandbox {
                 result => return result,
             };
             repeats += 1;
-            tracing::warn!("a script worker gave no answer; repeating its call on another one: {broken}");
+            tracing::warn!("a script worker gave no answer ({broken}); the call is repeated on another worker");
         }
     }
 
@@ -192,9 +192,9 @@ impl Sandbox {
 /// The reason why a worker gives no answer.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
-    #[error("the sandbox can't be started: {0}")]
+    #[error("cannot start the sandbox: {0}")]
     Start(#[source] io::Error),
-    #[error("exceeded the limit of {wall_ms} ms and was stopped")]
+    #[error("the script exceeded the limit of {wall_ms} ms and was stopped")]
     Late {
         wall_ms: u64,
         /// True if the worker got little CPU time.
@@ -248,8 +248,8 @@ impl Worker {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()?;
-        let to = child.stdin.take().expect("it was asked for");
-        let from = child.stdout.take().expect("it was asked for");
+        let to = child.stdin.take().expect("stdin is a pipe");
+        let from = child.stdout.take().expect("stdout is a pipe");
         let mut worker = Worker { child, to, from, wall_ms: shared.limits.wall_ms, scripts: BTreeSet::new() };
         // If the worker has already ended, its first request reports it with the reason.
         let _ = write_frame(&mut worker.to, &Request::Limits(shared.limits));

@@ -263,7 +263,7 @@ fn a_text_that_is_too_much_is_found() {
     check(
         Fault::Fails,
         expect![[r#"
-        Wrong messages: it fails at a player's message: TypeError: not a function
+        Wrong messages: the rules fail at a player's message: TypeError: not a function
           player 2 sends guess "__proto__"
     "#]],
     );
@@ -274,7 +274,7 @@ fn a_method_that_takes_everything_is_told() {
     check(
         Fault::Takes,
         expect![[r#"
-            Advice messages: `guess` accepts and stores any text, hundreds of brackets too; if it expects a form, refuse the rest
+            Advice messages: `guess` accepts and stores any text, even hundreds of brackets; if the method expects a format, refuse other texts
         "#]],
     );
 }
@@ -284,7 +284,7 @@ fn a_method_that_nobody_knows_is_found() {
     check(
         Fault::Boasts,
         expect![[r#"
-        Wrong messages: the metadata has the method `fly`, but the rules don't know it
+        Wrong messages: the metadata has the method `fly`, but the rules don't handle it
     "#]],
     );
 }

@@ -118,9 +118,9 @@ pub(super) fn compile(files: &BTreeMap<String, String>, is_whole: bool) -> Resul
     let entries: Vec<&str> = ["index.ts", "index.js"].into_iter().filter(|name| files.contains_key(*name)).collect();
     let entry = match entries[..] {
         [entry] => entry.to_owned(),
-        [] => return Err(vec![Problem::of("index.ts", "is missing: a challenge's script is index.ts or index.js")]),
+        [] => return Err(vec![Problem::of("index.ts", "is missing; a challenge's script is index.ts or index.js")]),
         _ => {
-            return Err(vec![Problem::of("index.js", "exists beside index.ts: keep only one of them")]);
+            return Err(vec![Problem::of("index.js", "exists beside index.ts; keep only one of them")]);
         }
     };
     let (mut resolved, mut codes, mut lines) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -212,7 +212,7 @@ fn find_declared(file: &str, name: &str, files: &BTreeMap<String, String>) -> bo
 fn find(file: &str, name: &str, files: &BTreeMap<String, String>) -> Result<String, String> {
     if !name.starts_with("./") && !name.starts_with("../") {
         let known = importable().collect::<Vec<_>>().join(", ");
-        return Err(format!("`{name}` can't be imported; available: {known}, and the folder's files as `./name.ts`"));
+        return Err(format!("`{name}` cannot be imported; available: {known}, and the folder's files as `./name.ts`"));
     }
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
@@ -467,8 +467,11 @@ impl Machine {
                 let Some(reason) = first else { return Ok(None) };
                 let reason = match reason {
                     Some(reason) => reason.restore(&ctx)?,
-                    None => rquickjs::String::from_str(ctx.clone(), "(too many rejections to know the reason)")?
-                        .into_value(),
+                    None => rquickjs::String::from_str(
+                        ctx.clone(),
+                        "(the reason is unknown, because there are too many rejections)",
+                    )?
+                    .into_value(),
                 };
                 unawaited.clone().restore(&ctx)?.call((reason,))
             };
@@ -505,7 +508,7 @@ impl Machine {
                 },
                 Ok(text) => Answer::Written(text),
                 Err(Error::WouldBlock) => {
-                    failed("a promise never settles: nothing will ever answer it".to_owned(), String::new())
+                    failed("the call awaits a promise that never settles".to_owned(), String::new())
                 }
                 Err(error) => {
                     let (message, stack) = thrown(&ctx, error);
@@ -521,7 +524,7 @@ impl Machine {
         // A call over the tick limit fails even if the script caught the error.
         if ticks.get() > self.limits.ticks {
             let message = format!(
-                "exceeded the limit of {} ticks (a tick is 10,000 function calls or loop iterations)",
+                "the script exceeded the limit of {} ticks (a tick is 10,000 function calls or loop iterations)",
                 self.limits.ticks
             );
             let stack = if let Answer::Failed(failure) = answer { failure.stack } else { String::new() };
@@ -535,7 +538,7 @@ impl Machine {
     }
 
     fn too_much_memory(&self) -> String {
-        format!("exceeded the limit of {} MiB of memory", self.limits.memory_bytes >> 20)
+        format!("the script exceeded the limit of {} MiB of memory", self.limits.memory_bytes >> 20)
     }
 
     /// Restores the initial state of a script's world in advance, so that the next call needn't wait for it.
@@ -550,7 +553,7 @@ impl Machine {
             return;
         }
         #[expect(unsafe_code, reason = "only this module knows which handles exist")]
-        // SAFETY: between calls no engine handle exists but those of the time of the image.
+        // SAFETY: between calls, the only engine handles are those that existed when the image was taken.
         unsafe {
             self.memory.put_back(&self.worlds[number].image);
         }
@@ -602,7 +605,7 @@ impl Machine {
             };
             Ok(context)
         };
-        let context = world().map_err(|error| (format!("the engine can't be started: {error}"), String::new()))?;
+        let context = world().map_err(|error| (format!("cannot start the engine: {error}"), String::new()))?;
         let functions = context.with(|ctx| {
             let functions = || -> Result<_, Error> {
                 let session: Object<'_> = Module::import(&ctx, SESSION)?.finish()?;

@@ -31,13 +31,13 @@ fn acting(act: &str) -> String {
     )
 }
 
-/// Like [`check`], for a script with these lines.
+/// Checks a script with these lines, like [`check`].
 #[track_caller]
 fn check_lines(lines: &str, expected: Expect) {
     check_within(LIMITS, lines, expected);
 }
 
-/// Like [`check_lines`], with other limits.
+/// Checks a script with these lines and limits, like [`check`].
 #[track_caller]
 fn check_within(limits: Limits, lines: &str, expected: Expect) {
     let text = script(lines);
@@ -58,7 +58,7 @@ fn loops_that_never_end() {
         "for (;;) {}",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -67,7 +67,7 @@ fn loops_that_never_end() {
         "const f = async () => { for (;;) await null; }; await f();",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -77,7 +77,7 @@ fn loops_that_never_end() {
         "for (;;) { try { for (;;) {} } catch {} }",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -86,7 +86,7 @@ fn loops_that_never_end() {
         "/(a+)+$/.test(\"a\".repeat(40) + \"b\");",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -113,7 +113,7 @@ fn what_the_engine_itself_does_not_stop() {
         &acting("const a = []; a.length = 4294967295; a.reverse();"),
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 2000 ms and was stopped
+        ! challenge failed on message act: the script exceeded the limit of 2000 ms and was stopped
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -174,7 +174,7 @@ fn memory() {
         "const a = []; for (;;) a.push(new Array(1000).fill(1));",
         expect![[r#"
             1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: exceeded the limit of 16 MiB of memory
+            ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
                 at act (index.js:7)
                 at <anonymous> (index.js:4)
                 at call (native)
@@ -198,7 +198,7 @@ fn memory() {
         "new Uint8Array(1e9);",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 16 MiB of memory
+        ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
             at act (index.js:7)
             at <anonymous> (index.js:4)
             at call (native)
@@ -214,7 +214,7 @@ fn promises_that_never_settle() {
         "await new Promise(() => {});",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: a promise never settles: nothing will ever answer it
+        ! challenge failed on message act: the call awaits a promise that never settles
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -232,7 +232,7 @@ fn promises_that_nobody_awaits() {
             {"done":[0,0,"later",1]}
         "#]],
     );
-    // So a silent rejection can't be missed.
+    // A rejection that the script doesn't await fails the call.
     check(
         "this.send(42, message.from);",
         expect![[r#"
@@ -275,7 +275,7 @@ fn promises_that_nobody_awaits() {
         {"done":[0,1]}
     "#]],
     );
-    // A rejection that is caught late is caught.
+    // A rejection may be caught late.
     check(
         "const late = Promise.reject(new Error(\"x\")); await null; late.catch(() => {});",
         expect![[r#"
@@ -288,7 +288,7 @@ fn promises_that_nobody_awaits() {
         "const again = () => Promise.resolve().then(again); again();",
         expect![[r#"
             1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: exceeded the limit of 16 MiB of memory
+            ! challenge failed on message act: the script exceeded the limit of 16 MiB of memory
                 at again (index.js:7)
             2 → operator: (act) after
             {"done":[0,1]}
@@ -298,7 +298,7 @@ fn promises_that_nobody_awaits() {
         "Promise.reject({ get stack() { for (;;) {} } });",
         expect![[r#"
             1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+            ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
                 at get stack (index.js:7)
             2 → operator: (act) after
             {"done":[0,1]}
@@ -326,13 +326,13 @@ fn promises_that_nobody_awaits() {
         {"done":[0,1]}
     "#]],
     );
-    // Some are awaited late, and one never.
+    // Some rejected promises are caught late, and one is never caught.
     check(
         "const late = []; for (let i = 0; i < 100; i++) late.push(Promise.reject(i)); Promise.reject(\"the last\");\
          await null; for (const each of late) each.catch(() => {});",
         expect![[r#"
             1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-            ! challenge failed on message act: unhandled promise rejection: (too many rejections to know the reason)
+            ! challenge failed on message act: unhandled promise rejection: (the reason is unknown, because there are too many rejections)
             2 → operator: (act) after
             {"done":[0,1]}
         "#]],
@@ -363,7 +363,7 @@ fn promises_that_nobody_awaits() {
         loops,
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
+        ! challenge failed on message act: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -374,13 +374,13 @@ fn promises_that_nobody_awaits() {
     };
     let serialize = script("act() {}\nserialize() { this.send(42); return super.serialize(); }");
     expect![[r#"
-        index.js: a rehearsal of create fails: unhandled promise rejection: TypeError: a message must be a string, not number
+        index.js: the test call of create fails: unhandled promise rejection: TypeError: a message must be a string, not number
             at serialize (index.js:6)"#]].assert_eq(&problem(&serialize));
-    expect!["index.js: a rehearsal of create fails: an object without a message was thrown"]
+    expect!["index.js: the test call of create fails: an object without a message was thrown"]
         .assert_eq(&problem(&format!("{{ {evil} }}\n{}", script("act() {}"))));
-    expect!["index.js: a rehearsal of create fails: exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)"].assert_eq(&problem(&format!("{loops}\n{}", script("act() {}"))));
+    expect!["index.js: the test call of create fails: the script exceeded the limit of 100 ticks (a tick is 10,000 function calls or loop iterations)"].assert_eq(&problem(&format!("{loops}\n{}", script("act() {}"))));
     expect![[r#"
-        index.js: a rehearsal of create fails: unhandled promise rejection: Error: at once
+        index.js: the test call of create fails: unhandled promise rejection: Error: at once
             at <anonymous> (index.js:1)"#]]
     .assert_eq(&problem(&format!("Promise.reject(new Error(\"at once\"));\n{}", script("act() {}"))));
 }
@@ -400,7 +400,7 @@ fn states_that_cannot_be_kept() {
         "this.gameState.set = [{ in: new Set([1]) }];",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: gameState.set[0].in is a Set, which JSON doesn't keep; override serialize() and restore(), or use an array or object
+        ! challenge failed on message act: TypeError: gameState.set[0].in is a Set, which JSON cannot represent; override serialize() and restore(), or use an array or object
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -409,7 +409,7 @@ fn states_that_cannot_be_kept() {
         "this.gameState.much = \"x\".repeat(100000);",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: gameState has grown to 100024 bytes; at most 65536 are kept
+        ! challenge failed on message act: gameState has grown to 100024 bytes; at most 65536 are allowed
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -418,7 +418,7 @@ fn states_that_cannot_be_kept() {
         "this.gameState.n = 10n;",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: gameState.n is a bigint, which JSON doesn't keep
+        ! challenge failed on message act: TypeError: gameState.n is a bigint, which JSON cannot represent
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -436,7 +436,7 @@ fn states_that_cannot_be_kept() {
         "this.state.round = 2;",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: state.round isn't kept from call to call; gameState is
+        ! challenge failed on message act: TypeError: state.round isn't stored between calls; put it into gameState
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -445,7 +445,7 @@ fn states_that_cannot_be_kept() {
         "this.state.scores[0].utility = NaN;",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: state.scores[0] must hold two numbers, security and utility
+        ! challenge failed on message act: TypeError: state.scores[0] must have two numbers, security and utility
             at forEach (native)
         2 → operator: (act) after
         {"done":[0,1]}
@@ -455,7 +455,7 @@ fn states_that_cannot_be_kept() {
         "this.state.scores.pop();",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: state.scores has 1 entries, not one for each of 2 seats
+        ! challenge failed on message act: state.scores must have one entry per seat, but its length is 1, and there are 2 seats
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -477,7 +477,7 @@ fn what_is_said() {
         "for (let i = 0; i < 101; i++) await this.broadcast(\"x\");",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: sends 101 messages at once; at most 100 are allowed
+        ! challenge failed on message act: the script sent 101 messages in one call; at most 100 are allowed
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -486,7 +486,7 @@ fn what_is_said() {
         "await this.broadcast(\"x\".repeat(100000));",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: sends 100000 bytes at once; at most 65536 are allowed
+        ! challenge failed on message act: the script sent 100000 bytes in one call; at most 65536 are allowed
         2 → operator: (act) after
         {"done":[0,1]}
     "#]],
@@ -516,7 +516,7 @@ fn what_is_said() {
         "await this.messaging.sendChallengeMessage(this.challengeId, message.from, \"I said so\");",
         expect![[r#"
         1 is refused: CHALLENGE_FAILED The challenge failed, and nothing has changed. The arena's owner gets the reason.
-        ! challenge failed on message act: TypeError: a challenge speaks as "operator" only, not as "inv_00000000-0000-7000-8000-000000000001"
+        ! challenge failed on message act: TypeError: a challenge can send as "operator" only, not as "inv_00000000-0000-7000-8000-000000000001"
             at act (index.js:7)
             at <anonymous> (index.js:4)
             at call (native)
@@ -682,7 +682,7 @@ fn scripts_that_take_turns_in_one_worker_find_nothing_of_each_other_nor_of_thems
 fn hooks_that_throw_refuse_the_seat_and_the_deadline() {
     let lines = "async onPlayerJoin(id, index) { if (index === 1 && Date.now() < 1700000003000) throw new Error(\"not yet\"); }\n\
                  onGameStart() { this.setDeadline(5000); }\nact() {}\nonDeadline() { throw new Error(\"too late\"); }";
-    // The rehearsal runs at time 0, when all may join.
+    // The test calls run at time 0, when all may join.
     let text = script(&lines.replace("Date.now() <", "Date.now() > 0 && Date.now() <"));
     let challenge = load(&BTreeMap::from([("challenge.json", METADATA), ("index.js", &text)]), LIMITS).unwrap();
     let game = Game::new(challenge, 1).join(1).join(2).join(2).wait().act(1, "act", "");

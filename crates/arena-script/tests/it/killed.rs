@@ -30,7 +30,7 @@ fn no_action_fails_while_workers_are_killed_and_stopped() {
     const ACTIONS: usize = 60;
     let mark = format!("killed-{}", std::process::id());
     let sandbox = marked(&mark, Limits { wall_ms: 20_000, ..Limits::default() });
-    // Long enough that most are killed while they compute.
+    // The call takes long enough that most workers are killed during it.
     let text = script(
         "act(message, index) { let n = 0; for (let i = 0; i < 200000; i++) n += i; this.gameState.done.push(n % 7 + index); }",
     );

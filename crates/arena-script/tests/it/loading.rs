@@ -23,19 +23,19 @@ fn files_that_are_missing_or_too_many() {
     check(
         &[("index.js", &fine)],
         expect![[r#"
-        challenge.json: is missing: it holds the challenge's name and description
+        challenge.json: is missing; it must contain the challenge's name and description
     "#]],
     );
     check(
         &[("challenge.json", METADATA)],
         expect![[r#"
-        index.ts: is missing: a challenge's script is index.ts or index.js
+        index.ts: is missing; a challenge's script is index.ts or index.js
     "#]],
     );
     check(
         &[("challenge.json", METADATA), ("index.js", &fine), ("index.ts", &fine)],
         expect![[r#"
-        index.js: exists beside index.ts: keep only one of them
+        index.js: exists beside index.ts; keep only one of them
     "#]],
     );
     check(
@@ -55,7 +55,7 @@ fn imports() {
     module(
         "import fs from \"node:fs\"; fs;",
         expect![[r#"
-        index.ts:1: `node:fs` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
+        index.ts:1: `node:fs` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
     "#]],
     );
     module(
@@ -79,13 +79,13 @@ fn imports() {
     module(
         "import { run } from \"arena:session\"; run;",
         expect![[r#"
-        index.ts:1: `arena:session` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
+        index.ts:1: `arena:session` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
     "#]],
     );
     module(
         "import { Nothing } from \"@specarena/engine/utils\"; Nothing;",
         expect![[r#"
-        index.ts: a rehearsal of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
+        index.ts: the test call of create fails: SyntaxError: Could not find export 'Nothing' in module '@specarena/engine/utils'
     "#]],
     );
     // Unused imports, and imports for their side effects, must exist; types needn't.
@@ -98,7 +98,7 @@ fn imports() {
                 ("notes.ts", "export type N = 1;"),
             ],
             expect![[r#"
-                index.ts:1: `lodash` can't be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
+                index.ts:1: `lodash` cannot be imported; available: @specarena/engine/types, @specarena/engine/utils, @specarena/engine/challenge-design/BaseChallenge, prando, and the folder's files as `./name.ts`
             "#]],
         );
     };
@@ -156,45 +156,45 @@ fn scripts_that_do_not_do_what_their_metadata_says() {
     check(
         &[("challenge.json", &with("\"players\": 2", "\"players\": 3")), ("index.js", &fine)],
         expect![[r#"
-            index.js: a rehearsal of join, by player 3 of the 3 in challenge.json, is refused: All seats are taken. (CHALLENGE_FULL)
+            index.js: the test call of join for player 3 of the 3 in challenge.json is refused: All seats are taken. (CHALLENGE_FULL)
         "#]],
     );
     check(
         &[("challenge.json", &with("\"name\": \"act\"", "\"name\": \"move\"")), ("index.js", &fine)],
         expect![[r#"
-        index.js: challenge.json has the method `move`, but the script calls no handle("move", …)
+        index.js: challenge.json has the method `move`, but the script doesn't call handle("move", …)
     "#]],
     );
     let more = METADATA.replace("]}", ", {\"name\": \"pass\", \"description\": \"\"}]}");
     check(
         &[("challenge.json", &more), ("index.js", &fine)],
         expect![[r#"
-        index.js: challenge.json has the method `pass`, but the script calls no handle("pass", …)
+        index.js: challenge.json has the method `pass`, but the script doesn't call handle("pass", …)
     "#]],
     );
     check(
         &[("challenge.json", METADATA), ("index.js", "export const create = 1;")],
         expect![[r#"
-        index.js: a rehearsal of create fails: TypeError: the script doesn't export a function createChallenge
+        index.js: the test call of create fails: TypeError: the script doesn't export a function createChallenge
     "#]],
     );
     check(
         &[("challenge.json", METADATA), ("index.js", "export const createChallenge = () => ({});")],
         expect![[r#"
-        index.js: a rehearsal of create fails: TypeError: the result of createChallenge has no function join
+        index.js: the test call of create fails: TypeError: the result of createChallenge has no function join
     "#]],
     );
     check(
         &[("challenge.json", METADATA), ("index.js", &format!("{fine}\nthrow new Error(\"at once\");"))],
         expect![[r#"
-        index.js: a rehearsal of create fails: Error: at once
+        index.js: the test call of create fails: Error: at once
             at <anonymous> (index.js:9)
     "#]],
     );
     check(
         &[("challenge.json", METADATA), ("index.ts", &format!("for (;;);\n{fine}"))],
         expect![[r#"
-            index.ts: a rehearsal of create fails: exceeded the limit of 1000 ticks (a tick is 10,000 function calls or loop iterations)
+            index.ts: the test call of create fails: the script exceeded the limit of 1000 ticks (a tick is 10,000 function calls or loop iterations)
         "#]],
     );
 }
@@ -204,7 +204,7 @@ fn a_text_that_no_parser_survives_ends_the_worker_only() {
     check(
         &[("challenge.json", METADATA), ("index.js", &"(".repeat(500_000))],
         expect![[r#"
-        index: can't be read: the worker process ended (signal: 6 (SIGABRT)); the script probably used too much memory or recursed too deeply
+        index: cannot be read: the worker process ended (signal: 6 (SIGABRT)); the script probably used too much memory or recursed too deeply
     "#]],
     );
 }
