@@ -10,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use crate::crowd::Crowd;
 use crate::psi::Players;
 use crate::scenarios::{
-    self, fanout, games, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
+    self, fanout, games, gate, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
 };
 
 /// The name that selects all scenarios.
@@ -27,6 +27,7 @@ Examples:
   arena-bench paced --rate 2000
   arena-bench tail fanout --arena /usr/local/bin/arena --json /tmp/result.json
   arena-bench lists --sessions 100000
+  arena-bench gate --against /tmp/arena-of-the-last-release
 
 The table shows each value beside the goal of design §10. The exit code is 0 if everything was measured and every answer was right, also when a goal is missed; 1 otherwise; 2 for a wrong command line.";
 
@@ -100,6 +101,9 @@ pub struct Arguments {
     /// Options of the scenario `scaling`.
     #[command(flatten)]
     pub scaling: scaling::Options,
+    /// Options of the scenario `gate`.
+    #[command(flatten)]
+    pub gate: gate::Options,
     /// Options of the scenario `matches`.
     #[command(flatten)]
     pub matches: matches::Options,

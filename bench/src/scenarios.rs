@@ -6,6 +6,7 @@ pub mod coverage;
 pub mod fanout;
 pub mod flood;
 pub mod games;
+pub mod gate;
 pub mod lists;
 pub mod matches;
 pub mod mcp;
@@ -133,6 +134,12 @@ pub const LIST: &[Scenario] = &[
         about: "the coverage of rating intervals in simulated leagues, and the time to compute ratings",
         in_all: false,
         run: coverage::run,
+    },
+    Scenario {
+        name: "gate",
+        about: "CPU time per operation of two binaries (`--against`), in turn",
+        in_all: false,
+        run: gate::run,
     },
     Scenario {
         name: "ceiling",

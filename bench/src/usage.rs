@@ -63,6 +63,16 @@ impl Usage {
         Ok(cpu_us)
     }
 
+    /// Returns the CPU time of this process's children that have ended and were awaited, in microseconds.
+    ///
+    /// # Errors
+    /// As [`Usage::of`].
+    pub fn cpu_of_ended_children() -> anyhow::Result<u64> {
+        let stat = fs::read_to_string("/proc/self/stat").context("could not read /proc/self/stat")?;
+        let ticks = field(&stat, 16).zip(field(&stat, 17)).map(|(user, system)| user + system);
+        Ok(ticks.context("/proc has an unexpected format")? * 1_000_000 / rustix::param::clock_ticks_per_second())
+    }
+
     /// Reads the usage of this process.
     ///
     /// # Errors

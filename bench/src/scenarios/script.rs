@@ -4,9 +4,11 @@
 mod calls;
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
+use tempfile::TempDir;
 
 use crate::arguments::Arguments;
 use crate::crowd::{Round, Until};
@@ -28,6 +30,34 @@ const FILES: [(&str, &str); 2] = [
 /// queues.
 const CONNECTIONS: usize = 4;
 
+/// A folder with the script, removed when dropped.
+pub struct ScriptFolder {
+    folder: TempDir,
+}
+
+impl ScriptFolder {
+    /// Creates the folder below `work`.
+    ///
+    /// # Errors
+    /// If the folder can't be written.
+    pub fn new(work: &Path) -> anyhow::Result<ScriptFolder> {
+        fs::create_dir_all(work).with_context(|| format!("could not create {}", work.display()))?;
+        let work = fs::canonicalize(work).context("the folder for temporary data is gone")?;
+        let folder = tempfile::tempdir_in(work).context("could not create a folder for the script")?;
+        let script = folder.path().join(SCRIPT);
+        fs::create_dir(&script).context("could not create the script's folder")?;
+        for (name, text) in FILES {
+            fs::write(script.join(name), text).with_context(|| format!("could not write {name}"))?;
+        }
+        Ok(ScriptFolder { folder })
+    }
+
+    /// Returns the text of an `arena.toml` that hosts the script.
+    pub fn config(&self) -> String {
+        format!("[scripts]\nfolders = [{}]\n", json!(self.folder.path()))
+    }
+}
+
 /// Runs the scenario.
 ///
 /// # Errors
@@ -36,16 +66,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     eprintln!("script: single calls");
     calls::run(arguments, report)?;
     let work = arguments.work();
-    fs::create_dir_all(&work).with_context(|| format!("could not create {}", work.display()))?;
-    let scripts = tempfile::tempdir_in(&work).context("could not create a folder for the script")?;
-    let script = scripts.path().join(SCRIPT);
-    fs::create_dir(&script).context("could not create the script's folder")?;
-    for (name, text) in FILES {
-        fs::write(script.join(name), text).with_context(|| format!("could not write {name}"))?;
-    }
-    let path = fs::canonicalize(scripts.path()).context("could not find the script's folder")?;
-    let config = format!("[scripts]\nfolders = [{}]\n", json!(path));
-    let arena = ArenaFolder::new(&arguments.arena(), &work, Some(&config))?;
+    let script = ScriptFolder::new(&work)?;
+    let arena = ArenaFolder::new(&arguments.arena(), &work, Some(&script.config()))?;
     let arena = arena.start()?;
     let crowd = arguments.crowd(CONNECTIONS);
     let (length, rounds) = (arguments.round()?, arguments.rounds());

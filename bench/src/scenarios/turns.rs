@@ -25,7 +25,7 @@ use crate::server::{ArenaFolder, Server};
 const NAME: &str = "turns";
 
 /// The moves of every game: Morphy's game at the opera, up to the move before mate.
-const GAME: [&str; 32] = [
+pub const GAME: [&str; 32] = [
     "e2e4", "e7e5", "g1f3", "d7d6", "d2d4", "c8g4", "d4e5", "g4f3", "d1f3", "d6e5", "f1c4", "g8f6", "f3b3", "d8e7",
     "b1c3", "c7c6", "c1g5", "b7b5", "c3b5", "c6b5", "c4b5", "b8d7", "e1c1", "a8d8", "d1d7", "d8d7", "h1d1", "e7e6",
     "b5d7", "f6d7", "b3b8", "d7b8",
@@ -48,7 +48,7 @@ pub struct Options {
 }
 
 /// A running game.
-struct Table {
+pub struct Table {
     session: String,
     /// The invites of White and Black.
     invites: [String; 2],
@@ -127,7 +127,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Creates this number of games. Reads from each game which invite plays White.
-fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
+pub fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
     let address = server.address();
     alone(async move {
         let mut connection = Connection::open(address).await?;
@@ -150,7 +150,7 @@ fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
     })
 }
 
-async fn play(connection: &mut Connection, table: &Table, ply: usize) -> anyhow::Result<()> {
+pub async fn play(connection: &mut Connection, table: &Table, ply: usize) -> anyhow::Result<()> {
     let Table { session, invites } = table;
     let (step, from) = (GAME[ply], &invites[ply % 2]);
     let body = format!(r#"{{"challengeId":"{session}","messageType":"move","content":"{step}","from":"{from}"}}"#);
