@@ -92,8 +92,8 @@ pub struct Global {
     pub json: bool,
 }
 
-/// The `--auth` of [`Global`] behind a command. [`Global`] reads the environment variable, so that `--auth` before the
-/// command overrides it, and `--auth` behind the command overrides both.
+/// The `--auth` option after a command. It overrides [`Global::auth`], which stands before the command and also reads
+/// the environment variable.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct KeyArgs {
@@ -103,7 +103,7 @@ pub struct KeyArgs {
 }
 
 impl Global {
-    /// Returns these options with the key given behind the command.
+    /// Returns these options, with the session key of `key` if it contains one.
     pub fn with(self, key: KeyArgs) -> Global {
         Global { auth: key.auth.or(self.auth), ..self }
     }
@@ -248,8 +248,8 @@ read a command line, so set a URL with a password in ARENA_NATS_URL.
 Anyone who can write to the NATS server can run programs on this machine, in the sandbox chosen here. Give access only to \
 people you trust: with --sandbox off their programs have all of your rights.
 
-Ctrl-C or SIGTERM: the worker takes no more games and finishes those in progress. A second signal returns those to the queue \
-and stops the worker at once. If a worker fails, other workers play its games.")]
+Ctrl-C or SIGTERM: the worker takes no more games and finishes those in progress. A second signal returns the games in \
+progress to the queue and stops the worker at once. If a worker fails, other workers play its games.")]
     Worker(WorkerArgs),
     /// Run open-ended leagues between agents.
     #[command(after_help = "\
@@ -264,7 +264,7 @@ Agents may join or leave at any time; the agent with the most uncertain rating p
 Leagues are kept in a server's data folder (--data). Only one process at a time can write to it: a server or an
 `arena league` command. `show` and `list` can always read it.")]
     League {
-        /// The store of the leagues.
+        /// The data folder of the leagues.
         #[command(flatten)]
         data: DataArgs,
         /// The subcommand.
@@ -353,8 +353,8 @@ Examples:
   arena scoring psi                 one board for each scoring strategy
   arena scoring psi --sort win-rate:utility --limit 10
 
-Averages are printed with their 95 % confidence interval. Boards are sorted by its lower end, so that a few lucky games \
-don't beat many. --sort names another metric; add :low to sort by its lower end.")]
+Averages are printed with their 95 % confidence interval. Boards are sorted by the lower end of this interval, so that a few \
+lucky games don't rank above many good ones. --sort names another metric; add :low to sort by the lower end of its interval.")]
     Scoring {
         /// Challenge type, such as psi [default: all together]
         name: Option<String>,
@@ -448,7 +448,7 @@ fn base_url(text: &str) -> Result<String, String> {
 fn header_text(text: &str) -> Result<String, String> {
     match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(text.to_owned()),
-        false => Err("a key consists of ASCII characters without spaces".to_owned()),
+        false => Err("expected ASCII characters without spaces".to_owned()),
     }
 }
 

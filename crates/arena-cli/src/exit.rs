@@ -51,7 +51,7 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
         "store unavailable",
         "`serve`, `demo` and `league`: the data folder or the database is unusable or in use by another process.",
     ),
-    (Exit::CannotListen, "can't listen on the address", "`serve` and `demo`: the address can't be listened on."),
+    (Exit::CannotListen, "can't listen on the address", "`serve`, `demo` and `replay serve`: the program can't listen on the address."),
     (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
     (Exit::CannotWrite, "can't write a file", "An output file can't be written."),
@@ -60,7 +60,7 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
     (
         Exit::BadTournament,
         "tournament damaged, in use or changed",
-        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league exists already, is missing or has too few agents. There are no results to rate, or damaged ones.",
+        "A tournament can't be created or resumed in this folder: it exists already, is missing, damaged or in use, or an agent has changed. A league exists already, is missing or has too few agents. There are no results to rate, or they are damaged.",
     ),
     (
         Exit::ModelFailed,

@@ -143,7 +143,7 @@ pub struct FairnessArgs {
     /// Number of games in parallel.
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub concurrency: u32,
-    /// Random seed: an integer, or 64 hexadecimal digits [default: drawn and printed]
+    /// Random seed: an integer, or 64 hexadecimal digits [default: chosen at random and printed]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
     /// Tolerated difference between seats, as a score.

@@ -8,9 +8,9 @@ use arena_model::Seed;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::matches::{Affinity, SandboxArgs, dialect, game_help, option, seed};
+use super::matches::{Affinity, SandboxArgs, dialect, game_help, games, option, seed};
 
-/// The store of the leagues.
+/// The data folder of the leagues.
 #[derive(Debug, Args)]
 pub struct DataArgs {
     /// Data folder [default: arena-data]
@@ -105,7 +105,7 @@ pub struct CreateArgs {
     /// Play one game for each pairing, instead of one for each seat.
     #[arg(long)]
     pub no_pairs: bool,
-    /// Seed of all games: an integer, or 64 hexadecimal digits [default: drawn]
+    /// Seed of all games: an integer, or 64 hexadecimal digits [default: chosen at random]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
     /// Set a game option; may be repeated (`arena match games GAME` lists them).
@@ -127,7 +127,7 @@ pub struct CreateArgs {
 pub struct AddArgs {
     /// League.
     pub name: String,
-    /// Agent: a file, a folder or a URL, optionally with a name. `NAME=` alone names the command line.
+    /// Agent: a file, a folder or a URL, optionally with a name. A last `AGENT=` without a path names the command line.
     #[arg(value_name = "[AGENT=]PATH")]
     pub agents: Vec<String>,
     /// Agent as a command line.
@@ -147,7 +147,7 @@ pub struct RunLeagueArgs {
     /// League.
     pub name: String,
     /// Stop after this number of games.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = games::<u64>)]
     pub games: Option<u64>,
     /// Stop after this time: 90s, 10m, 1h30m.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
@@ -199,7 +199,7 @@ fn duration(text: &str) -> Result<Duration, String> {
         seconds = count.checked_mul(unit).and_then(|more| seconds.checked_add(more)).ok_or_else(wrong)?;
         rest = &rest[end + 1..];
     }
-    // A hundred years: the clock's arithmetic can't overflow.
+    // The maximum is a hundred years, so that adding the time to the clock can't overflow.
     match rest.is_empty() && (1..=3_155_760_000).contains(&seconds) {
         true => Ok(Duration::from_secs(seconds)),
         false => Err(wrong()),

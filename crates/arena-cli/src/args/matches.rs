@@ -1,6 +1,7 @@
 //! Arguments of `arena match`, and options shared with tournaments and leagues.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use arena_match::Dialect;
 use arena_model::Seed;
@@ -21,8 +22,8 @@ Examples:
   arena match run snake --agent ./a --agent ./b --games 100 --concurrency 2
   arena match run snake --agent ./a --agent ./b --set n_epochs=200 --set grid_width=20
 
-An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, or a command line after `--` (give \
-each of several command lines its own `--`). A manifest.json beside it may set {\"dialect\": \"spec\"}. docs/agents.md explains \
+An agent is an executable, a folder that contains agent, agent.py or agent.js, a URL, or a command line after `--` (put \
+`--` before each command line). A manifest.json beside an agent may set {\"dialect\": \"spec\"}. docs/agents.md explains \
 how to write an agent; `arena agent check` finds its faults.
 
 With --games, each game gets a seed derived from --seed. Games 1 and 2, 3 and 4 and so on share a seed, and the agents swap \
@@ -34,7 +35,7 @@ Examples:
   arena match games
   arena match games snake")]
     Games {
-        /// Game to print the options of [default: list all games]
+        /// Game whose options are printed [default: list all games]
         game: Option<String>,
     },
 }
@@ -55,14 +56,14 @@ pub struct RunArgs {
     /// Agent for the next free seat: a file, a folder or a URL.
     #[arg(long = "agent", value_name = "PATH")]
     pub agents: Vec<String>,
-    /// Further agents as command lines, each after its own `--`.
+    /// Further agents as command lines, with `--` before each of them.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub commands: Vec<String>,
     /// Replay file; with several games, a folder for 1.jsonl, 2.jsonl and so on.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
     /// Number of games; the agents swap seats.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = games::<u32>)]
     pub games: u32,
     /// Don't draw the game on the terminal.
     #[arg(long)]
@@ -82,7 +83,7 @@ pub enum Never {}
 /// Options of matches, single or in tournaments.
 #[derive(Debug, Args)]
 pub struct PlayArgs {
-    /// Random seed: an integer, or the 64-digit seed printed with a result [default: drawn and printed]
+    /// Random seed: an integer, or the 64-digit seed printed with a result [default: chosen at random and printed]
     #[arg(long, value_name = "N", value_parser = seed)]
     pub seed: Option<Seed>,
     /// Number of games in parallel.
@@ -106,7 +107,7 @@ pub struct PlayArgs {
     /// CPU placement of a match and its agents.
     #[arg(long, value_enum, default_value_t = Affinity::Share)]
     pub affinity: Affinity,
-    /// Refused: it is an option of `arena play`.
+    /// Always refused, since --model is an option of `arena play`.
     #[arg(long, hide = true, value_name = "NAME", value_parser = no_model)]
     pub model: Option<Never>,
 }
@@ -151,12 +152,19 @@ fn no_model(_: &str) -> Result<Never, String> {
         .to_owned())
 }
 
+/// Parses a number of games, from 1.
+pub(super) fn games<N: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<N, String> {
+    let games = text.parse::<N>().ok().filter(|games| *games >= N::from(1_u8));
+    games.ok_or_else(|| "expected a whole number of games, 1 or more".to_owned())
+}
+
 /// Parses a seed: an integer, or the 64 digits printed with a result.
 pub(super) fn seed(text: &str) -> Result<Seed, String> {
     if let Some(seed) = Seed::from_revealed(text) {
         return Ok(seed);
     }
-    text.parse().map(Seed::from_number).map_err(|_| "expected a number below 2^64, or 64 hexadecimal digits".to_owned())
+    let wrong = |_| "expected an integer from 0 to 2^64 - 1, or 64 hexadecimal digits".to_owned();
+    text.parse().map(Seed::from_number).map_err(wrong)
 }
 
 /// Parses `KEY=VALUE`; a value that isn't JSON is a string.

@@ -20,15 +20,15 @@ pub struct SeatArgs {
     /// The session key.
     #[command(flatten)]
     pub key: KeyArgs,
-    /// The bot, if one plays.
+    /// Options for a bot.
     #[command(flatten)]
     pub bot: BotArgs,
-    /// The language model, if one plays.
+    /// Options for a language model.
     #[command(flatten)]
     pub model: ModelArgs,
 }
 
-/// The identity for a seat.
+/// The player's identity on a seat.
 #[derive(Debug, Args)]
 pub struct JoinArgs {
     /// Your user id for scores; other players see it when the session has ended.

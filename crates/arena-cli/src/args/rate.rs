@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// The help below the options.
+/// The text below the options in the help.
 pub const RATE_EXAMPLES: &str = "\
 Examples:
   arena rate snakes                          the results of a tournament
@@ -14,8 +14,8 @@ Examples:
   arena rate results --maximum-likelihood --mean 2000    Bradley-Terry as other programs compute it
   arena match run snake --agent ./a --agent ./b --games 100 --json > ab.jsonl; arena rate ab.jsonl
 
-Accepted files: journals of tournaments, output of `match run --json` and `tournament run --json`, replays, and PGN. Of PGN, the \
-tags White, Black and Result are read, and the moves to find repeated games. The file type is detected from the content. \
+Accepted files: journals of tournaments, output of `match run --json` and `tournament run --json`, replays, and PGN. From PGN, the \
+tags White, Black and Result are read; moves are read only to find repeated games. The file type is detected from the content. \
 Folders are searched, except hidden files, links to folders, and the replays of a tournament, whose journal is read instead. \
 Agents are identified by name. A game found in several files, with the same seed, agents and result, counts once.
 

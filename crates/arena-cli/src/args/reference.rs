@@ -1,5 +1,5 @@
 //! Generated pages of `docs/reference`: the command line and the exit codes. `UPDATE_EXPECT=1 cargo test -p arena-cli
-//! reference` writes them anew.
+//! reference` updates them.
 
 use std::fmt::Write;
 
@@ -105,8 +105,8 @@ fn the_page_of_exit_codes_is_made_from_the_program() {
     let mut page = "\
 # Exit codes
 
-`arena` ends with 0 if it did everything that was asked, and with one of these codes otherwise. Scripts may rely on
-them. The sentence on stderr says more.
+`arena` exits with 0 on success, and with one of these codes otherwise. Scripts may rely on the codes. The error message
+on stderr contains the details.
 
 This page is generated from the program.
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::matches::games;
+
 /// Options of `arena serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -47,11 +49,11 @@ pub struct DemoArgs {
     /// The listening address.
     #[command(flatten)]
     pub listen: ListenArgs,
-    /// Data folder to keep [default: a temporary one]
+    /// Data folder, kept after the demo [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Number of games to play first.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = games::<u32>)]
     pub games: u32,
     /// Time between later games, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=86_400))]

@@ -9,7 +9,7 @@ use arena_tournament::Format;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
 
-use super::matches::game_help;
+use super::matches::{game_help, games};
 use super::url::UrlParser;
 use super::{PlayArgs, RATE_EXAMPLES, RateArgs};
 
@@ -76,7 +76,7 @@ pub struct TournamentArgs {
     /// Agent: a file, a folder or a URL, optionally with a name.
     #[arg(long = "agent", value_name = "[NAME=]PATH")]
     pub agents: Vec<String>,
-    /// Further agents as command lines, each after its own `--`.
+    /// Further agents as command lines, with `--` before each of them.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub commands: Vec<String>,
     /// Pairing format
@@ -87,7 +87,7 @@ pub struct TournamentArgs {
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
     /// Maximum number of games (adaptive format only) [default: 10 pairings per agent; with --until-margin: 1000]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = games::<u32>)]
     pub games: Option<u32>,
     /// Stop when every rating's 95 % interval is within ±ELO (adaptive format only)
     #[arg(long, value_name = "ELO")]
@@ -190,7 +190,7 @@ pub struct ResumeArgs {
     /// Print the standings after every N games; 0: only at the end [default: 50, more in long tournaments]
     #[arg(long, value_name = "N")]
     pub table_every: Option<usize>,
-    /// The workers from now on.
+    /// The workers for the remaining games.
     #[command(flatten)]
     pub pool: WorkerPoolArgs,
 }
