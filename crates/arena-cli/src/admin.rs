@@ -65,7 +65,7 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
         }
     };
     let token = fs::read_to_string(&file).map_err(|error| {
-        Failure::new(Exit::Usage, format_args!("can't read the token in {}: {error}", file.display()))
+        Failure::new(Exit::Usage, format_args!("cannot read the token in {}: {error}", file.display()))
     })?;
     Ok(token.trim_end().to_owned())
 }
@@ -145,8 +145,9 @@ fn export(arena: &Arena, out: Option<&Path>, style: Style) -> Result<(), Failure
             result => result.map_err(Failure::from),
         };
     };
-    let refuse =
-        |error: std::io::Error| Failure::new(Exit::Usage, format_args!("{} can't be written: {error}", file.display()));
+    let refuse = |error: std::io::Error| {
+        Failure::new(Exit::Usage, format_args!("{} cannot be written: {error}", file.display()))
+    };
     // The file is readable by its owner only, since it contains private messages.
     let mut out = BufWriter::new(OutputFile::create_private(file).map_err(refuse)?);
     let lines = arena.export(&mut out)?;
@@ -177,7 +178,7 @@ fn import(arena: &Arena, file: &Path) -> Result<Result<Answer, CallError>, Failu
         } else {
             let opened = File::open(file);
             Box::new(opened.map_err(|error| {
-                Failure::new(Exit::Usage, format_args!("{} can't be read: {error}", file.display()))
+                Failure::new(Exit::Usage, format_args!("{} cannot be read: {error}", file.display()))
             })?)
         };
     Ok(arena.import(&mut lines))

@@ -104,7 +104,7 @@ impl Answer {
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The server is unreachable.
-    #[error("can't reach a server at {url}: {why}")]
+    #[error("cannot reach a server at {url}: {why}")]
     Unreachable {
         /// The server's URL.
         url: String,
@@ -543,7 +543,7 @@ impl Arena {
                 return CallError::NotAnArena { url: self.url.clone(), what: format!("more than {bytes} bytes") };
             }
             ureq::Error::BadUri(uri) => return CallError::Request(format!("{uri} isn't a valid URL")),
-            ureq::Error::Http(error) => return CallError::Request(format!("can't send a request to {url}: {error}")),
+            ureq::Error::Http(error) => return CallError::Request(format!("cannot send a request to {url}: {error}")),
             error => error.to_string(),
         };
         CallError::Unreachable { url: self.url.clone(), why }
@@ -594,7 +594,7 @@ fn is_broken_connection(error: &ureq::Error) -> bool {
 /// Reads the certificates in a PEM file.
 fn read_certificates(path: &Path) -> Result<RootCerts, Failure> {
     let wrong = |why: String| Failure::new(Exit::Usage, format_args!("--cacert {}: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(format!("can't be read: {error}")))?;
+    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
     let mut certificates: Vec<Certificate<'static>> = Vec::new();
     for item in parse_pem(&text) {
         match item {
@@ -656,7 +656,7 @@ pub fn is_loopback(url: &str) -> bool {
 pub fn random_hex() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|error| CallError::Request(format!("can't get random bytes from the system: {error}")))?;
+        .map_err(|error| CallError::Request(format!("cannot get random bytes from the system: {error}")))?;
     Ok(hex::encode(&bytes))
 }
 

@@ -51,7 +51,11 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
         "store unavailable",
         "`serve`, `demo` and `league`: the data folder or the database is unusable or in use by another process.",
     ),
-    (Exit::CannotListen, "can't listen on the address", "`serve`, `demo` and `replay serve`: the program can't listen on the address."),
+    (
+        Exit::CannotListen,
+        "can't listen on the address",
+        "`serve`, `demo` and `replay serve`: the program can't listen on the address.",
+    ),
     (Exit::NoAgent, "agent not found", "The agent isn't found or can't be started."),
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
     (Exit::CannotWrite, "can't write a file", "An output file can't be written."),

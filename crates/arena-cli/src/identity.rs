@@ -26,7 +26,7 @@ pub fn run(verb: IdentityVerb, style: Style) -> Result<(), Failure> {
 fn new_pair() -> Result<KeyPair, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Failure::new(Exit::Internal, format_args!("can't get random bytes for a key from the system: {error}"))
+        Failure::new(Exit::Internal, format_args!("cannot get random bytes for a key from the system: {error}"))
     })?;
     Ok(KeyPair::from_random(bytes))
 }

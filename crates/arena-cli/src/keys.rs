@@ -142,7 +142,7 @@ fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Usage, format_args!("can't {what} {}: {error}", path.display()))
+    Failure::new(Exit::Usage, format_args!("cannot {what} {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -216,13 +216,13 @@ mod tests {
         check(
             Some(&"f".repeat(64)),
             expect![[
-                r#"Failure { exit: Usage, sentence: "can't read DIR/ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff.key: No such file or directory (os error 2)" }"#
+                r#"Failure { exit: Usage, sentence: "cannot read DIR/ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff.key: No such file or directory (os error 2)" }"#
             ]],
         );
         check(
             Some("no-such-file"),
             expect![[
-                r#"Failure { exit: Usage, sentence: "can't read no-such-file: No such file or directory (os error 2)" }"#
+                r#"Failure { exit: Usage, sentence: "cannot read no-such-file: No such file or directory (os error 2)" }"#
             ]],
         );
         assert_eq!(keys.list().unwrap().len(), 2);

@@ -290,7 +290,7 @@ pub fn explain(error: MatchError) -> Failure {
 
 /// Returns the failure to write an output file.
 pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
+    Failure::new(Exit::CannotWrite, format_args!("{} cannot be written: {error}", path.display()))
 }
 
 fn list_games(style: Style) -> Result<(), Failure> {

@@ -15,7 +15,7 @@ pub const STOPPING: &str = "STOPPING=1";
 /// Sends a message to the service manager, if there is one. If sending fails, the function only logs the error.
 pub fn send(message: &str) {
     if let Err(error) = try_send(message) {
-        tracing::warn!("can't send {message} to the service manager: {error}");
+        tracing::warn!("cannot send {message} to the service manager: {error}");
     }
 }
 

@@ -104,7 +104,7 @@ pub fn print_for_reader(text: &str) -> Result<bool, Failure> {
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}"))),
+        Err(error) => Err(Failure::new(Exit::Internal, format_args!("cannot write to stdout: {error}"))),
     }
 }
 

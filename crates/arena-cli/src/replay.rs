@@ -27,7 +27,7 @@ pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
 }
 
 fn open_file(path: &Path) -> Result<BufReader<File>, Failure> {
-    let cannot = |what: &str| Failure::new(Exit::BadReplay, format_args!("{} can't be read: {what}", path.display()));
+    let cannot = |what: &str| Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {what}", path.display()));
     let file = File::open(path).map_err(|error| cannot(&error.to_string()))?;
     match file.metadata().is_ok_and(|data| data.is_dir()) {
         true => Err(cannot("it is a folder")),

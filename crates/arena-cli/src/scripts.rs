@@ -15,7 +15,7 @@ pub const RUN: &str = "run-scripts";
 /// Returns the program and arguments that run scripts: this program.
 pub fn worker() -> Result<(PathBuf, Vec<OsString>), Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't find this program's file: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot find this program's file: {error}")))?;
     Ok((program, vec![RUN.into()]))
 }
 
@@ -37,7 +37,7 @@ pub fn read(path: &Path) -> Result<ScriptChallenge, Failure> {
 /// Returns the failure that lists all problems of a folder.
 pub fn unplayable(path: &Path, problems: &[Problem]) -> Failure {
     let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    Failure::new(Exit::Usage, format_args!("{} can't be played:\n{}", path.display(), lines.join("\n")))
+    Failure::new(Exit::Usage, format_args!("{} cannot be played:\n{}", path.display(), lines.join("\n")))
 }
 
 /// Returns true if `name` is the path of a challenge's folder rather than the name of a game.

@@ -139,12 +139,12 @@ pub fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't start the runtime: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot start the runtime: {error}")))?;
     // A write beyond the limit on file sizes raises SIGXFSZ, which by default ends the process. With a handler, the
     // write fails with an error instead, as on a full disk. The handler stays installed after `_handled` is dropped.
     let entered = runtime.enter();
     let _handled = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't handle signals: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot handle signals: {error}")))?;
     drop(entered);
     Ok(runtime)
 }
@@ -173,7 +173,7 @@ pub fn start_log(args: &LogArgs, default_level: &str) -> Result<(), Failure> {
 /// Must be called on a runtime. The listening task belongs to that runtime and ends with it.
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     let install = |kind| {
-        signal(kind).map_err(|error| Failure::new(Exit::Internal, format_args!("can't listen for signals: {error}")))
+        signal(kind).map_err(|error| Failure::new(Exit::Internal, format_args!("cannot listen for signals: {error}")))
     };
     let mut interrupt = install(SignalKind::interrupt())?;
     let mut terminate = install(SignalKind::terminate())?;

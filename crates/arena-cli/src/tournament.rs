@@ -327,7 +327,7 @@ fn plan(args: &TournamentArgs, folder: &Path) -> Result<TournamentPlan, Failure>
 fn script_part(folder: &Path, challenge: &ScriptChallenge) -> Result<ScriptPart, Failure> {
     let folder = folder
         .canonicalize()
-        .map_err(|error| Failure::new(Exit::Usage, format_args!("{} can't be found: {error}", folder.display())))?;
+        .map_err(|error| Failure::new(Exit::Usage, format_args!("{} cannot be found: {error}", folder.display())))?;
     let version = challenge.script().map(|script| script.version().to_string()).unwrap_or_default();
     Ok(ScriptPart { folder, version })
 }

@@ -72,7 +72,7 @@ fn name_of(folder: &Path) -> Result<String, Failure> {
     let fits = (1..=64).contains(&name.len()) && name.chars().all(plain) && name.starts_with(|c: char| c != '-');
     if !fits {
         let sentence =
-            format!("{name:?} can't be a challenge's name; use 1 to 64 lowercase letters, digits and hyphens");
+            format!("{name:?} cannot be a challenge's name; use 1 to 64 lowercase letters, digits and hyphens");
         return Err(Failure::new(Exit::Usage, sentence));
     }
     if arena_games::challenges().any(|other| other == name) || arena_games::game(name).is_some() {

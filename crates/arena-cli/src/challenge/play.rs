@@ -41,7 +41,7 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
     let folder = tempfile::Builder::new().prefix("arena-play-").tempdir();
     let folder = folder.map_err(|error| {
-        Failure::new(Exit::StoreUnavailable, format_args!("can't create a temporary folder: {error}"))
+        Failure::new(Exit::StoreUnavailable, format_args!("cannot create a temporary folder: {error}"))
     })?;
     let runtime = serve::runtime()?;
     let called_off = interrupt::flag()?;

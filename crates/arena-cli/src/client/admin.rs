@@ -23,7 +23,7 @@ pub enum ExportError {
     #[error(transparent)]
     Call(#[from] CallError),
     /// The export can't be written.
-    #[error("can't write the export: {0}")]
+    #[error("cannot write the export: {0}")]
     Write(std::io::Error),
 }
 

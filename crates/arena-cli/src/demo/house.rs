@@ -67,7 +67,7 @@ pub fn open(arena: &Arena, stop: &'static AtomicBool) -> std::io::Result<House> 
                 }
             });
             if let Err(error) = started {
-                tracing::warn!(%error, "can't start a thread for a house bot: {error}");
+                tracing::warn!(%error, "cannot start a thread for a house bot: {error}");
             }
         }
     })?;

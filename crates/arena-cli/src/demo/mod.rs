@@ -64,7 +64,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         None => {
             let folder = tempfile::Builder::new().prefix("arena-demo-").tempdir();
             let folder = folder.map_err(|error| {
-                Failure::new(Exit::StoreUnavailable, format_args!("can't create a temporary folder: {error}"))
+                Failure::new(Exit::StoreUnavailable, format_args!("cannot create a temporary folder: {error}"))
             })?;
             (folder.path().to_owned(), Some(folder))
         }
@@ -83,7 +83,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         Style::Pretty | Style::Compact => format!("arena listens on {url}\n{}", welcome(&url, args.once)),
     })?;
     let arena = Arena::at(&url);
-    let no_thread = |error| Failure::new(Exit::Internal, format_args!("can't start a thread: {error}"));
+    let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
     server.offer(house::open(&arena, &ENDING).map_err(no_thread)?);
 
     let (stop_server, server_stops) = oneshot::channel::<()>();

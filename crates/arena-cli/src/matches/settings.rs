@@ -131,7 +131,7 @@ fn start(
 pub fn draw_seed() -> Result<Seed, Failure> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| {
-        Failure::new(Exit::Internal, format_args!("can't get random bytes from the system: {error}"))
+        Failure::new(Exit::Internal, format_args!("cannot get random bytes from the system: {error}"))
     })?;
     Ok(Seed(bytes))
 }
@@ -139,7 +139,7 @@ pub fn draw_seed() -> Result<Seed, Failure> {
 /// Returns this program as the launcher of agents.
 pub fn launcher() -> Result<Launcher, Failure> {
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("can't find this program's file: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot find this program's file: {error}")))?;
     Ok(Launcher { program, args: vec![LAUNCH.into()] })
 }
 

@@ -83,7 +83,7 @@ impl Bot {
         called_off: &AtomicBool,
     ) -> Result<Played, Failure> {
         let id: AgentId = seat.you.parse().map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("{} can't be sent to an agent: it isn't {error}", seat.you))
+            Failure::new(Exit::Internal, format_args!("{} cannot be sent to an agent: it isn't {error}", seat.you))
         })?;
         let mut solo = Solo::start(&self.agent, id, &self.confinement, self.limits, called_off).map_err(explain)?;
         let course = self.follow(&mut solo, seat, inbox);

@@ -151,7 +151,7 @@ impl Inbox {
         let (sender, news) = channel();
         for kind in [Kind::Operator, Kind::Chat] {
             follow(&seat.arena, &seat.session, kind, sender.clone()).map_err(|error| {
-                Failure::new(Exit::Internal, format_args!("can't start a thread to follow a channel: {error}"))
+                Failure::new(Exit::Internal, format_args!("cannot start a thread to follow a channel: {error}"))
             })?;
         }
         Ok(Inbox {

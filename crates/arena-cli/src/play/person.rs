@@ -190,7 +190,7 @@ pub(super) enum Voice {
 impl Voice {
     /// Starts a thread that reads input, and chooses the output: a terminal, plain lines or JSON.
     pub(super) fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
-        let no_thread = |error| Failure::new(Exit::Internal, format_args!("can't start a thread for input: {error}"));
+        let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread for input: {error}"));
         let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
         if !is_terminal {
             let read = move || {
@@ -207,7 +207,7 @@ impl Voice {
             thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
             return Ok(if style == Style::Json { Voice::Json } else { Voice::Plain });
         }
-        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("can't use the terminal: {error}"));
+        let no_terminal = |error| Failure::new(Exit::Internal, format_args!("cannot use the terminal: {error}"));
         let restored = Restored::keep()?;
         let mut editor = DefaultEditor::new().map_err(no_terminal)?;
         let printer = Box::new(editor.create_external_printer().map_err(no_terminal)?);
@@ -290,7 +290,7 @@ impl Voice {
         match self {
             Voice::Terminal { printer, .. } => printer
                 .print(format!("{text}\n"))
-                .map_err(|error| Failure::new(Exit::Internal, format_args!("can't write to the terminal: {error}"))),
+                .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot write to the terminal: {error}"))),
             Voice::Plain => print(text),
             // Programs receive only messages, no remarks.
             Voice::Json => Ok(()),
@@ -305,7 +305,7 @@ impl Restored {
     fn keep() -> Result<Restored, Failure> {
         tcgetattr(rustix::stdio::stdin())
             .map(Restored)
-            .map_err(|error| Failure::new(Exit::Internal, format_args!("can't read the terminal's settings: {error}")))
+            .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot read the terminal's settings: {error}")))
     }
 }
 

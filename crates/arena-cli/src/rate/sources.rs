@@ -119,7 +119,7 @@ impl Sources {
         let told: Vec<String> =
             versions.iter().map(|(version, path)| format!("version {version} in {}", path.display())).collect();
         let sentence = format!(
-            "the results of {game} belong to different versions of its rules, which can't be compared: {}; choose one with --rules-version N",
+            "the results of {game} belong to different versions of its rules, which cannot be compared: {}; choose one with --rules-version N",
             told.join(", ")
         );
         Err(Failure::new(Exit::BadTournament, sentence))

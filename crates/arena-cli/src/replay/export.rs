@@ -29,7 +29,7 @@ pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failur
         return Err(Failure::new(Exit::Usage, "--out names the replay itself; give another file"));
     }
     let cannot = |error: io::Error| {
-        Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display()))
+        Failure::new(Exit::CannotWrite, format_args!("{} cannot be written: {error}", path.display()))
     };
     let mut to = BufWriter::new(OutputFile::create(path).map_err(cannot)?);
     export(&mut to).map_err(|error| match error {

@@ -36,7 +36,7 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
     }
     let make = |path: &Path| {
         fs::create_dir_all(path).map_err(|error| {
-            Failure::new(Exit::CannotWrite, format_args!("can't create the folder {}: {error}", path.display()))
+            Failure::new(Exit::CannotWrite, format_args!("cannot create the folder {}: {error}", path.display()))
         })
     };
     make(folder)?;
@@ -79,5 +79,5 @@ fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         to.into_inner()?.keep().map(|_| ())
     });
     written
-        .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("{} can't be written: {error}", path.display())))
+        .map_err(|error| Failure::new(Exit::CannotWrite, format_args!("{} cannot be written: {error}", path.display())))
 }

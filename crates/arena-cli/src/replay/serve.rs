@@ -169,7 +169,7 @@ async fn file(path: &std::path::Path, request: Request) -> Response {
     match ServeFile::new(path).try_call(request).await {
         Ok(answer) => answer.map(Body::new),
         Err(error) => {
-            let sentence = format!("{} can't be read: {error}", path.display());
+            let sentence = format!("{} cannot be read: {error}", path.display());
             refuse(&Failure::new(Exit::BadReplay, sentence))
         }
     }

@@ -305,7 +305,7 @@ fn play(
         story.parse();
         match screen.draw(&picture_of(&stage, &header, story, terminal::room())) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(Failure::new(Exit::Internal, format_args!("can't write to stdout: {error}")))
+                Err(Failure::new(Exit::Internal, format_args!("cannot write to stdout: {error}")))
             }
             _ => Ok(()),
         }

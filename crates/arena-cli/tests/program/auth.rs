@@ -155,7 +155,7 @@ fn a_join_that_can_not_be_signed_says_why() {
     let users = [person.new_identity(), person.new_identity()];
     let said = refused(2, &[&invite, "--sign"]);
     assert!(users.iter().all(|user| said.contains(&format!("\n  --sign {user}\n"))), "{said}");
-    assert!(refused(2, &[&invite, "--sign", "no-such-file"]).contains("can't read no-such-file"));
+    assert!(refused(2, &[&invite, "--sign", "no-such-file"]).contains("cannot read no-such-file"));
     let junk = file(data.path(), "junk.key", "junk");
     assert!(refused(2, &[&invite, "--sign", &junk]).contains("isn't a private key file"));
     refused(2, &[&invite, "--sign", &users[0], "--user-id", "ada"]);

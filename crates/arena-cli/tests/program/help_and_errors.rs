@@ -185,19 +185,19 @@ fn an_unreachable_server_is_reported() {
         &url,
         &["challenges", "metadata"],
         expect![[r#"
-        4 error: can't reach a server at URL: connection refused; check --url, or start a server with `arena serve`
+        4 error: cannot reach a server at URL: connection refused; check --url, or start a server with `arena serve`
     "#]],
     );
     check(
         &url,
         &["challenges", "join", "inv_x"],
         expect![[r#"
-        4 error: can't reach a server at URL: connection refused; check --url, or start a server with `arena serve`
+        4 error: cannot reach a server at URL: connection refused; check --url, or start a server with `arena serve`
     "#]],
     );
     let unknown = run(&["challenges", "metadata", "--url", "http://no-such-host.invalid"]);
     assert_eq!(unknown.code, 4);
-    assert!(unknown.stderr.starts_with("error: can't reach a server at http://no-such-host.invalid: "), "{unknown:?}");
+    assert!(unknown.stderr.starts_with("error: cannot reach a server at http://no-such-host.invalid: "), "{unknown:?}");
 }
 
 /// Returns an HTTP answer.

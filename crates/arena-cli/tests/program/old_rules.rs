@@ -120,7 +120,7 @@ fn results_by_different_rules_are_not_rated_together() {
         assert_eq!(mixed.code, 13, "{mixed:#?}");
         assert!(
             mixed.stderr.starts_with(
-                "error: the results of snake belong to different versions of its rules, which can't be compared: version 1 in "
+                "error: the results of snake belong to different versions of its rules, which cannot be compared: version 1 in "
             ) && mixed.stderr.contains(", version 2 in "),
             "{mixed:#?}"
         );
@@ -142,7 +142,7 @@ fn results_by_different_rules_are_not_rated_together() {
     let mixed = mixed.to_str().unwrap();
     let refused = run(&["rate", mixed]);
     let told = format!(
-        "error: the results of snake belong to different versions of its rules, which can't be compared: version 1 in {mixed}, version 2 in {mixed}; choose one with --rules-version N\n"
+        "error: the results of snake belong to different versions of its rules, which cannot be compared: version 1 in {mixed}, version 2 in {mixed}; choose one with --rules-version N\n"
     );
     assert_eq!((refused.code, refused.stderr), (13, told));
     let paths = [mixed, &old("tournament.jsonl"), &old("snake.jsonl"), &old("match.json"), today];

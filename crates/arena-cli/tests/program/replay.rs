@@ -299,14 +299,14 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
         path,
         &["replay", "verify", path.join("none.jsonl").to_str().unwrap()],
         expect![[r#"
-        exit code 11, error: none.jsonl can't be read: No such file or directory (os error 2)
+        exit code 11, error: none.jsonl cannot be read: No such file or directory (os error 2)
     "#]],
     );
     check(
         path,
         &["replay", "verify", path.to_str().unwrap()],
         expect![[r#"
-            exit code 11, error: FOLDER can't be read: it is a folder
+            exit code 11, error: FOLDER cannot be read: it is a folder
         "#]],
     );
     verify(

@@ -249,7 +249,7 @@ fn files_that_cannot_be_shown_are_refused_in_a_sentence() {
         folder.path(),
         &["replay", "serve", none],
         expect![[r#"
-        exit code 11, error: none.jsonl can't be read: No such file or directory (os error 2)
+        exit code 11, error: none.jsonl cannot be read: No such file or directory (os error 2)
     "#]],
     );
     fs::create_dir(out).unwrap();
@@ -272,7 +272,7 @@ fn files_that_cannot_be_shown_are_refused_in_a_sentence() {
         folder.path(),
         &["replay", "export", &own, "--format", "html", "--out", &foreign],
         expect![[r#"
-        exit code 10, error: can't create the folder foreign.jsonl: File exists (os error 17)
+        exit code 10, error: cannot create the folder foreign.jsonl: File exists (os error 17)
     "#]],
     );
     let missing = run(&["replay", "export", &own, "--format", "html"]);

@@ -243,7 +243,7 @@ fn options_of_other_verbs_are_refused() {
         error: --from: `arena serve` doesn't call a server; remove the option
         error: --user-id and --sign need an invite; your seat has its identity already
         error: the following required arguments were not provided:
-        error: --cacert nowhere.pem: can't be read: No such file or directory (os error 2)
+        error: --cacert nowhere.pem: cannot be read: No such file or directory (os error 2)
     "#]].assert_eq(&told);
 }
 

@@ -55,7 +55,7 @@ fn a_private_authority_is_trusted_when_it_is_named() {
         run.stderr.replace(&port.to_string(), "PORT")
     };
     expect![[r#"
-        error: can't reach a server at https://127.0.0.1:PORT: its certificate is signed by an unknown authority; give the authority's certificate with --cacert FILE
+        error: cannot reach a server at https://127.0.0.1:PORT: its certificate is signed by an unknown authority; give the authority's certificate with --cacert FILE
     "#]].assert_eq(&refused(&get));
     for trusting in
         [run(&[&get[..], &["--cacert", &pem("ca.pem")]].concat()), run_with(&get, &[("ARENA_CACERT", &pem("ca.pem"))])]
@@ -65,7 +65,7 @@ fn a_private_authority_is_trusted_when_it_is_named() {
     // A certificate names hosts, and this one isn't among them.
     let other = format!("https://localhost:{port}");
     expect![[r#"
-        error: can't reach a server at https://localhost:PORT: its certificate is for another host
+        error: cannot reach a server at https://localhost:PORT: its certificate is for another host
     "#]]
     .assert_eq(&refused(&["users", "get", "--url", &other, "--cacert", &pem("ca.pem")]));
     // The file must contain an authority.

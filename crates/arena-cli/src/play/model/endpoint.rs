@@ -207,7 +207,7 @@ impl Endpoint {
         // The receiver is dropped after an interruption.
         let ask = move || drop(sender.send(endpoint.try_once(&body, limit)));
         thread::Builder::new().spawn(ask).map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("can't start a thread for the request to the endpoint: {error}"))
+            Failure::new(Exit::Internal, format_args!("cannot start a thread for the request to the endpoint: {error}"))
         })?;
         loop {
             match tried.recv_timeout(LOOK) {

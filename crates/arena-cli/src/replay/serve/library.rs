@@ -70,11 +70,12 @@ pub struct Entry {
 impl Library {
     /// Opens the replay at `path`, or the replays in that folder and its subfolders.
     pub fn open(path: &Path) -> Result<Library, Failure> {
-        let cannot =
-            |error: io::Error| Failure::new(Exit::BadReplay, format_args!("{} can't be read: {error}", path.display()));
+        let cannot = |error: io::Error| {
+            Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", path.display()))
+        };
         let single = !fs::metadata(path).map_err(cannot)?.is_dir();
         let indexes = tempfile::Builder::new().prefix("arena-replays-").tempdir().map_err(|error| {
-            Failure::new(Exit::CannotWrite, format_args!("can't create a temporary folder: {error}"))
+            Failure::new(Exit::CannotWrite, format_args!("cannot create a temporary folder: {error}"))
         })?;
         // The path is made absolute, so that messages contain the full path.
         let root = path.canonicalize().map_err(cannot)?;
@@ -111,7 +112,7 @@ impl Library {
             return Ok(known.clone());
         }
         let index = self.indexes.path().join(format!("{number}.index"));
-        let cannot = |error: io::Error| Failure::new(Exit::CannotWrite, format_args!("can't write an index: {error}"));
+        let cannot = |error: io::Error| Failure::new(Exit::CannotWrite, format_args!("cannot write an index: {error}"));
         let mut entries = BufWriter::new(File::create(&index).map_err(cannot)?);
         let summary = arena_match::index(from, &mut entries).map_err(|error| bad(path, &error))?;
         let known = Indexed { summary: Arc::new(summary), index };
@@ -122,7 +123,7 @@ impl Library {
     /// Searches for new replays, and returns the page of the list that begins with replay number `from`.
     pub fn list(&self, from: usize) -> Result<Page, Failure> {
         self.look_again().map_err(|error| {
-            Failure::new(Exit::BadReplay, format_args!("{} can't be read: {error}", self.root.display()))
+            Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", self.root.display()))
         })?;
         let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner).clone();
         let entry = |(number, shelf): (usize, &Arc<Shelf>)| Entry {

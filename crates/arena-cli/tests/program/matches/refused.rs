@@ -59,10 +59,10 @@ fn unplayable_games_are_named() {
 
 #[test]
 fn unwritable_files_are_named() {
-    check("snake HONEST HONEST --replay ROOM/no/such/folder.jsonl", 10, &["folder.jsonl", "can't be written"]);
-    check("snake HONEST HONEST --replay ROOM/tmp", 10, &["can't be written"]);
-    check("food_catcher HONEST HONEST --set n_epochs=2000 --replay /dev/full", 10, &["can't be written"]);
-    check("snake HONEST HONEST --games 2 --replay ROOM/notes.txt", 10, &["notes.txt", "can't be written"]);
+    check("snake HONEST HONEST --replay ROOM/no/such/folder.jsonl", 10, &["folder.jsonl", "cannot be written"]);
+    check("snake HONEST HONEST --replay ROOM/tmp", 10, &["cannot be written"]);
+    check("food_catcher HONEST HONEST --set n_epochs=2000 --replay /dev/full", 10, &["cannot be written"]);
+    check("snake HONEST HONEST --games 2 --replay ROOM/notes.txt", 10, &["notes.txt", "cannot be written"]);
 }
 
 #[test]
@@ -135,7 +135,8 @@ fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
     let args = ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--sandbox", "off", "--json"];
     let more = ["--set", "n_epochs=3", "--games", "4", "--replay", games.to_str().unwrap()];
     let run = program::run(&[&args[..], &more].concat());
-    let told = format!("error: {} can't be written: it is no longer a regular file\n", games.join("1.jsonl").display());
+    let told =
+        format!("error: {} cannot be written: it is no longer a regular file\n", games.join("1.jsonl").display());
     assert_eq!((run.code, &run.stderr), (10, &told));
     let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.iter().map(|result| result["number"].as_u64().unwrap()).collect::<Vec<_>>(), [2]);

@@ -134,7 +134,7 @@ fn messages_of_other_players_are_fenced() {
     let refused =
         super::model::model(&server, folder.path(), &three, &["--model", "m", "--transcript", "t.jsonl"]).ends();
     assert_eq!((refused.code, refused.stdout.as_str()), (10, ""), "{refused:#?}");
-    assert!(refused.stderr.contains("t.jsonl can't be written"), "{refused:#?}");
+    assert!(refused.stderr.contains("t.jsonl cannot be written"), "{refused:#?}");
 }
 
 #[test]
