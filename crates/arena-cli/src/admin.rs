@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{AdminArgs, AdminVerb, Global};
 use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, Table, print, print_json, utc};
+use crate::output::{Style, Table, counted, print, print_json, utc};
 
 /// Runs the command `verb`.
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> R
         AdminVerb::Benchmark { user, off } => {
             print_result(arena.set_benchmark(&user, !off), style, |profile: Profile| {
                 let is = if profile.is_benchmark { "is" } else { "isn't" };
-                format!("{} {is} a benchmark model, from the next ended game on", profile.user_id)
+                format!("{} {is} a benchmark model in games that end from now on", profile.user_id)
             })
         }
         AdminVerb::Hide { channel, index } => print_result(arena.hide(&channel, index), style, |hidden: Hidden| {
@@ -65,7 +65,7 @@ fn token(args: AdminArgs, url: &str) -> Result<String, Failure> {
         }
     };
     let token = fs::read_to_string(&file).map_err(|error| {
-        Failure::new(Exit::Usage, format_args!("cannot read the token in {}: {error}", file.display()))
+        Failure::new(Exit::Usage, format_args!("cannot read the administrator token in {}: {error}", file.display()))
     })?;
     Ok(token.trim_end().to_owned())
 }
@@ -110,16 +110,23 @@ fn bans(Bans { bans }: Bans) -> String {
 }
 
 fn recomputed(Counted { users, games, wrong }: Counted) -> String {
-    let counted = format!("recomputed the standings of {users} users from {games} games");
+    let (users, games) = (counted(users, "user", "users"), counted(games, "game", "games"));
+    let recomputed = format!("recomputed the standings of {users} from {games}");
     match wrong.len() {
-        0 => format!("{counted}; all were correct"),
-        n => format!("{counted}; {n} were wrong and are repaired:\n  {}", wrong.join("\n  ")),
+        0 => format!("{recomputed}; all were correct"),
+        1 => format!("{recomputed}; the standings of 1 user were wrong and are repaired:\n  {}", wrong.join("\n  ")),
+        n => format!("{recomputed}; the standings of {n} users were wrong and are repaired:\n  {}", wrong.join("\n  ")),
     }
 }
 
 fn imported(ImportReport { users, sessions, messages, skipped, skipped_total }: ImportReport) -> String {
-    let mut text =
-        format!("imported: {users} users, {sessions} sessions, {messages} messages; skipped: {skipped_total} lines");
+    let mut text = format!(
+        "imported: {}, {}, {}; skipped: {}",
+        counted(users, "user", "users"),
+        counted(sessions, "session", "sessions"),
+        counted(messages, "message", "messages"),
+        counted(skipped_total, "line", "lines"),
+    );
     for SkippedLine { line, reason } in skipped {
         text += &format!("\n  line {line}: {reason}");
     }
@@ -140,7 +147,7 @@ fn export(arena: &Arena, out: Option<&Path>, style: Style) -> Result<(), Failure
     let Some(file) = out else {
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         return match arena.export(&mut stdout).and_then(|_| stdout.flush().map_err(ExportError::Write)) {
-            // A closed pipe isn't a failure.
+            // If the reader closes the pipe, the export ends without an error.
             Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
             result => result.map_err(Failure::from),
         };
@@ -158,7 +165,9 @@ fn export(arena: &Arena, out: Option<&Path>, style: Style) -> Result<(), Failure
     }
     match style {
         Style::Json => print(&json!({ "lines": lines, "file": file.display().to_string() }).to_string()),
-        Style::Pretty | Style::Compact => print(&format!("wrote {lines} lines to {}", file.display())),
+        Style::Pretty | Style::Compact => {
+            print(&format!("wrote {} to {}", counted(lines, "line", "lines"), file.display()))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
 use crate::matches::settings::{confinement, find_agent, find_command, find_game, print_notes};
-use crate::output::{Style, note, print, printable};
+use crate::output::{Style, counted, note, print, printable};
 
 /// The indentation of details.
 const INDENT: &str = "        ";
@@ -57,7 +57,7 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
         return Ok(());
     }
     let wrong = checked.findings.iter().filter(|finding| finding.severity == Severity::Wrong).count();
-    let faults = if wrong == 1 { "1 fault".to_owned() } else { format!("{wrong} faults") };
+    let faults = counted(wrong as u64, "fault", "faults");
     Err(Failure::new(Exit::FaultyAgent, format_args!("{} has {faults}", checked.agent)))
 }
 
@@ -79,7 +79,7 @@ fn describe(checked: &Checked) -> String {
         })
         .collect();
     if checked.games.len() > 1 && !others.is_empty() {
-        add(&mut text, format_args!("games   it doesn't play {}", others.join("; ")));
+        add(&mut text, format_args!("games   not played by the agent: {}", others.join("; ")));
     }
     text
 }
@@ -92,10 +92,10 @@ fn add_finding(text: &mut String, finding: &Finding) {
     let game = finding.game.map(|game| format!("{game}: ")).unwrap_or_default();
     let times = if finding.times > 1 { format!(" ({} times)", finding.times) } else { String::new() };
     add(text, format_args!("{severity}  {game}{}{times}", finding.what));
-    let parts = [("it was sent", &finding.message), ("it sent", &finding.line), ("its log ends", &finding.log)];
+    let parts = [("message", &finding.message), ("answer", &finding.line), ("end of its log", &finding.log)];
     for (name, part) in parts {
         // For advice, the output shows only the line that the agent sent.
-        let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == "it sent") else {
+        let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == "answer") else {
             continue;
         };
         let part = part.replace('\n', &format!("\n{INDENT}  "));

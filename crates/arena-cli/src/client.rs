@@ -498,6 +498,9 @@ impl Arena {
                 "; the token isn't this server's administrator token"
             }
             (_, Some("AUTHENTICATION_REQUIRED")) => "; the key given with --auth doesn't belong to this session",
+            (_, Some("CHALLENGE_NOT_FOUND")) if self.administers => {
+                "; no session has this id; `arena challenges list` lists the sessions"
+            }
             (_, Some("UNKNOWN_CHALLENGE")) | ("Unknown challenge type", _) => {
                 "; `arena challenges metadata` lists the challenge types"
             }

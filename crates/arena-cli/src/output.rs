@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 pub enum Style {
     /// For a person: tables and sentences, or indented JSON.
     Pretty,
-    /// For another program at the end of a pipe: JSON on one line.
+    /// For a program that reads stdout through a pipe: JSON on one line.
     Compact,
     /// JSON on one line, requested with `--json`. Commands that otherwise print tables or progress print JSON lines.
     Json,
@@ -91,8 +91,8 @@ fn is_terminal() -> bool {
     *IS_TERMINAL.get_or_init(|| std::io::stdout().is_terminal())
 }
 
-/// Prints `text` and a line end to stdout and flushes. A closed pipe isn't a failure. On a terminal, the text is first
-/// [`guarded`].
+/// Prints `text` and a line end to stdout and flushes. If the reader has closed the pipe, the function succeeds. On a
+/// terminal, the text is first [`guarded`].
 pub fn print(text: &str) -> Result<(), Failure> {
     print_for_reader(text).map(|_| ())
 }
@@ -142,13 +142,18 @@ impl std::fmt::Display for Table {
     }
 }
 
+/// Formats a number with its noun, such as `1 game` or `2 games`.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Prints a note to stderr.
 pub fn note(text: &str) {
     // A failure to print a note is ignored.
     let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
 }
 
-/// Indents a valid JSON text by two spaces a level. The function doesn't parse the JSON, since parsing would sort the
+/// Indents a valid JSON text by two spaces per level. The function doesn't parse the JSON, since parsing would sort the
 /// fields and round long numbers.
 fn pretty(json: &str) -> String {
     let mut indented = String::with_capacity(json.len() * 2);

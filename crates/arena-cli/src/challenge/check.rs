@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::explain;
 use crate::matches::settings::{confinement, find_agent};
-use crate::output::{Style, print, printable};
+use crate::output::{Style, counted, print, printable};
 
 /// The indentation of evidence: the width of the mark and the check's name.
 const INDENT: &str = "                 ";
@@ -41,7 +41,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     let bots = match args.no_bots {
         true => Ok(Vec::new()),
         false => {
-            spinner.set_message("bots: can bots play it?");
+            spinner.set_message("bots: can the folder's bots play the challenge?");
             let_bots_play(&found, &seed, args)
         }
     };
@@ -69,7 +69,7 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     if wrong == 0 {
         return Ok(());
     }
-    let faults = if wrong == 1 { "1 fault".to_owned() } else { format!("{wrong} faults") };
+    let faults = counted(wrong as u64, "fault", "faults");
     Err(Failure::new(Exit::FaultyChallenge, format_args!("{name} has {faults}")))
 }
 
@@ -120,21 +120,17 @@ fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Resul
         let name = &result.seats[0].agent.name;
         let scores: Vec<String> = result.seats.iter().map(|seat| arena_report::number_of(seat.score)).collect();
         let out = result.seats.iter().find(|seat| seat.verdict.is_some());
+        let epochs = counted(result.epochs, "epoch", "epochs");
         findings.push(match (out, result.outcome.termination.as_ref()) {
             (Some(seat), _) => {
                 let detail = seat.detail.clone().unwrap_or_default();
                 Finding::wrong(BOTS, format!("{name} against itself was disqualified: {detail}"))
             }
-            (None, "GAME_ENDED") => Finding::fine(
-                BOTS,
-                format!("{name} against itself: {} after {} epochs", scores.join(" : "), result.epochs),
-            ),
+            (None, "GAME_ENDED") => {
+                Finding::fine(BOTS, format!("{name} against itself: {} after {epochs}", scores.join(" : ")))
+            }
             (None, other) => {
-                let epochs = result.epochs;
-                Finding::wrong(
-                    BOTS,
-                    format!("a match of {name} against itself didn't end: {other} after {epochs} epochs"),
-                )
+                Finding::wrong(BOTS, format!("a match of {name} against itself didn't end: {other} after {epochs}"))
             }
         });
     }

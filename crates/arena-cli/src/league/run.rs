@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::files;
 use crate::matches::settings::{self, search_path};
-use crate::output::{Style, note, print, printable};
+use crate::output::{Style, counted, note, print, printable};
 use crate::tournament::failed;
 
 /// Plays a league.
@@ -58,7 +58,7 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
     match played.map_err(failed)? {
         Ended::Complete => check_enough(season),
         Ended::Stopped => {
-            let (games, line) = (counted(games), run_line(&keep.data, &args.name));
+            let (games, line) = (counted(games as u64, "game", "games"), run_line(&keep.data, &args.name));
             Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to resume: {line}")))
         }
     }
@@ -151,8 +151,4 @@ fn end(season: &Season, style: Style) -> Result<(), Failure> {
         Style::Json => print(&season::json(&told).to_string()),
         Style::Pretty | Style::Compact => print(tables::describe(&told).trim_end()),
     }
-}
-
-fn counted(games: usize) -> String {
-    if games == 1 { "1 game".to_owned() } else { format!("{games} games") }
 }

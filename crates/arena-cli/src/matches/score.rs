@@ -8,7 +8,7 @@ use arena_report::{finished, number_of};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::output::{Table, printable};
+use crate::output::{Table, counted, printable};
 
 /// The number of stderr lines shown for a disqualified agent.
 const LINES: usize = 5;
@@ -239,7 +239,8 @@ pub fn describe(contest: &PlayedMatch, replay_file: Option<&str>) -> String {
         Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.agent.name),
         _ => "a draw".to_owned(),
     };
-    told += &printable(&format!("{}: {winner} after {} epochs\n", result.outcome.termination, result.epochs));
+    let epochs = counted(result.epochs, "epoch", "epochs");
+    told += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
     for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
         told += &last_words(&result.seats[number].agent.name, &contest.logs[number].stderr);
     }
@@ -250,7 +251,7 @@ pub fn describe(contest: &PlayedMatch, replay_file: Option<&str>) -> String {
     told + &format!("seed: {}", result.seed.reveal())
 }
 
-/// Formats the last stderr lines of a disqualified agent, which often state the cause.
+/// Formats the last stderr lines of a disqualified agent, which often contain the cause.
 fn last_words(name: &str, stderr: &arena_match::Log) -> String {
     let last = stderr.last_lines(LINES);
     if last.is_empty() {

@@ -6,6 +6,7 @@ use arena_report::{Grid, Rating, apart, lead_width, listed, number_of, versus};
 use serde_json::{Value, json};
 
 use super::sources::{Files, Sources};
+use crate::output::counted;
 
 /// The explanation of the table's columns.
 pub const LEGEND: &str = "\
@@ -419,11 +420,6 @@ impl Versus<'_> {
             "difference": difference,
         })
     }
-}
-
-/// Formats a number with its noun, such as `1 game` or `2 games`.
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Formats a rating as an integer; zero has no sign.

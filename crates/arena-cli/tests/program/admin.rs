@@ -149,7 +149,7 @@ fn everything_is_administered_from_the_command_line() {
     let session = office.play(["ada", "bob"]);
     let second = office.play(["ada", "e\u{301}ve"]);
 
-    assert_eq!(office.told(&["benchmark", "bob"]), "bob is a benchmark model, from the next ended game on\n");
+    assert_eq!(office.told(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
     assert_eq!(office.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
     let hidden = office.told(&["hide", &session, "1"]);
     assert!(
@@ -183,7 +183,9 @@ fn everything_is_administered_from_the_command_line() {
     );
 
     assert_eq!(office.told(&["remove", &second]), format!("session {second} is removed\n"));
-    assert_eq!(office.run(&["remove", &second]).code, 3);
+    let refused = office.run(&["remove", &second]);
+    assert_eq!(refused.code, 3);
+    assert!(refused.stderr.contains("no session has this id"), "{}", refused.stderr);
     let counted = "recomputed the standings of 3 users from 2 games; all were correct\n";
     assert_eq!(office.told(&["recompute"]), counted);
     assert_eq!(office.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
@@ -230,7 +232,7 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
     let here = Office::open();
-    let taken = "imported: 2 users, 1 sessions, 10 messages; skipped: 0 lines\n";
+    let taken = "imported: 2 users, 1 session, 10 messages; skipped: 0 lines\n";
     assert_eq!(here.told(&["import", path]), taken);
     assert_eq!(here.told(&["export"]), lines);
     let again = here.told(&["import", path]);
@@ -264,5 +266,5 @@ fn an_import_comes_from_a_pipe_too() {
         .stdin(fs::File::open(lines).unwrap())
         .output()
         .unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().starts_with("imported: 2 users, 1 sessions"));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("imported: 2 users, 1 session,"));
 }

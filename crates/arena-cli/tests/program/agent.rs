@@ -30,7 +30,8 @@ fn a_command_line_is_tried_in_all_games() {
     assert_eq!(run.code, 0, "{run:#?}");
     assert!(run.stdout.contains("\nfine    plays snake: 30 states, "), "{run:#?}");
     assert!(
-        run.stdout.contains("\ngames   it doesn't play cherry_picker (does nothing); chess (loses the game at once"),
+        run.stdout
+            .contains("\ngames   not played by the agent: cherry_picker (does nothing); chess (loses the game at once"),
         "{run:#?}"
     );
 }
@@ -48,12 +49,12 @@ fn faults_are_reported_with_advice() {
     expect![[r#"
         agent   PATH (bot)
         wrong   writes something else to stdout before it answers the ping
-                it was sent: {"ping":"ping"}
-                it sent: bot 1.0
+                message: {"ping":"ping"}
+                answer: bot 1.0
                 fix:     stdout is for the protocol alone; print banners and logs to stderr
         wrong   doesn't answer the ping: it exited with code 3
-                it was sent: {"ping":"ping"}
-                its log ends: no map
+                message: {"ping":"ping"}
+                end of its log: no map
                 fix:     start it in a terminal and send it {"ping": "ping"}
     "#]]
     .assert_eq(&run.stdout.replace(path, "PATH"));
