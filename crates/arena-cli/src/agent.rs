@@ -18,6 +18,9 @@ use crate::output::{Style, counted, note, print, printable};
 /// The indentation of details.
 const INDENT: &str = "        ";
 
+/// The label of the line that the agent sent.
+const LINE: &str = "line from the agent";
+
 /// Runs a subcommand of `arena agent`.
 pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
     match verb {
@@ -92,10 +95,10 @@ fn add_finding(text: &mut String, finding: &Finding) {
     let game = finding.game.map(|game| format!("{game}: ")).unwrap_or_default();
     let times = if finding.times > 1 { format!(" ({} times)", finding.times) } else { String::new() };
     add(text, format_args!("{severity}  {game}{}{times}", finding.what));
-    let parts = [("message", &finding.message), ("answer", &finding.line), ("end of its log", &finding.log)];
+    let parts = [("message to the agent", &finding.message), (LINE, &finding.line), ("end of the log", &finding.log)];
     for (name, part) in parts {
         // For advice, the output shows only the line that the agent sent.
-        let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == "answer") else {
+        let Some(part) = part.as_ref().filter(|_| finding.severity == Severity::Wrong || name == LINE) else {
             continue;
         };
         let part = part.replace('\n', &format!("\n{INDENT}  "));

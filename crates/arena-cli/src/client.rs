@@ -1,5 +1,5 @@
-//! A small HTTP client with the requests of players and their errors. It contains the paths and field names of the API,
-//! which commands and the demo's bots needn't know. Callers interpret the responses. Administrators' requests are in
+//! A small HTTP client with the requests of players and their errors. The paths and field names of the API are defined
+//! here only, for the commands and the demo's bots. Callers interpret the responses. Administrators' requests are in
 //! `client/admin.rs`, streams in `client/stream.rs`.
 
 mod admin;
@@ -27,7 +27,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use crate::args::{Global, SyncArgs};
 use crate::exit::{Exit, Failure};
 
-/// Time limit for a connection. A connection across the world takes a fraction of a second.
+/// Time limit for establishing a connection. A connection across the world takes a fraction of a second.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// Time limit of an answer, beyond the requested waiting time.
@@ -181,7 +181,8 @@ impl From<CallError> for Failure {
 impl Arena {
     /// Creates the client for the server and the player given on the command line.
     ///
-    /// # Errors If the certificate file can't be read or contains no valid certificate.
+    /// # Errors
+    /// If the certificate file can't be read or contains no valid certificate.
     pub fn of(global: &Global) -> Result<Arena, Failure> {
         let roots = global.cacert.as_deref().map(read_certificates).transpose()?.unwrap_or(RootCerts::WebPki);
         Ok(Arena { from: global.from.clone(), key: global.auth.clone(), ..Arena::trusting(&global.url, roots) })
@@ -369,8 +370,8 @@ impl Arena {
         self.key.is_some()
     }
 
-    /// Returns true if the server requires keys and the client has none. If the server doesn't state whether it
-    /// requires keys, the client assumes that it doesn't.
+    /// Returns true if the server requires keys and the client has none. Returns false if the server doesn't state
+    /// whether it requires keys.
     pub fn lacks_key(&self) -> bool {
         #[derive(Deserialize)]
         struct Skill {
@@ -607,7 +608,7 @@ fn read_certificates(path: &Path) -> Result<RootCerts, Failure> {
         }
     }
     if certificates.is_empty() {
-        return Err(wrong("holds no certificate; it must be a PEM file with BEGIN CERTIFICATE in it".to_owned()));
+        return Err(wrong("contains no certificate; give a PEM file with a line BEGIN CERTIFICATE".to_owned()));
     }
     Ok(RootCerts::new_with_certs(&certificates))
 }
@@ -655,7 +656,7 @@ pub fn is_loopback(url: &str) -> bool {
     host == "localhost" || host == "[::1]" || host.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback())
 }
 
-/// Returns 128 random bits in hex: a key that is unique as long as the server remembers it.
+/// Returns 128 random bits as hexadecimal digits, for idempotency keys and salts.
 pub fn random_hex() -> Result<String, CallError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)

@@ -52,11 +52,11 @@ impl Keep {
             return Err(self.unknown(name));
         }
         let store = SqliteStore::open_as_counted(&self.data).map_err(|error| match error {
-            // The other process may run for days, so the error also names the way to read the leagues.
+            // The other process may run for days, so the error also names the command that can read the leagues.
             StoreError::InUse { .. } => {
                 let sentence = format!(
-                    "{error}; `arena league show` works meanwhile, and this once that one has ended: Ctrl-C ends `arena league run` \
-                     after the games that run"
+                    "{error}; end that process first (Ctrl-C ends `arena league run` after the games in progress); \
+                     `arena league show` works meanwhile"
                 );
                 Failure::new(Exit::StoreUnavailable, sentence)
             }
@@ -189,7 +189,7 @@ fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure>
     let number = args.season.unwrap_or(league.season);
     if number > league.season {
         let sentence =
-            format!("there is no season {number} of league {}: the current one is {}", league.name, league.season);
+            format!("there is no season {number} of league {}: the current season is {}", league.name, league.season);
         return Err(Failure::new(Exit::Usage, sentence));
     }
     let season = keep.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
@@ -224,7 +224,7 @@ fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Fa
                 }
                 (Some(last), _) => {
                     let names: Vec<&str> = all.iter().chain([&last]).map(|league| league.name.as_str()).collect();
-                    let sentence = format!("give the name of a league: {}", names.join(", "));
+                    let sentence = format!("there are several leagues; give the name of one: {}", names.join(", "));
                     return Err(Failure::new(Exit::Usage, sentence));
                 }
             }

@@ -86,7 +86,7 @@ fn nothing(sources: &Sources) -> String {
         games if sources.games.against_itself == games => {
             format!("there is nothing to rate: all {games} games are of an agent against itself")
         }
-        1 => "there is nothing to rate: the only game has no result, or not two agents".to_owned(),
+        1 => "there is nothing to rate: the only game has no result, or has fewer than two agents".to_owned(),
         _ => format!("there is nothing to rate: none of {left_out} games has a result and two agents"),
     }
 }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::settings::{self, confinement, draw_seed, find_agent};
 use crate::matches::{explain, files};
-use crate::output::{Style, Table, note, print};
+use crate::output::{Style, Table, counted, note, print};
 
 /// The seats' mean scores of one deal; `None` if a match of it doesn't count.
 type Deal = Option<Vec<f64>>;
@@ -89,21 +89,25 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
         end.is_ok()
     });
     end?;
-    let counted: Vec<Vec<f64>> = deals.into_iter().flatten().collect();
-    if counted.len() < 2 {
+    let complete: Vec<Vec<f64>> = deals.into_iter().flatten().collect();
+    if complete.len() < 2 {
         let why = lost.unwrap_or_default();
-        return Err(Failure::new(Exit::FaultyAgent, format_args!("fewer than two deals count: {why}")));
+        return Err(Failure::new(
+            Exit::FaultyAgent,
+            format_args!("cannot compare the seats: fewer than two deals count ({why})"),
+        ));
     }
     if let Some(why) = lost {
         note(&format!("deals with a disqualified agent don't count ({why})"));
     }
     if unended > 0 {
-        note(&format!("the challenge didn't end {unended} matches; in these every seat scores 0"));
+        let matches = counted(unended as u64, "match", "matches");
+        note(&format!("the challenge's rules didn't end {matches}; there every seat scores 0"));
     }
-    print_gains(found.challenge.id(), &counted, seats, args.max_bias, &seed, style)
+    print_gains(found.challenge.id(), &complete, seats, args.max_bias, &seed, style)
 }
 
-/// Prints each seat's score and gain over the others. Fails if a gain is significantly beyond `max_bias`.
+/// Prints each seat's score and gain over the other seats. Fails if a gain is significantly beyond `max_bias`.
 fn print_gains(
     name: &str,
     deals: &[Vec<f64>],

@@ -24,7 +24,8 @@ pub struct Found {
 /// Finds the challenge in the folder `text`, or the built-in challenge named `text`, and configures it with these
 /// options.
 ///
-/// # Errors If there is no such challenge, or the challenge or an option is invalid. The error lists all problems.
+/// # Errors
+/// If there is no such challenge, or the challenge or an option is invalid. The error lists all problems.
 pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> {
     let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
@@ -32,7 +33,7 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
         let Some(found) = arena_games::challenge(text, options) else {
             let names: Vec<&str> = arena_games::challenges().collect();
             let sentence = format!(
-                "there is no folder {text}, and no challenge of that name; the built-in challenges are {}",
+                "there is no folder and no built-in challenge named {text}; the built-in challenges are {}",
                 names.join(", ")
             );
             return Err(Failure::new(Exit::Usage, sentence));
@@ -40,7 +41,7 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
         let challenge = found.map_err(|error| Failure::new(Exit::Usage, error))?;
         return Ok(Found { challenge, folder: None, last_fault });
     }
-    // The user may have given the parent folder of some challenges.
+    // The folder may be the parent folder of some challenges.
     if !folder.join("challenge.json").exists() {
         let names: Vec<String> =
             find_folders(folder).unwrap_or_default().iter().map(|path| path.display().to_string()).collect();
@@ -48,7 +49,7 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
             true => {
                 format!("{text} isn't a challenge: it has no challenge.json; `arena author new` creates a challenge")
             }
-            false => format!("{text} isn't a challenge but contains some; name one of {}", names.join(", ")),
+            false => format!("{text} contains challenges but isn't one; give the path of one: {}", names.join(", ")),
         };
         return Err(Failure::new(Exit::Usage, told));
     }

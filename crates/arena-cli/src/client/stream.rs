@@ -8,7 +8,7 @@ use ureq::BodyReader;
 
 use super::{ANSWER, ANSWER_BYTES, Arena, CallError, path, read_answer};
 
-/// The longest silence of a stream; servers send a comment every 30 s.
+/// The maximum time without data on a stream; servers send a comment every 30 s.
 const SILENCE: Duration = Duration::from_secs(75);
 
 /// A channel, read event by event.
@@ -29,7 +29,8 @@ pub struct Event {
 impl Arena {
     /// Follows a channel after the event `after`, or from its start.
     ///
-    /// # Errors As for every request; a response that isn't a stream is [`CallError::NotAnArena`].
+    /// # Errors
+    /// As for every request; a response that isn't a stream is [`CallError::NotAnArena`].
     pub fn stream(&self, channel: &str, after: Option<&str>) -> Result<Stream, CallError> {
         let url = format!("{}{}", self.url, path(&["api", "chat", "ws"], Some(channel)));
         let config = self.agent.get(&url).config();

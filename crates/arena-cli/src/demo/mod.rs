@@ -1,11 +1,11 @@
 //! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
 //!
-//! House bots also play chess and snake for visitors of the page ([`show`]), and against visitors who ask for an opponent
-//! ([`house`]).
+//! House bots also play chess and snake for visitors of the page ([`show`]), and against visitors who request an
+//! opponent ([`house`]).
 //!
-//! A thread with its own HTTP client plays each seat and sees only that seat's data ([`seat`]). A pure function
-//! computes a bot's next action from these data ([`bots`]). The observer ([`account`]) isn't a player. The observer
-//! prints the chat as it happens, and the guesses when the server reveals them at the end.
+//! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). A pure function
+//! computes a bot's next action from these data ([`bots`]). An observer ([`account`]), which isn't a player, prints the
+//! chat as it happens, and the guesses when the server reveals them at the end.
 //!
 //! # How house bots talk
 //!
@@ -127,12 +127,12 @@ fn introduce(arena: &Arena) {
     }
 }
 
-/// Returns the listening address: the requested one, or the default one, or a free port if that is taken.
+/// Returns the listening address: the requested one, or the default address, or a free port if the default address is in use.
 fn listen_address(args: &DemoArgs) -> SocketAddr {
     let usual = Settings::default().listen;
     let listen = serve::address(&args.listen, usual);
     if args.listen.listen.is_none() && args.listen.port.is_none() && TcpListener::bind(usual).is_err() {
-        note(&format!("{usual} is taken, so the demo takes a free port"));
+        note(&format!("{usual} is in use, so the demo uses a free port"));
         return SocketAddr::new(usual.ip(), 0);
     }
     listen

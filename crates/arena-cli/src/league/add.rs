@@ -80,7 +80,10 @@ fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) ->
     let Some(namesake) = namesake else { return Ok(()) };
     let (name, path, league) = (&facts.name, &namesake.facts.path, &args.name);
     if namesake.facts == *facts {
-        let others = if args.agents.len() > 1 { "; no agent was added: leave it out" } else { "" };
+        let others = match args.agents.len() > 1 {
+            true => format!("; no agent was added: remove {name} from the command"),
+            false => String::new(),
+        };
         let sentence = format!("{name} is already in league {league}, unchanged{others}");
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
@@ -89,8 +92,8 @@ fn check_place(facts: &NewLeagueAgent, known: &[LeagueAgent], args: &AddArgs) ->
         return Ok(());
     }
     let sentence = format!(
-        "there is an agent {name} in league {league} already, at {path}; --version V makes this one its next version, and \
-         NAME=PATH gives it another name"
+        "league {league} already has an agent {name}, at {path}; add the next version of {name} with --version V, or rename \
+         the new agent with NAME=PATH"
     );
     Err(Failure::new(Exit::BadTournament, sentence))
 }

@@ -75,7 +75,8 @@ impl Bot {
 
     /// Lets the bot play.
     ///
-    /// # Errors If the bot fails (the message contains the end of the bot's log), or the server fails.
+    /// # Errors
+    /// If the bot fails (the message contains the end of the bot's log), or the server fails.
     pub(super) fn play(
         &mut self,
         seat: &mut Seat,
@@ -83,7 +84,10 @@ impl Bot {
         called_off: &AtomicBool,
     ) -> Result<Played, Failure> {
         let id: AgentId = seat.you.parse().map_err(|error| {
-            Failure::new(Exit::Internal, format_args!("{} cannot be sent to an agent: it isn't {error}", seat.you))
+            Failure::new(
+                Exit::Internal,
+                format_args!("the player id {} cannot be sent to an agent: it isn't {error}", seat.you),
+            )
         })?;
         let mut solo = Solo::start(&self.agent, id, &self.confinement, self.limits, called_off).map_err(explain)?;
         let course = self.follow(&mut solo, seat, inbox);
@@ -127,10 +131,10 @@ impl Bot {
         let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
         let (mut epoch, mut lessons) = (0, 0);
         while solo.out().is_none() {
-            // The bot learns of refused actions at once, together with the messages that have arrived.
+            // The next state reports refused actions at once, together with the messages that have arrived.
             let teaches = !rejected.is_empty() && lessons < LESSONS;
             let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
-            // The bot isn't asked for an answer to its own messages.
+            // The bot's own messages don't start a request to the bot.
             let is_news = messages.iter().any(|message| message.from != seat.you);
             fresh.extend(messages.into_iter().map(SeenMessage::from));
             if !goes_on {

@@ -129,7 +129,7 @@ fn spawn(name: String, run: impl FnOnce() + Send + 'static) -> Result<thread::Jo
     thread::Builder::new()
         .name(name)
         .spawn(run)
-        .map_err(|error| Failure::new(Exit::Internal, format_args!("the system gives no thread: {error}")))
+        .map_err(|error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}")))
 }
 
 /// The keyboard and its seats.
@@ -154,7 +154,7 @@ impl Keyboard {
         voice.say(&greeting(&self.own[0].seat))?;
         if self.own.len() > 1 {
             let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
-            voice.say(&format!("You play Players {}: /seat N changes.", numbers.join(", ")))?;
+            voice.say(&format!("You play Players {}; /seat N switches to Player N.", numbers.join(", ")))?;
         }
         let (mut patience, mut over) = (None, 0);
         let ending = loop {
@@ -243,7 +243,7 @@ impl Keyboard {
             }
             None => {
                 let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
-                voice.remark(&format!("your seats are {}", numbers.join(", ")))?;
+                voice.remark(&format!("/seat needs the number of one of your seats: {}", numbers.join(", ")))?;
             }
         }
         Ok(Played::ToTheEnd)

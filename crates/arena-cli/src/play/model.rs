@@ -31,7 +31,7 @@ use spent::{Limits, Spent};
 use transcript::Transcript;
 use turn::{CallResult, Question, Reply, Turn, Usage};
 
-/// The time to wait for the first messages before the model is asked.
+/// The time to wait for messages before the first request to the model.
 const OPENING: Duration = Duration::from_secs(10);
 
 /// The estimated size of a token, in bytes, if the endpoint doesn't count tokens; typical of English text and JSON.
@@ -129,8 +129,8 @@ impl Model {
             (Some(why), _, Played::Left) => Err(Failure::new(
                 Exit::Parked,
                 format_args!(
-                    "the language model's endpoint {base} fails: {why}; the seat is parked, not resigned: \
-                     {} --model {} with the same options goes on",
+                    "the language model's endpoint {base} fails: {why}; the seat is parked, not resigned; to resume it with \
+                     the same options: {} --model {}",
                     seat.back(),
                     self.name
                 ),
@@ -219,7 +219,7 @@ impl Model {
         }
     }
 
-    /// Asks the model once.
+    /// Requests one answer from the model.
     fn ask(
         &mut self,
         seat: &Seat,
@@ -258,7 +258,7 @@ impl Model {
         history.learn(answer.asked_bytes, answer.reply.usage.input);
         if answer.reply.usage == Usage::default() {
             if !self.spent.is_estimated {
-                note("the endpoint doesn't report tokens; they are estimated at 4 bytes each");
+                note("the endpoint reports no token counts; they are estimated at 4 bytes a token");
             }
             self.spent.is_estimated = true;
             let of = |bytes: usize| bytes.div_ceil(BYTES_A_TOKEN) as u64;
@@ -350,7 +350,11 @@ impl Model {
             "the seat stays silent"
         };
         self.transcript.note("stop", json!({"cause": cause, "why": why, "what": what}))?;
-        note(&format!("{why}; {what}"));
+        let waits = match deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            true => "",
+            false => "; waiting for the end of the session, Ctrl-C leaves",
+        };
+        note(&format!("{why}; {what}{waits}"));
         loop {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(Played::Left);
@@ -394,9 +398,9 @@ impl Model {
         }
     }
 
-    /// Returns true if a message is new to the model. The model knows the messages that it sent in this run, but not
-    /// those of earlier runs. A game's public states aren't new either, since the model receives its own view of the
-    /// game.
+    /// Returns true if a message is new to the model. The history contains the messages that the model sent in this run,
+    /// but not those of earlier runs. A game's public states aren't new either, since the model receives its own view of
+    /// the game.
     fn is_news(&mut self, seat: &Seat, message: &Message) -> bool {
         if message.from == seat.you {
             let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;

@@ -146,7 +146,8 @@ pub struct Inbox {
 impl Inbox {
     /// Follows the session of a seat. An interruption sets `called_off`.
     ///
-    /// # Errors If no thread can be started.
+    /// # Errors
+    /// If no thread can be started.
     pub fn open(seat: &Seat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
         let (sender, news) = channel();
         for kind in [Kind::Operator, Kind::Chat] {

@@ -1,8 +1,9 @@
 //! The rated games, collected from any number of files: their agents, results, and shared seeds.
 //!
-//! A game in several files counts once, as with a journal beside its replays, a copy of results, or PGN made from either. Games
-//! are identified by seed, agents by seat, and result. One file may contain such a game several times, since deterministic agents
-//! repeat games; so a game counts as often as in the file that contains it most often. Games without a seed all count.
+//! A game in several files counts once. Several files contain a game if, for example, a journal lies beside its replays,
+//! or results were copied or exported to PGN. A game is identified by its seed, its agents by seat, and its result. One
+//! file may contain such a game several times, since deterministic agents repeat games. So a game counts as often as in
+//! the file that contains it most often. Games without a seed all count.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +17,7 @@ const ALONE: u32 = u32::MAX;
 /// A game from a file.
 #[derive(Debug)]
 pub struct Played<'a> {
-    /// The agents' names. Of two agents, White comes first where the game has sides; otherwise they are in the order of seats.
+    /// The agents' names, in the order of seats. In games of two agents with sides, White comes first.
     pub names: &'a [&'a str],
     /// The agents' ranks, from 1 for the best; equal ranks are a draw.
     pub ranks: &'a [u32],

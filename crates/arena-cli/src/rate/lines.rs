@@ -28,16 +28,16 @@ pub enum Kind {
     OtherRules,
     /// The standings that a tournament prints after its games.
     Standings,
-    /// Something else.
+    /// Any other JSON.
     Other,
 }
 
-/// Further facts of a result.
+/// Further data of a result.
 #[derive(Debug, Default)]
 pub struct About {
     /// The name of the game, if given.
     pub game: Option<String>,
-    /// The version of its rules, if given.
+    /// The version of the game's rules, if given.
     pub rules_version: Option<u32>,
     /// True if an agent was disqualified.
     pub is_tainted: bool,

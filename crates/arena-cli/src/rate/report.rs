@@ -10,8 +10,8 @@ use crate::output::counted;
 
 /// The explanation of the table's columns.
 pub const LEGEND: &str = "\
-Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
-and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.";
+Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
+and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.";
 
 /// Results and their ratings.
 pub struct Rated {
@@ -255,7 +255,7 @@ impl Rated {
         Some(Versus { names: [self.name(one), self.name(two)], counts, pairs, difference })
     }
 
-    /// Returns the number of games without a single winner.
+    /// Returns the number of games in which several agents share the first rank.
     fn drawn(&self) -> usize {
         self.results.games().filter(|game| game.seats.iter().filter(|seat| seat.rank == 1).count() > 1).count()
     }
@@ -336,14 +336,24 @@ impl Rated {
     }
 
     /// Returns a sentence with the width of the lead in a group: the number of wins in a row of the second agent
-    /// against the first that would end the lead.
+    /// against the first that would end the lead. If several agents lead, the sentence lists them.
     fn lead(&self, group: &Group) -> Option<String> {
         let games = group.fit.games_to_lose_lead()?;
-        let [first, second, ..] = group.fit.order()[..] else { return None };
-        let (first, second) = (self.name(group.agents[first.0]), self.name(group.agents[second.0]));
+        let order = group.fit.order();
+        let [first, second, ..] = order[..] else { return None };
         if games == 0 {
-            return Some(format!("no leader: {first} and {second} share first place"));
+            let rating = |place: AgentIndex| {
+                let agent = group.agents[place.0];
+                self.standings.rows.iter().find(|row| row.agent == agent).map_or(f64::NAN, |row| row.rating)
+            };
+            // Ratings within this distance are equal except for rounding errors.
+            let tolerance = 1e-5;
+            let best = rating(first);
+            let leaders = order.iter().take_while(|place| best - rating(**place) < tolerance);
+            let leaders: Vec<AgentIndex> = leaders.map(|place| group.agents[place.0]).collect();
+            return Some(format!("no leader: {} share first place", listed(&self.names_of(&leaders))));
         }
+        let (first, second) = (self.name(group.agents[first.0]), self.name(group.agents[second.0]));
         Some(lead_width(first, "lead", games, second))
     }
 
@@ -376,7 +386,7 @@ impl Rated {
             return None;
         }
         Some(format!(
-            "the distance of {} from the others is unknown: all points or none were won against them",
+            "the rating distance between {} and the other agents is unknown: one side won all points of their games",
             listed(&self.names_of(&outside)),
         ))
     }

@@ -89,8 +89,9 @@ impl Sources {
     /// Reads all results in these files and folders, in this order. Files in a folder are read in the order of their
     /// names. `only` is the requested version of the rules.
     ///
-    /// # Errors If a path can't be read, a given file contains no results, or results are damaged. Also if the results
-    /// of a game come from several versions of its rules, since they can't be compared.
+    /// # Errors
+    /// If a path can't be read, a given file contains no results, or results are damaged. Also if the results of a game
+    /// come from several versions of its rules, since these results can't be compared.
     pub fn of(paths: &[PathBuf], only: Option<u32>) -> Result<Sources, Failure> {
         let mut sources = Sources { only, ..Sources::default() };
         for path in paths {
@@ -271,9 +272,9 @@ impl Sources {
                 Err(Wrong::NoJson) if found && !is_whole => {
                     self.remark(path, "ends in the middle of a line; the lines before it count");
                 }
-                // The file contains something else than results.
+                // A file whose first lines aren't results is not a file of results.
                 Err(Wrong::NoJson) if !found => return Ok(Found::Nothing),
-                Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number}: this isn't JSON"))),
+                Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number} isn't valid JSON"))),
                 Err(Wrong::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
             }
         }
@@ -344,7 +345,7 @@ impl Sources {
             Some((_, other)) if self.differing.insert(name.to_owned()) => {
                 let (one, two) = (other.display(), path.display());
                 self.remarks
-                    .push(format!("the files of {name} differ between {one} and {two}; it is rated as one agent"));
+                    .push(format!("the files of {name} differ between {one} and {two}; {name} is rated as one agent"));
             }
             Some(_) => {}
         }

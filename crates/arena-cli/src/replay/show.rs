@@ -15,7 +15,7 @@ use super::{bad, open};
 use crate::args::ShowArgs;
 use crate::boards::{Entry, picture, read_states, stage_of_replay};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Style, Table, print, printable};
+use crate::output::{self, Style, Table, counted, print, printable};
 use crate::terminal::{self, Screen, can_draw};
 use arena_games::board::row::{Ink, Row, number};
 use arena_games::board::{Room, Stage};
@@ -148,7 +148,8 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     }
     story.parse();
     let stage = stage_of_replay(&header);
-    let mut told = format!("{}, {} epochs, seed {}\n", header.game, story.epochs, header.seed);
+    let epochs = counted(story.epochs, "epoch", "epochs");
+    let mut told = format!("{}, {epochs}, seed {}\n", header.game, header.seed);
     told += &other_rules(&header);
     if !header.options.is_empty() {
         let options: Vec<String> = header.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -204,7 +205,7 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
             Some(Line::Epoch(line)) => line,
             Some(Line::Result(_)) | None => {
                 let last = story.epochs;
-                let sentence = format!("{} has no epoch {epoch}; its last is {last}", path.display());
+                let sentence = format!("{} has no epoch {epoch}; its last epoch is {last}", path.display());
                 return Err(Failure::new(Exit::Usage, sentence));
             }
         };
@@ -232,7 +233,7 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
             }
         }
         if actions.is_none() {
-            told += "no epochs\n";
+            told += "the match ended before actions were applied in this epoch\n";
         }
         for sentence in &story.sentences {
             told += &format!("{sentence}\n");
@@ -324,7 +325,7 @@ fn play(
                 }
             }
             Ok(Some(Line::Result(_))) if story.epochs < from => {
-                let sentence = format!("{} has no epoch {from}; its last is {}", path.display(), story.epochs);
+                let sentence = format!("{} has no epoch {from}; its last epoch is {}", path.display(), story.epochs);
                 return Err(Failure::new(Exit::Usage, sentence));
             }
             Ok(Some(Line::Result(line))) => {

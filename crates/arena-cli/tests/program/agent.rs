@@ -49,12 +49,12 @@ fn faults_are_reported_with_advice() {
     expect![[r#"
         agent   PATH (bot)
         wrong   writes something else to stdout before it answers the ping
-                message: {"ping":"ping"}
-                answer: bot 1.0
+                message to the agent: {"ping":"ping"}
+                line from the agent: bot 1.0
                 fix:     stdout is for the protocol alone; print banners and logs to stderr
         wrong   doesn't answer the ping: it exited with code 3
-                message: {"ping":"ping"}
-                end of its log: no map
+                message to the agent: {"ping":"ping"}
+                end of the log: no map
                 fix:     start it in a terminal and send it {"ping": "ping"}
     "#]]
     .assert_eq(&run.stdout.replace(path, "PATH"));

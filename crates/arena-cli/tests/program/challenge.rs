@@ -179,7 +179,7 @@ fn both_seats_are_played_at_one_keyboard() {
     for part in [
         "refused: A bid is a whole number",
         "(you are Player 2 now)",
-        "(your seats are 1, 2)",
+        "(/seat needs the number of one of your seats: 1, 2)",
         "The bids are opened.",
         "│ Player 2 (you)",
     ] {

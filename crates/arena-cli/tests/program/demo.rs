@@ -58,7 +58,7 @@ fn demo_takes_a_free_port_when_the_usual_one_is_taken() {
     assert_eq!(demo.code, 0, "{demo:#?}");
     // A guard holds the port; without it another process could take or release the port at any moment.
     if let Ok(_held) = taken {
-        assert_eq!(demo.stderr, "note: 127.0.0.1:3001 is taken, so the demo takes a free port\n");
+        assert_eq!(demo.stderr, "note: 127.0.0.1:3001 is in use, so the demo uses a free port\n");
         let insisting = run(&["demo", "--once", "--games", "1", "--port", "3001"]);
         assert_eq!(insisting.code, 7, "{insisting:#?}");
     }

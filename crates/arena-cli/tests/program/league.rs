@@ -275,7 +275,7 @@ fn changed_files_are_another_version_and_what_is_gone_waits() {
     // Another file with the same name could be a mistake.
     club.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
         13
-        error: there is an agent a in league ladder already, at ROOT/a.py; --version V makes this one its next version, and NAME=PATH gives it another name"#]]);
+        error: league ladder already has an agent a, at ROOT/a.py; add the next version of a with --version V, or rename the new agent with NAME=PATH"#]]);
     club.lab.bot("a", 7, 0.0);
     fs::rename(&c, club.lab.path("c.away")).unwrap();
     let notes = club.ask(&["run", "ladder", "--games", "4"]);
@@ -475,7 +475,7 @@ fn invalid_leagues_are_refused() {
         &["show", "ladder", "--season", "2"],
         expect![[r#"
         2
-        error: there is no season 2 of league ladder: the current one is 1"#]],
+        error: there is no season 2 of league ladder: the current season is 1"#]],
     );
     club.check(
         &["add", "ladder", "third=", "--", "python3", &b, "--level", "3"],

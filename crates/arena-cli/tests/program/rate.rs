@@ -202,8 +202,8 @@ fn two_agents_are_told_how_their_match_went() {
         new's lead is 1 game wide: it would end if old won the next game between them
         1 of 4 games were drawn (25.0 %)
 
-        Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
-        and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
+        Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
+        and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.
     "#]].assert_eq(&told.stdout);
     // Pairs are identified by their seeds.
     let lines: String = [result(1, ["new", "old"], [1, 2]), result(1, ["old", "new"], [1, 1])].concat()
@@ -255,8 +255,8 @@ fn uncounted_games_are_reported() {
         DIR/lines.jsonl ends in the middle of a line; the lines before it count
         DIR/old/same.jsonl has 1 line that isn't a result
 
-        Bradley-Terry rates all games at once, with 95 % intervals; agents of one rank can't be told apart. Elo, Glicko-2 (± one deviation)
-        and OpenSkill (mu ± sigma, and mu - 3 sigma) go game by game, in the order of the files.
+        Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
+        and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.
     "#]].assert_eq(&told.stdout);
     expect![[r#"
         note: 2 files without results are skipped: DIR/notes.txt and DIR/old/data.json
@@ -347,7 +347,7 @@ fn files_that_cannot_be_rated_are_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: there is nothing to rate: the only game has no result, or not two agents
+        error: there is nothing to rate: the only game has no result, or has fewer than two agents
     "#]],
     );
     let damaged = result(1, ["a", "b"], [1, 2]) + "{\"agents\n" + &result(2, ["a", "b"], [1, 2]);
@@ -357,7 +357,7 @@ fn files_that_cannot_be_rated_are_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: DIR/a.jsonl: line 2: this isn't JSON
+        error: DIR/a.jsonl: line 2 isn't valid JSON
     "#]],
     );
     check_refusal(

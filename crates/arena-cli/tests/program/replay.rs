@@ -181,7 +181,7 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
         path,
         &["replay", "show", &replay, "--epoch", "9"],
         expect![[r#"
-        exit code 2, error: snake.jsonl has no epoch 9; its last is 4
+        exit code 2, error: snake.jsonl has no epoch 9; its last epoch is 4
     "#]],
     );
     check(

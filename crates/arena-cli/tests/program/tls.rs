@@ -74,7 +74,7 @@ fn a_private_authority_is_trusted_when_it_is_named() {
     let run = run(&[&get[..], &["--cacert", &empty]].concat());
     assert_eq!(run.code, 2, "{run:#?}");
     expect![[r#"
-        error: --cacert FILE: holds no certificate; it must be a PEM file with BEGIN CERTIFICATE in it
+        error: --cacert FILE: contains no certificate; give a PEM file with a line BEGIN CERTIFICATE
     "#]]
     .assert_eq(&run.stderr.replace(&empty, "FILE"));
 }

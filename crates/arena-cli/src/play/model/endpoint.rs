@@ -180,7 +180,7 @@ impl Endpoint {
             }
             let wished = pause
                 .filter(|pause| !pause.is_zero())
-                .map(|pause| format!("; it asks to wait for {} s", pause.as_secs_f64().ceil()));
+                .map(|pause| format!("; it requests a pause of {} s", pause.as_secs_f64().ceil()));
             // The pause has a minimum, since some endpoints always request a pause of 0.
             let pause = pause.map_or(usual, |pause| pause.max(usual / 10));
             if pause >= left.unwrap_or(patience).min(patience.saturating_sub(begun.elapsed())) {

@@ -31,7 +31,7 @@ pub struct Tool {
     pub name: String,
     /// The description.
     pub description: String,
-    /// JSON schema of its arguments.
+    /// The JSON schema of the tool's arguments.
     pub parameters: Value,
     /// The challenge's method that the tool calls, if any.
     #[serde(skip)]
@@ -155,7 +155,8 @@ pub fn news(seat: &Seat, fence: &Fence, messages: &[Message], turns: &[Turn]) ->
 impl Want {
     /// Parses a tool call.
     ///
-    /// # Errors If the call is invalid. The error is a message for the model.
+    /// # Errors
+    /// If the call is invalid. The error is a message for the model.
     pub fn read(seat: &Seat, tools: &[Tool], call: &Call) -> Result<Want, String> {
         let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();

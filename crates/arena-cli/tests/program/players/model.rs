@@ -165,7 +165,9 @@ fn limits_end_the_models_play_and_are_told() {
         let run = model.ends();
         let spent = &told(&run)["model"];
         assert_eq!((&spent["stopped"], &spent["turns"]), (&json!(limit), &json!(turns)), "{run:#?}");
-        let note = format!("note: {limit} was reached; the other players are notified and the seat stays silent\n");
+        let note = format!(
+            "note: {limit} was reached; the other players are notified and the seat stays silent; waiting for the end of the session, Ctrl-C leaves\n"
+        );
         assert!(run.stderr.contains(&note), "{run:#?}");
         let last = format!("error: the model stopped before the end of the session ({limit})\n");
         assert!(run.code == 18 && run.stderr.ends_with(&last), "{run:#?}");
@@ -350,70 +352,70 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         &base(&fails(|| Answer::Status(402, "", "no credit for sk-test-0123456789"))),
         patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 402: no credit for [key]; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 402: no credit for [key]; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &fails(|| Answer::Status(402, "", "no credit")).url,
         &["--api", "anthropic"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 402: no credit; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 402: no credit; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(401, "", "bad key"))),
         patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it rejects the key in OPENAI_API_KEY (HTTP 401: bad key); the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: it rejects the key in OPENAI_API_KEY (HTTP 401: bad key); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(403, "", "not here"))),
         patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: it rejects the key in OPENAI_API_KEY (HTTP 403: not here); the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: it rejects the key in OPENAI_API_KEY (HTTP 403: not here); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(404, "", "no model m"))),
         patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 404: no model m; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 404: no model m; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(429, "retry-after: 3600", "come back later"))),
         patient,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 429: come back later; it asks to wait for 3600 s; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 429: come back later; it requests a pause of 3600 s; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(500, "", "oops"))),
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 500: oops; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 500: oops; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Status(529, "retry-after: 0", "overloaded"))),
         &["--patience", "1"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: HTTP 529: overloaded; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: HTTP 529: overloaded; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Raw("<html>"))),
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: its answer isn't JSON (expected value at line 1 column 1); the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: its answer isn't JSON (expected value at line 1 column 1); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     check(
         &base(&fails(|| Answer::Raw(r#"{"choices": []}"#))),
         once,
         expect_test::expect![[
-            r#"error: the language model's endpoint BASE fails: its answer doesn't fit the API openai: {"choices": []}; the seat is parked, not resigned: BACK --model m with the same options goes on"#
+            r#"error: the language model's endpoint BASE fails: its answer doesn't fit the API openai: {"choices": []}; the seat is parked, not resigned; to resume it with the same options: BACK --model m"#
         ]],
     );
     // A port that was free a moment ago.
@@ -422,7 +424,7 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         &nobody,
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: io: Connection refused (os error 111); the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: io: Connection refused (os error 111); the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     // One hangs from the first request on, and one fails before it hangs.
@@ -430,7 +432,7 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         &base(&fails(|| Answer::Nothing)),
         &["--max-time", "1"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: the endpoint gave no answer within --max-time; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: the endpoint gave no answer within --max-time; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     let fails_and_hangs = Endpoint::listen(KEY, |seen| match seen.asked {
@@ -441,7 +443,7 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         &base(&fails_and_hangs),
         &["--max-time", "4"],
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: timeout: global; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: timeout: global; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     // The endpoint has no TLS.
@@ -450,7 +452,7 @@ fn an_endpoints_fault_parks_the_seat_and_nothing_is_resigned() {
         &base(&plain).replace("http://", "https://"),
         once,
         expect_test::expect![
-            "error: the language model's endpoint BASE fails: io: unexpected end of file; the seat is parked, not resigned: BACK --model m with the same options goes on"
+            "error: the language model's endpoint BASE fails: io: unexpected end of file; the seat is parked, not resigned; to resume it with the same options: BACK --model m"
         ],
     );
     assert_eq!(counted(&server), 0);
