@@ -1,10 +1,10 @@
-//! Texts on a tournament's stop condition: a sequential test (SPRT), or a margin for all rating intervals.
+//! Texts about a tournament's stop condition: a sequential test (SPRT), or a margin for all rating intervals.
 
 use arena_ratings::{EloModel, Scores, SprtVerdict};
 use arena_tournament::{Record, Stop, Trial};
 use serde_json::{Value, json};
 
-/// Formats the state of a sequential test in the style of chess runners, in several lines; `None` without a test.
+/// Formats the state of a sequential test as lines in the style of chess runners; `None` without a test.
 pub fn trial(record: &Record) -> Option<String> {
     let trial = record.schedule.trial()?;
     let difference = versus(&trial.scores()).unwrap_or_default();
@@ -12,10 +12,10 @@ pub fn trial(record: &Record) -> Option<String> {
     Some(difference + &format!("LLR: {:.2} ({:.2}, {:.2}) {}", state.llr, state.lower, state.upper, hypotheses(trial)))
 }
 
-/// Formats the difference of two agents in the style of chess runners, in several lines; `None` before the first result.
+/// Formats the difference of two agents as lines in the style of chess runners; `None` before the first result.
 pub fn versus(scores: &Scores) -> Option<String> {
     let difference = scores.difference()?;
-    // Results without scatter have no normalized difference.
+    // Without scatter of the results, the normalized difference is undefined.
     let normalized = match (difference.normalised, difference.normalised_error) {
         (Some(normalized), Some(error)) => format!(", nElo: {} +/- {}", number(normalized), number(error)),
         _ => String::new(),

@@ -1,4 +1,4 @@
-//! Standings for other programs: JSON, CSV and Markdown.
+//! Standings as JSON, CSV and Markdown.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,8 @@ pub(crate) const MARKDOWN: Exporter = Exporter {
 /// The columns with untrusted text from users. All other columns contain numbers that this program has formatted.
 const NAMES: [&str; 2] = ["name", "version"];
 
-/// The heading of the column [`RANK_RANGE`] in CSV. It must not change, since other programs read the column by this name.
+/// The heading of the column [`RANK_RANGE`] in CSV. The heading must not change, since other programs read the column
+/// by it.
 const RANK_RANGE_KEY: &str = "rank may be";
 
 /// Returns the plan, the standings, the cross table and the remarks as a JSON object.
@@ -67,8 +68,8 @@ pub fn json(record: &Record) -> Value {
                 // An unbounded end is null.
                 row["elo"] = json!({"rating": elo, "low": interval.low, "high": interval.high});
                 row["rank_may_be"] = json!({"best": ranks.best, "worst": ranks.worst});
-                // The rank by Elo within the group. Agents share a rank if their intervals overlap with the interval of the best agent of
-                // that rank.
+                // The rank by Elo within the group. Agents share a rank if their intervals overlap with the interval of
+                // the best agent of that rank.
                 row["place"] = ranks.place.into();
                 // Ratings of different groups can't be compared.
                 row["group"] = (1 + ratings.group(line.agent)).into();
@@ -138,8 +139,8 @@ pub fn markdown(record: &Record) -> String {
 impl Grid {
     /// Returns the table as comma-separated values. Source: RFC 4180.
     ///
-    /// A spreadsheet evaluates a cell that begins like a formula. Names come from users, so a name that begins like a formula gets an
-    /// apostrophe in front. Source: OWASP, CSV Injection.
+    /// A spreadsheet evaluates a cell that begins like a formula. Names come from users, so a name that begins like a
+    /// formula gets an apostrophe in front. Source: OWASP, CSV Injection.
     pub fn csv(&self) -> String {
         let cell = |(column, text): (usize, &String)| {
             let text = if text == RANK_RANGE { RANK_RANGE_KEY } else { text };

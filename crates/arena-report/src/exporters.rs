@@ -1,4 +1,5 @@
-//! The registry of exporters: the output formats of `arena tournament standings` and of the API that need only the tournament's record.
+//! The registry of exporters: the output formats of `arena tournament standings` and of the HTTP API that need only the
+//! tournament's record.
 
 use arena_tournament::Record;
 
@@ -7,7 +8,7 @@ use crate::{export, html};
 /// A format in which a tournament's standings are exported.
 #[derive(Debug)]
 pub struct Exporter {
-    /// The name: the command line's option, and the value of `format` in the API.
+    /// The name: the option on the command line, and the value of `format` in the HTTP API.
     pub name: &'static str,
     /// The label of a link to the export.
     pub label: &'static str,

@@ -1,4 +1,4 @@
-//! Single games as one line each.
+//! One line of text per game.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
@@ -35,7 +35,8 @@ pub(crate) fn of_game<'a>(record: &Record, game: &'a GameLine) -> (Vec<&'a str>,
 /// The text for the result of a game that counts for no agent.
 pub const VOID: &str = "void";
 
-/// Returns the names and the result of a game from the agents' names by seat. In a game of two, the agent on `first_seat` comes first.
+/// Returns the names and the result of a game from the agents' names by seat. In a game of two, the agent on
+/// `first_seat` comes first.
 pub fn named<'a, A>(
     mut names: Vec<&'a str>,
     result: &MatchResult<A>,

@@ -1,7 +1,8 @@
 //! The report of a tournament as one HTML file, without scripts and external resources.
 //!
-//! Names and details are untrusted. The templates escape them, control characters are made visible, and `bdi` isolates the writing
-//! direction of each name. As a second barrier, the page's content security policy runs no scripts and loads nothing.
+//! Names and details are untrusted. The templates escape markup and control characters, and `bdi` isolates the writing
+//! direction of each name. As a second barrier, the page's content security policy forbids scripts and external
+//! resources.
 
 use arena_model::MatchResult;
 use arena_model::SandboxMode;
@@ -33,11 +34,11 @@ pub(crate) const HTML: Exporter = Exporter {
     write: html,
 };
 
-/// The largest number of games that the page lists. More would make it larger than some megabytes.
+/// The largest number of games that the page lists, so that the page has at most a few megabytes.
 const MOST_GAMES: usize = 3_000;
 
-/// Returns the report of a tournament, complete or in progress: standings, pictures, games, agents, the command that plays it again, and
-/// the meaning of the numbers.
+/// Returns the report of a tournament, complete or in progress: standings, pictures, games, agents, the command that
+/// plays the tournament again, and the methods.
 pub fn html(record: &Record) -> String {
     let plan = &record.plan;
     let heading = format!("{}: {} of {} agents", plan.game, plan.format, plan.agents.len());
@@ -89,12 +90,12 @@ pub fn html(record: &Record) -> String {
     page.into_string() + "\n"
 }
 
-/// Shows an untrusted text literally, with its own writing direction.
+/// Renders an untrusted text literally, with its own writing direction.
 fn shown(text: &str) -> Markup {
     markup! { bdi { (printable(text)) } }
 }
 
-/// Returns a table whose columns from `numbers` on are numbers; the column before them has the names of the rows.
+/// Renders a table. The columns from `numbers` on are numbers, and the column before them has the names of the rows.
 fn table(header: &[String], rows: &[Vec<String>], numbers: usize) -> Markup {
     let is_number = |column: usize| column >= numbers || column + 1 < numbers;
     markup! {
@@ -124,16 +125,17 @@ fn standings_table(record: &Record, ratings: Option<&Ratings>) -> Markup {
             p.soft {
                 "± is the 95 % interval of Elo; ∞ marks a side that the games don't bound. The rank range has all ranks that the intervals "
                 "allow: an agent ranks above another if its interval lies entirely above the other's. Agents with = share an Elo rank, "
-                "because their intervals overlap with that of the best of them."
+                "because their intervals overlap with the interval of the best of these agents."
             }
         }
     }
 }
 
 fn pictures(record: &Record) -> Markup {
-    let ratings = "Dot: Elo. Line: 95 % interval; an arrow marks a side that the games don't bound. Horizontal rules separate groups of \
-        agents whose intervals overlap with that of the group's first.";
-    let cross_table = "Score of the row's agent against the column's agent, in percent. Columns are numbered like rows. A dot: no games.";
+    let ratings = "Dot: Elo. Line: 95 % interval; an arrow marks a side that the games don't bound. Thin rules separate ties: \
+        agents whose intervals overlap with that of the first of them. Thick rules separate agents that no games link.";
+    let cross_table = "Score of the row's agent against the column's agent, in percent. Columns are numbered like rows. A dot between \
+        different agents: no games.";
     let progress = "Points above half of the games played so far: (wins − losses) / 2, in the order of the games. An agent with as many \
         wins as losses stays at 0.";
     let sections = [
@@ -206,10 +208,10 @@ fn games(record: &Record) -> Markup {
         section {
             h2 { "Games" }
             @if count > MOST_GAMES {
-                p { "The first " (MOST_GAMES) " of " (count) " games; the journal has all." }
+                p { "The first " (MOST_GAMES) " of " (count) " games; the journal has all games." }
             }
             details {
-                summary { (count.min(MOST_GAMES)) " games, with results, reasons and seeds" }
+                summary { (count.min(MOST_GAMES)) @if count == 1 { " game" } @else { " games" } ", with results, reasons and seeds" }
                 div.scroll tabindex="0" { table {
                     thead { tr { th.number scope="col" { "game" } th.number scope="col" { "round" } th scope="col" { "agents" } th scope="col" { "result" }
                         th scope="col" { "ended by" } th.number scope="col" { "epochs" } th scope="col" { "seed" } } }
@@ -232,7 +234,7 @@ fn one_game(record: &Record, game: &GameLine) -> Markup {
             td { (result) }
             td.prose {
                 (outcome.termination)
-                @if !record.schedule.counts(game.number) { "; played after the test was decided, doesn't count" }
+                @if !record.schedule.counts(game.number) { "; played after the test was decided, so the game doesn't count" }
                 @for (name, verdict, detail) in verdicts {
                     "; " (shown(name)) ": " (verdict) @if let Some(detail) = detail { ", " (shown(detail)) }
                 }
@@ -338,7 +340,7 @@ fn method(record: &Record, is_rated: bool) -> Markup {
                 p {
                     "The rank range follows from the intervals: an agent ranks above another if its interval lies entirely above the other's. "
                     "Each range holds its agent's true rank at least as often as an interval holds the true strength. Among many agents of "
-                    "exactly equal strength, some intervals don't overlap by chance."
+                    "exactly equal strength, a few intervals are apart by chance."
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! Reports of tournaments and league seasons: standings and cross tables as text, JSON, CSV, Markdown and PGN; pictures as SVG; and
-//! one HTML page with all of them.
+//! Reports of tournaments and league seasons: standings and cross tables as text, JSON, CSV, Markdown and PGN; pictures
+//! as SVG; and one HTML page with all of them.
 //!
-//! The crate is pure: equal plans and results give equal bytes. Callers read the files, draw tables on terminals and send the reports.
+//! The crate is pure: equal plans and results give equal bytes. Callers read the files, print tables on terminals and
+//! serve the reports.
 
 mod ending;
 mod export;

@@ -1,5 +1,5 @@
-//! Games of two as Portable Game Notation (PGN). Chess games with a kept replay have moves. All other games have their result only,
-//! which is enough for rating tools.
+//! Two-seat games as Portable Game Notation (PGN). Chess games with a kept replay include the moves. All other games
+//! have only the result, which is enough for rating tools.
 
 use arena_model::Verdict;
 use arena_tournament::{GameLine, Record};
@@ -9,7 +9,7 @@ use arena_model::printable;
 
 /// An error for games with more than two seats, which PGN can't represent.
 #[derive(Debug, thiserror::Error)]
-#[error("PGN needs games of two seats; this tournament's games have {seats}")]
+#[error("cannot write PGN: PGN needs games with 2 seats, but this tournament's games have {seats}")]
 pub struct PgnError {
     /// The number of seats of a game.
     pub seats: usize,
@@ -34,8 +34,9 @@ pub struct MovesMissing<E> {
     pub source: E,
 }
 
-/// Returns all games in the order of their numbers. `replay` returns the replay of a game as PGN, or `None` if the replay wasn't kept; the
-/// function is called for chess games only, one at a time. If a replay can't be read, the game has only its result, and the error.
+/// Returns all games in the order of their numbers. `replay` returns a game's replay as PGN, or `None` if the replay
+/// wasn't kept. It is called for chess games only. If `replay` fails, [`PgnGame`] has the game's result without moves,
+/// and the error.
 ///
 /// # Errors
 /// [`PgnError`] if the games don't have two seats.
@@ -59,9 +60,9 @@ pub fn pgn<'a, E>(
     }))
 }
 
-/// The parts of a replay's PGN that go into the tournament's PGN.
+/// The parts of a replay's PGN that are copied to the tournament's PGN.
 struct Kept {
-    /// The tag lines of a start position other than the usual one, each with its line end.
+    /// The tag lines of a start position that isn't the initial position of chess, each with its line end.
     start: String,
     /// The moves and the result.
     moves: String,

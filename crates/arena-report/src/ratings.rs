@@ -4,10 +4,11 @@ use arena_ratings::bradley_terry::{FitOptions, Group, Interval, Rank, groups};
 use arena_ratings::{AgentIndex, Results};
 use arena_tournament::{Record, results};
 
-/// The ratings of all agents. Agents that games link, directly or through a chain of agents, form a group; each group is rated separately.
+/// The ratings of all agents. Agents that games link, directly or through a chain of agents, form a group; each group
+/// is rated separately.
 pub struct Ratings {
     groups: Vec<Group>,
-    /// Indexed by agent number.
+    /// The agents' groups and ranks, by agent number.
     agents: Vec<Rated>,
 }
 
@@ -23,12 +24,13 @@ struct Rated {
 /// The rating of one agent, in Elo.
 #[derive(Debug, Clone, Copy)]
 pub struct Rating {
-    /// The rating. The mean over the agents of a group is 0. This mean leaves out agents without both points won and points lost against
-    /// the others, directly or through a chain: mostly agents that won or lost every game.
+    /// The rating, relative to the mean of the core of the agent's group: see [`arena_ratings::bradley_terry`]. The
+    /// core is usually the whole group, without agents that won or lost every game.
     pub elo: f64,
-    /// The 95 % interval of the rating; unbounded on each side for which the games give no bound.
+    /// The 95 % interval of the rating, unbounded on each side for which the games give no bound.
     pub interval: Interval,
-    /// The rank, and the range of ranks that the intervals permit, among all agents. Games don't compare agents of different groups.
+    /// The rank within the group, and the range of ranks among all agents that the intervals permit. Agents of other
+    /// groups may rank above or below, since no games link the groups.
     pub ranks: Rank,
 }
 
@@ -87,7 +89,8 @@ impl Ratings {
         self.groups.iter().filter(|group| !group.results.is_empty())
     }
 
-    /// Returns a sentence that lists the groups of agents between which no games were played; `None` if there is only one group.
+    /// Returns a sentence that lists the groups of agents between which no games were played; `None` if there is only
+    /// one group.
     pub fn apart<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let groups: Vec<Vec<&str>> =
             self.groups_with_games().map(|group| group.agents.iter().map(|agent| name(agent.0)).collect()).collect();
@@ -99,7 +102,7 @@ impl Ratings {
         self.lead_among(|agent| record.name(agent))
     }
 
-    /// Returns the sentence of [`Ratings::lead`] with these names.
+    /// Returns the sentence of [`Ratings::lead`], with the agents' names from `name`.
     pub fn lead_among<'n>(&self, name: impl Fn(usize) -> &'n str) -> Option<String> {
         let mut groups = self.groups_with_games();
         // With several groups there is no overall lead, since their ratings can't be compared.
@@ -135,7 +138,8 @@ impl Rating {
 /// The largest number of names that a sentence lists in full.
 const NAMES: usize = 5;
 
-/// Returns a sentence that lists the groups of agents between which no games were played; `None` if there are fewer than two groups.
+/// Returns a sentence that lists the groups of agents between which no games were played; `None` if there are fewer
+/// than two groups.
 pub fn apart(groups: &[Vec<&str>]) -> Option<String> {
     if groups.len() < 2 {
         return None;
@@ -148,7 +152,8 @@ pub fn apart(groups: &[Vec<&str>]) -> Option<String> {
     ))
 }
 
-/// Returns a sentence with the width of a lead: the number of games in a row that `second` has to win against `first` to end the lead.
+/// Returns a sentence with the width of a lead: the number of games in a row that `second` has to win against `first`
+/// to end the lead.
 pub fn lead_width(first: &str, lead: &str, games: u64, second: &str) -> String {
     let (width, next) = match games {
         1 => ("1 game".to_owned(), "the next game".to_owned()),

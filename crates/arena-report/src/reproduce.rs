@@ -1,4 +1,4 @@
-//! The command line that plays a tournament again.
+//! The command that plays a tournament again.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub fn command(record: &Record) -> String {
     add("--seed", seed(plan));
     match plan.stop {
         Some(Stop::Margin(margin)) => add("--until-margin", margin.to_string()),
-        // The plan's keys are the option's keys.
+        // The JSON keys in the plan are also the keys of the option.
         Some(Stop::Sprt(sprt)) => {
             if let Ok(Value::Object(parts)) = serde_json::to_value(sprt) {
                 let part = |(key, value): (&String, &Value)| {
@@ -62,7 +62,8 @@ pub fn command(record: &Record) -> String {
         add("--bank-ms", plan.limits.bank_ms.to_string());
     }
     match plan.sandbox {
-        // Only servers require the sandbox. The command line reports whether the sandbox is in force, so `On` is enough.
+        // Only servers require the sandbox. The command line reports whether the sandbox is in force, so `On` is
+        // enough.
         SandboxMode::On | SandboxMode::Required => {}
         SandboxMode::NoNamespaces => add("--sandbox", "no-namespaces".to_owned()),
         SandboxMode::Off => add("--sandbox", "off".to_owned()),
@@ -74,7 +75,8 @@ pub fn command(record: &Record) -> String {
     for path in &plan.expose {
         add("--expose", path.display().to_string());
     }
-    // The option sets the dialect of all agents, so it is written only if all have the same. Manifests may set another.
+    // The option sets the dialect of all agents, so the command has it only if all agents have the same dialect.
+    // Manifests can set different dialects.
     if let Some(first) = plan.agents.first().map(|agent| agent.dialect)
         && first != Dialect::default()
         && plan.agents.iter().all(|agent| agent.dialect == first)
@@ -109,7 +111,7 @@ pub fn command(record: &Record) -> String {
     line
 }
 
-/// Returns the words of an agent's command line; `None` if the user gave a path instead of a command line.
+/// Returns the words of an agent's command line; `None` if the user gave a path or URL.
 fn words_of(agent: &Entrant) -> Option<Vec<String>> {
     let Reach::Command { program, args, .. } = &agent.reach else { return None };
     let (first, rest) = agent.path.split_once(' ')?;

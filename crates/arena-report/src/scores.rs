@@ -22,12 +22,12 @@ pub(crate) type Means = Option<[ScoreMean; 2]>;
 /// The headings of the two means, in the order of [`Means`].
 pub(crate) const PARTS: [&str; 2] = ["utility", "security"];
 
-/// Returns the mean utility and security of each agent, by number. `None` if no game has such scores: the game isn't a challenge, or the
-/// journal is older than the scores.
+/// Returns the mean utility and security of each agent, by agent number. `None` if no game has such scores: the
+/// tournament doesn't play a challenge, or its journal is from an early release, which didn't record the scores.
 ///
-/// The games of a meeting (one set of agents with one seed, in rotated seats) are dependent, so the mean over a meeting is one observation
-/// for each of its agents. The means leave out games that repeat earlier games, games in which the agent was disqualified, and games that
-/// ended before the rules had settled the scores.
+/// The games of a meeting (one set of agents with one seed, in rotated seats) are dependent, so the mean over a meeting
+/// is one observation for each of its agents. The means leave out games that repeat earlier games, games in which the
+/// agent was disqualified, and games that ended before the rules had settled the scores.
 pub(crate) fn means(record: &Record) -> Option<Vec<Means>> {
     // By agent and meeting: the sums of the scores, and the number of games.
     let mut observed: Vec<BTreeMap<u64, ([f64; 2], u32)>> = vec![BTreeMap::new(); record.plan.agents.len()];
@@ -64,7 +64,6 @@ impl ScoreMean {
         format!("{} to {}", rounded(self.low), rounded(self.high))
     }
 
-    /// Formats the mean.
     pub fn text(&self) -> String {
         rounded(self.mean)
     }

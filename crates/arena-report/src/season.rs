@@ -1,4 +1,5 @@
-//! Reports of a league's season. Agents play different opponents, so the standings order them by rating rather than by points.
+//! Reports of a league's season. Agents play different opponents, so the standings order them by rating rather than by
+//! points.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +14,18 @@ use crate::text::number_of;
 /// The data of a season's report.
 #[derive(Debug)]
 pub struct Season {
-    /// The name of the league.
     pub league: String,
-    /// The name of the game.
     pub game: String,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
     /// The number of agents in a game.
     pub seats: usize,
-    /// True if each set of agents that meets plays one game for each rotation of the seats, all with one seed.
+    /// True if each pairing plays one game for each rotation of the seats, all with one seed.
     pub paired: bool,
     /// The season's number, from 1.
     pub number: u32,
-    /// True if the season is over.
     pub is_closed: bool,
-    /// The agents. Each version of an agent has its own entry.
+    /// The agents; each version of an agent has its own entry.
     pub agents: Vec<SeasonAgent>,
     /// The results. Agents are numbered by their index in `agents`.
     pub results: Results,
@@ -57,7 +55,7 @@ struct Standings<'s> {
     labels: Vec<String>,
     tallies: Vec<Tally>,
     ratings: Option<Ratings>,
-    /// The agents with games; only these have ratings.
+    /// The agents with games, in ascending order of index. Only these agents have ratings.
     rated: Vec<usize>,
     /// The agents in descending order of rating, and last the agents without games.
     order: Vec<usize>,
@@ -82,14 +80,15 @@ impl<'s> Standings<'s> {
         self.ratings.as_ref().map(|ratings| ratings.rating(place))
     }
 
-    /// Returns an agent's rank by Elo, and true if other agents share it.
+    /// Returns an agent's rank by Elo, and true if other agents share the rank.
     fn rank(&self, agent: usize) -> Option<(usize, bool)> {
         let place = self.rated.binary_search(&agent).ok()?;
         let ratings = self.ratings.as_ref()?;
         Some((ratings.rating(place).ranks.place, ratings.place(place).ends_with('=')))
     }
 
-    /// Returns the number, from 0, of the agent's group. Games link all agents of a group, directly or through a chain.
+    /// Returns the number of the agent's group, from 0. Games link all agents of a group, directly or through a chain
+    /// of agents.
     fn group(&self, agent: usize) -> Option<usize> {
         let place = self.rated.binary_search(&agent).ok()?;
         self.ratings.as_ref().map(|ratings| ratings.group(place))
@@ -130,7 +129,8 @@ pub fn labels(agents: &[SeasonAgent]) -> Vec<String> {
     agents.iter().map(label).collect()
 }
 
-/// Returns a unique label for a version of an agent: the version's name if no other version of the agent has it, else the version's number.
+/// Returns a unique label for a version of an agent: the version's name, with the version's number if another version
+/// has the same name; or the number alone.
 fn version(agents: &[SeasonAgent], one: &SeasonAgent) -> String {
     let same = agents.iter().filter(|other| other.name == one.name && other.version == one.version).count();
     match &one.version {
@@ -202,7 +202,7 @@ pub fn grid(season: &Season) -> Grid {
     Grid { header: texts(None), rows: standings.order.iter().map(|agent| texts(Some(*agent))).collect() }
 }
 
-/// Returns the cross table: points per games between each two agents, in the order of the standings.
+/// Returns the cross table: each agent's points and games against each other agent, in the order of the standings.
 pub fn cross(season: &Season) -> Grid {
     let standings = Standings::of(season);
     let versus = standings.versus();

@@ -11,7 +11,7 @@ use crate::reproduce::seed;
 use crate::scores::{PARTS, means};
 use crate::text::number_of;
 
-/// The largest number of agents for which a cross table is shown as text; a wider one is hard to read.
+/// The largest number of agents for which a cross table is shown as text. Wider tables are hard to read.
 pub const WIDEST_CROSS_TABLE: usize = 16;
 
 /// The heading of the column with the range of ranks that the rating intervals permit.
@@ -30,7 +30,7 @@ pub struct Grid {
 pub struct Fate {
     /// The number of disqualifications for each reason.
     pub verdicts: BTreeMap<Verdict, u64>,
-    /// The number of the first game with a disqualification, and the details of the disqualification.
+    /// The first disqualification: the number of its game, and its details.
     pub first: Option<(usize, String)>,
 }
 
@@ -150,7 +150,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     Grid { header: texts(None), rows: lines.iter().map(|line| texts(Some(line))).collect() }
 }
 
-/// Returns the cross table: points per games between each two agents, in the order of the standings.
+/// Returns the cross table: each agent's points and games against each other agent, in the order of the standings.
 pub fn cross(record: &Record) -> Grid {
     let lines = standings(&record.schedule);
     let table = cross_table(&record.schedule);
@@ -176,7 +176,7 @@ pub fn remarks(record: &Record) -> Vec<String> {
     sentences.chain(disqualifications(record)).chain(incidents(record)).collect()
 }
 
-/// Returns a sentence if the games were played with another version of the rules than this program's.
+/// Returns a sentence if the version of the rules differs from this program's version.
 fn rules(record: &Record) -> Option<String> {
     let plan = &record.plan;
     let found = plan.game().ok()?.rules_version;

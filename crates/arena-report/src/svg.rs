@@ -1,7 +1,8 @@
 //! Shared parts of the SVG pictures. Each picture is a file in `svg/`.
 //!
-//! Plotters draws in the colors of a light page. For dark pages, a style sheet selects elements by these colors and replaces them. A
-//! renderer without style sheets shows the light picture. No fonts are loaded; the widths of texts are estimated, with some margin.
+//! Plotters draws in the colors for light pages. For dark pages, a style sheet selects the elements by these colors and
+//! replaces the colors. A renderer without style sheets shows the light picture. No fonts are loaded, so the widths of
+//! texts are estimated, with some margin.
 
 mod cross;
 mod intervals;
@@ -26,8 +27,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use arena_model::printable;
 
-/// The default width of a picture, in units of the view box. On the narrowest screens a unit is 0.75 pixels, at which text of 12 units is
-/// still readable.
+/// The default width of a picture, in units of the view box. On the narrowest screens a unit is 0.75 pixels, at which
+/// text of 12 units is still readable.
 const WIDTH: i32 = 430;
 
 /// Pixels per unit on wide screens.
@@ -37,7 +38,8 @@ const SCALE: f64 = 1.3;
 const TEXT: f64 = 13.0;
 const SMALL: f64 = 12.0;
 
-/// The largest width of a column of text, relative to its height. Measured with wide letters in common fonts.
+/// The largest width of a column of text, as a multiple of the text's height. Measured with wide letters in common
+/// fonts.
 const COLUMN: f64 = 0.65;
 
 /// A color for light pages and its counterpart for dark pages.
@@ -55,13 +57,14 @@ const fn tone(light: u32, dark: u32) -> Tone {
 const INK: Tone = tone(0x1D2329, 0xE8ECEF);
 /// Secondary text.
 const SOFT: Tone = tone(0x5A6670, 0x9AA7B0);
-/// The background. Each picture draws its own, so that it is readable on any page.
+/// The background. Each picture draws its background, so that the picture is readable on any page.
 const CARD: Tone = tone(0xFFFFFF, 0x1C2226);
 /// Grid lines.
 const LINE: Tone = tone(0xDFE3E6, 0x37424A);
 /// Dots, and the first curve.
 const ACCENT: Tone = tone(0x1F6A8A, 0x74C0DD);
-/// Curves. Based on the palette of Okabe and Ito, which is distinct for every kind of color vision; adjusted for contrast with the card.
+/// Curves. Based on the palette of Okabe and Ito, which is distinct for every kind of color vision; adjusted for
+/// contrast with the card.
 const CURVES: [Tone; 6] = [
     ACCENT,
     tone(0xC4570A, 0xF0954C),
@@ -72,8 +75,8 @@ const CURVES: [Tone; 6] = [
 ];
 /// The fill of the area that the Pareto front dominates.
 const BEATEN: Tone = tone(0xFCF1E8, 0x2B2A26);
-/// Cell backgrounds of a cross table, from all points lost to all points won. Orange and blue are distinct for every kind of color
-/// vision, and [`INK`] is readable on each.
+/// Cell backgrounds of a cross table, from all points lost to all points won. Orange and blue are distinct for every
+/// kind of color vision, and [`INK`] is readable on each.
 const HEAT: [Tone; 9] = [
     tone(0xE8924A, 0x9C4E12),
     tone(0xEFAE78, 0x7E4419),
@@ -145,12 +148,12 @@ fn style_of(theme: Theme) -> String {
     }
 }
 
-/// A picture.
+/// An SVG picture with a text alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     /// The picture's title.
     pub title: String,
-    /// A text alternative to the picture's dots and lines.
+    /// The text alternative to the picture's dots and lines.
     pub description: String,
     /// Width and height, in units of the view box.
     size: (i32, i32),
@@ -159,22 +162,22 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Returns the picture as a standalone file with its style sheet, also for an `img` element.
+    /// Returns the picture as a standalone file with its style sheet. An `img` element can embed the file.
     pub fn to_file(&self) -> String {
         self.to_file_for(Theme::Auto)
     }
 
-    /// Returns [`Picture::to_file`] for pages of one theme.
+    /// Returns the picture as a standalone file in a theme.
     pub fn to_file_for(&self, theme: Theme) -> String {
         self.markup(Some(&style_of(theme))) + "\n"
     }
 
-    /// Returns the picture as an element of a page that has [`picture_style`].
+    /// Returns the picture as an element for a page with the style sheet [`picture_style`].
     pub fn to_element(&self) -> String {
         self.markup(None)
     }
 
-    /// Returns the least width in pixels on a page that scrolls.
+    /// Returns the picture's minimum width in pixels. On narrower screens, the page scrolls the picture.
     pub fn least_width(&self) -> i32 {
         (f64::from(self.size.0) * 0.75).round() as i32
     }
@@ -218,15 +221,15 @@ fn picture(
             .and_then(|()| area.present())
             .expect("drawing into a string can't fail");
     }
-    // The root element from plotters has neither title nor style, so it is replaced.
+    // The root element from plotters is replaced, since it has neither title nor style.
     let body = text.split_once(">\n").map_or("", |(_, rest)| rest).trim_end().trim_end_matches("</svg>");
-    // The root element sets the font, and a line end within a text would be drawn as a space.
+    // The new root element sets the font. A line end within a text would be drawn as a space.
     let body =
         body.replace(" font-family=\"sans-serif\"", "").replace(" opacity=\"1\"", "").replace("\n</text>", "</text>");
     Picture { title: title.to_owned(), description, size, body }
 }
 
-/// Returns a text style: the height in units, the color, and the side of the text that is at the position.
+/// Returns a text style from the height in units, the color, and the side of the text that is at the position.
 fn style(height: f64, tone: Tone, side: HPos) -> TextStyle<'static> {
     TextStyle {
         // Plotters divides heights by 1.24 for SVG.
@@ -236,7 +239,6 @@ fn style(height: f64, tone: Tone, side: HPos) -> TextStyle<'static> {
     }
 }
 
-/// Writes a text.
 fn write<'a>(
     area: &Area<'a>,
     text: &str,
@@ -246,13 +248,12 @@ fn write<'a>(
     area.draw(&Text::new(xml(text), at, style(height, tone, side)))
 }
 
-/// Draws a line through these points.
 fn line<'a>(area: &Area<'a>, points: Vec<(i32, i32)>, tone: Tone, width: u32) -> Result<(), Trouble<'a>> {
     area.draw(&PathElement::new(points, tone.rgb().stroke_width(width)))
 }
 
-/// Draws one side of an interval, beginning at a dot: a line that ends in a bar, or in an arrow if the interval is unbounded on this side.
-/// `to` is the end of the line.
+/// Draws one side of an interval: a line from a dot at `from` to `to`. The line ends in a bar, or in an arrow if the
+/// interval is unbounded on this side.
 fn whisker<'a>(
     area: &Area<'a>,
     from: (i32, i32),
@@ -271,7 +272,7 @@ fn whisker<'a>(
     }
 }
 
-/// Shortens a name to at most this number of columns.
+/// Shortens a name to at most this number of columns of text.
 fn cut(name: &str, columns: usize) -> String {
     let name = printable(name).replace('\n', " ");
     if name.width() <= columns {
@@ -290,7 +291,7 @@ fn width_of(text: &str, height: f64) -> i32 {
     (text.width() as f64 * height * COLUMN).ceil() as i32
 }
 
-/// Replaces characters that XML can't hold, and makes control characters visible.
+/// Escapes control characters, and replaces the two other characters that XML doesn't allow.
 fn xml(text: &str) -> String {
     printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

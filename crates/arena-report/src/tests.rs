@@ -8,8 +8,8 @@ use expect_test::{Expect, expect};
 
 use crate::{command, csv, html, json, line, markdown};
 
-/// Returns a tournament whose first `games` games have been played. Scores follow from the names: an agent named `crash` is disqualified
-/// in all its games, and games between the agents `even` and `equal` are drawn.
+/// Returns a tournament whose first `games` games have been played. Scores follow from the names: an agent named
+/// `crash` is disqualified in all its games, and games between the agents `even` and `equal` are drawn.
 pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: usize) -> Record {
     let rounds = format.usual_rounds(names.len());
     let shape =

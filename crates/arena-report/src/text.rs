@@ -10,7 +10,8 @@ pub fn number_of(number: f64) -> String {
 pub fn utc(ms: i64) -> String {
     let seconds = ms.div_euclid(1000);
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years begin in March here, so that the leap day is the last day. Eras of 400 years all have the same length.
+    // Years begin in March here, so that a leap day is the last day of its year. All eras of 400 years have the same
+    // length.
     let day = days + 719_468;
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

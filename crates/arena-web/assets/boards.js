@@ -5,24 +5,24 @@
 //   speed                           default speed of a replay, in epochs per second;
 //   isTurned                        true if the board is turned to the viewer's seat;
 //   sidesOfMover(state)             the side of the player to move, and the other side.
-// `options`: the agents' `ids`, `names` and `sides`, by seat; `config`, the game's constants; `seat`, the viewer's seat, or undefined for
-// the public view. Board modules depend neither on the source of the states nor on the right to move: a page with moves puts its buttons
-// over the picture.
+// `options`: the agents' `ids`, `names` and `sides`, by seat; `config`, the game's constants; `seat`, the viewer's
+// seat, or undefined for the public view. Replays and live pages use the same board modules. A page on which the viewer
+// can move puts its buttons over the picture.
 import { BOARDS } from "./boards/games.js";
 import * as messages from "./boards/messages.js";
 
-/** The board module of a game; undefined if it has none. Challenges are recognized by the `messages` in their states. */
+/** Returns the board module of a game; undefined if there is none. A state with `messages` is that of a challenge. */
 export function boardOf(game, state) {
   const world = Array.isArray(state) ? state.find((world) => world && typeof world === "object") : state;
   return BOARDS.get(game) ?? (Array.isArray(world?.messages) ? messages : undefined);
 }
 
-/** The name of a challenge's game: challenges have hyphens where games have underscores. */
+/** Returns the name of a challenge's game: challenges have hyphens where games have underscores. */
 export function gameOf(challenge) {
   return challenge.replaceAll("-", "_");
 }
 
-/** True if a game's worlds are drawn together as one list, rather than each on its own board. */
+/** Returns true if the board draws all worlds of a game together, rather than each on its own. */
 export function isTogether(board) {
   return board === messages;
 }

@@ -1,4 +1,5 @@
-// The chart of scores over time, with marks for problems below. Drawn once; only the line of the current frame moves.
+// The chart of scores over time, with marks for problems below the scores. The chart is drawn once; only the line at
+// the current frame moves.
 import { letter, make, number, seatClass } from "./boards/seats.js";
 import { DISQUALIFICATION, FAULT } from "./replay.js";
 
@@ -6,8 +7,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT, MARKS] = [1000, 150, 14];
 
 /**
- * Draws the chart of a summary into `element` and returns a function that moves the line to a frame. `seek` is called with a frame when the
- * user selects one. Without scores and marks the element stays empty.
+ * Draws the chart of a summary into `element`. Returns a function that moves the line to a frame. `seek` is called with
+ * a frame when the user selects it. Without scores and marks the element stays empty.
  */
 export function chart(element, summary, names, seek) {
   const hasScores = summary.scores.some((scores) => scores.some(Number.isFinite));
@@ -76,7 +77,7 @@ function points(scores, stretch) {
   return scores.map((score, at) => [at * stretch, score]).filter(([, score]) => Number.isFinite(score));
 }
 
-/** A seat's line with its final score. Disqualified seats are left out: their final score is a penalty, not the game's. */
+/** Adds the final score to a seat's line, except for disqualified seats, whose final score is a penalty. */
 function withEnd(line, summary, seat) {
   const score = summary.result?.scores?.[seat];
   const isOut = summary.disqualified.some((out) => out.seat === seat);

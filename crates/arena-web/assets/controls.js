@@ -1,4 +1,4 @@
-// The viewer's controls: buttons, slider, speed, view and keyboard. They handle frame numbers, not frames.
+// The viewer's controls: buttons, slider, speed, view and keyboard. The controls work with the numbers of frames only.
 import { letter, make } from "./boards/seats.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -14,15 +14,16 @@ const ICONS = {
 };
 /** Speeds in frames per second. */
 const SPEEDS = [1, 2, 5, 10, 30, 60, 250, 1000];
-/** Frames per arrow key with Shift. */
+/** Number of frames that an arrow key with Shift moves. */
 const STRIDE = 10;
 /** Read-ahead in seconds. */
 const AHEAD_S = 0.5;
 
 /**
- * Makes the controls. `on` has callbacks: `show(frame)`, `find(direction)`, `look(seat)`, and `rest()` when playback stops; and getters of
- * frame numbers: `shown()`, `wanted()` (may still be loading) and `last()`. `on.seats` holds the seats' names, `on.speed` the initial speed
- * in frames per second, and `on.unit` the word for a frame.
+ * Makes the controls. `on` has the callbacks `show(frame)`, `find(direction)` for problems, `look(seat)` for the view,
+ * and `rest()` when playback stops. `shown()`, `wanted()` (which may still be loading) and `last()` return frame
+ * numbers. `on.seats` holds the seats' names, `on.speed` the initial speed in frames per second, and `on.unit` the word
+ * for a frame.
  */
 export function controls(on) {
   const unit = on.unit ?? "Epoch";
@@ -84,7 +85,7 @@ export function controls(on) {
     if (isPlaying) return pause();
     if (!isReady) return;
     isPlaying = true;
-    // At the end, playback starts again.
+    // At the end, playback starts from the first frame.
     position = on.shown() >= on.last() ? 0 : on.shown();
     before = undefined;
     face();
@@ -136,12 +137,12 @@ export function controls(on) {
 
   return {
     element,
-    /** True during playback. */
+    /** Returns true during playback. */
     isPlaying: () => isPlaying,
     pause,
-    /** Number of frames to read ahead. */
+    /** Returns the number of frames to read ahead. */
     ahead: () => Math.ceil(speed * AHEAD_S) + 1,
-    /** The label of the current frame. */
+    /** Returns the label of the current frame. */
     name: () => title,
     /** Enables the controls once the summary is loaded. */
     ready(summary) {
@@ -164,10 +165,10 @@ export function controls(on) {
       slider.value = frame;
       slider.setAttribute("aria-valuetext", title);
       place.textContent = title + (line.result ? "" : (place.dataset.of ?? ""));
-      // A number that the user is typing stays.
+      // Doesn't overwrite a number that the user is typing.
       if (document.activeElement !== number) number.value = line.epoch ?? "";
     },
-    /** Updates the view's selection after a change from outside. */
+    /** Selects a view, after a change that the user didn't make with these controls. */
     looks(seat) {
       view.select.value = seat ?? "";
     },

@@ -1,4 +1,4 @@
-// A remote file, read by byte ranges. Replays may be larger than the memory, so a file is never requested whole.
+// A remote file, read by byte ranges, since replays may be larger than the memory.
 
 /** Maximum size in bytes of a file from a host that ignores range requests. */
 const MOST_WHOLE = 64 << 20;
@@ -11,7 +11,7 @@ export class RangedFile {
     this.#url = url;
   }
 
-  /** Reads the bytes from `from` up to but excluding `to`; fewer at the end of the file. */
+  /** Reads the bytes from `from` up to but excluding `to`. Returns fewer bytes at the end of the file. */
   async read(from, to) {
     if (this.#whole) return this.#whole.subarray(from, to);
     if (to <= from) return new Uint8Array();

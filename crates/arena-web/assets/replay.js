@@ -1,6 +1,6 @@
-// A replay, read frame by frame. A frame is a line after the header: an epoch, or the result. The index holds eight bytes per frame: six of
-// offset, a zero, and a byte of marks. The summary holds the number of frames, and marks and scores per stretch of frames. So every
-// operation reads few bytes.
+// A replay, read frame by frame. A frame is a line after the header: an epoch, or the result. The index has eight bytes
+// per frame: six bytes of offset, a zero byte, and a byte of marks. The summary has the number of frames, and the marks
+// and scores of each stretch of frames. With index and summary, every operation reads few bytes.
 import { RangedFile } from "./file.js";
 
 /** The supported version of index and summary. */
@@ -9,16 +9,16 @@ const ENTRY = 8;
 /** Index entries per request, and the maximum number of cached blocks. */
 const BLOCK = 1024;
 const MOST_BLOCKS = 512;
-/** Size of the first read, usually enough for header and first frame. */
+/** Size in bytes of the first read, which is usually enough for header and first frame. */
 const FIRST = 32 << 10;
 const MOST_FIRST = 64 << 20;
-/** Maximum bytes of a group of frames: small for a jump, large for consecutive frames. */
+/** Maximum bytes of a group of frames that one request reads: small for a jump, large for consecutive frames. */
 const GLANCE = 16 << 10;
 const GROUP = 256 << 10;
 /** Maximum bytes of cached frames. */
 const KEPT = 32 << 20;
 
-/** Bits of marks, in index and summary. */
+/** The bits of marks, in index and summary. */
 export const FAULT = 1;
 export const REJECTION = 2;
 export const DISQUALIFICATION = 4;
@@ -26,25 +26,25 @@ export const DISQUALIFICATION = 4;
 export class Replay {
   /** The first line: game, config, agents. Set by `begin`. */
   header;
-  /** Set by `prepare`. */
+  /** The summary. Set by `prepare`. */
   summary;
   #file;
   #index;
   #summaryUrl;
   #blocks = new Map();
-  /** Frames as bytes, in order of use. */
+  /** Cached frames as bytes, the least recently used first. */
   #kept = new Map();
   #size = 0;
   #underway = [];
 
-  /** `places`: the addresses of `replay`, `index` and `summary`. */
+  /** `places` holds the addresses of `replay`, `index` and `summary`. */
   constructor(places) {
     this.#file = new RangedFile(places.replay);
     this.#index = new RangedFile(places.index);
     this.#summaryUrl = places.summary;
   }
 
-  /** Reads the header; returns the first frame, which needs no index, or undefined if there is none. */
+  /** Reads the header. Returns the first frame, which needs no index; undefined if there is none. */
   async begin() {
     let bytes = await this.#file.read(0, FIRST);
     for (let size = FIRST; count(bytes) < 2 && bytes.length >= size && size < MOST_FIRST; ) {
@@ -60,19 +60,19 @@ export class Replay {
   /** Reads the summary. */
   async prepare() {
     const answer = await fetch(this.#summaryUrl);
-    // The body of an error names the replay's fault.
+    // The body of an error response names the fault.
     if (!answer.ok) throw new Error((await answer.text()).slice(0, 500) || `the host returned status ${answer.status}`);
     const summary = await answer.json();
     if (summary.arena_replay_index !== VERSION) throw new Error(`the index has version ${summary.arena_replay_index}, but the viewer reads version ${VERSION}`);
     this.summary = summary;
   }
 
-  /** Reads the whole index, unless it is long: a frame then takes one request rather than two. */
+  /** Reads the whole index, unless it is long. Reading a frame then takes one request rather than two. */
   async warm() {
     const size = (this.frames + 1) * ENTRY;
     if (size > MOST_BLOCKS * BLOCK * ENTRY) return;
     const bytes = await this.#index.read(0, size);
-    // A read of a missing entry reports the error.
+    // The read of a missing entry reports the error.
     if (bytes.length < size) return;
     for (let number = 0; number * BLOCK < this.frames; number++) {
       const begin = number * BLOCK * ENTRY;
@@ -81,12 +81,12 @@ export class Replay {
     }
   }
 
-  /** Number of frames. */
+  /** The number of frames. */
   get frames() {
     return this.summary?.frames ?? 1;
   }
 
-  /** The frame of an epoch. */
+  /** Returns the number of an epoch's frame. */
   frameOf(epoch) {
     return Math.min(Math.max(epoch - (this.summary?.first_epoch ?? 1), 0), this.frames - 1);
   }
@@ -107,7 +107,7 @@ export class Replay {
   async expect(frame) {
     if (frame >= this.frames || this.#kept.has(frame)) return;
     if (this.#underway.some(({ from, to }) => from <= frame && frame < to)) return;
-    // A later `frame` reports the failure.
+    // A later call of `frame` reports the failure.
     await this.#load(frame, 1).catch(() => {});
   }
 
@@ -140,7 +140,7 @@ export class Replay {
   }
 
   async #read(frame, direction, load) {
-    // A group lies in one block of the index.
+    // A group of frames doesn't cross a block of the index.
     const number = Math.floor(frame / BLOCK);
     const block = await this.#block(number);
     const offset = (frame) => {
@@ -181,7 +181,7 @@ export class Replay {
     }
   }
 
-  /** A block of the index, with the entry that follows it. */
+  /** Returns a block of the index, with the entry that follows the block. */
   #block(number) {
     let block = this.#blocks.get(number);
     if (!block) {
@@ -207,7 +207,7 @@ function count(bytes) {
   return lines(bytes).length;
 }
 
-/** The complete lines among the first two. */
+/** Returns at most the first two lines, without incomplete ones. */
 function lines(bytes) {
   const found = [];
   for (let begin = 0; found.length < 2; ) {

@@ -1,4 +1,4 @@
-// Sentences about an epoch: actions, problems and the outcome.
+// Sentences that describe an epoch: its actions, problems and the outcome.
 import { letter, list, number } from "./boards/seats.js";
 
 /** Number of characters after which an action is cut. */
@@ -6,7 +6,7 @@ const MOST = 300;
 
 const name = (names, seat) => `${letter(seat)} ${names[seat] ?? "unknown"}`;
 
-/** The problems of an epoch: seat and sentence each. */
+/** Returns the problems of an epoch, each with its seat and a sentence. */
 export function problems(line, names) {
   const sentences = [];
   const add = (seat, what) => sentences.push({ seat, text: `${name(names, seat)}: ${what}` });
@@ -19,7 +19,7 @@ export function problems(line, names) {
   return sentences;
 }
 
-/** The actions of an epoch: seat and sentence each. Seats that were not asked are left out. */
+/** Returns the actions of an epoch, each with its seat and a sentence. Seats without a request are left out. */
 export function actions(line, names) {
   const lists = list(line.actions);
   const sentences = lists.map((actions, seat) => ({ seat, actions })).filter(({ actions }) => Array.isArray(actions));
@@ -30,7 +30,7 @@ export function actions(line, names) {
   });
 }
 
-/** The outcome of a match. The replay names the winner by side or id; the sentence uses its name. */
+/** Returns a sentence on the outcome. The replay has the winner's side or id; the sentence has the winner's name. */
 export function outcome(outcome, header, sides) {
   const { termination, winner } = outcome ?? {};
   const seat = header.agents.findIndex((agent, seat) => agent.agent_id === winner || (sides?.[seat] && sides[seat] === winner));
@@ -42,7 +42,7 @@ function tell(action) {
   if (action === null || typeof action !== "object" || Array.isArray(action)) return text(action);
   const { action: what = "", ...rest } = action;
   const keys = Object.keys(rest);
-  // For a single `move`, its target is enough.
+  // If `move` is the only field, its value is shown alone.
   if (keys.length === 1 && typeof rest.move === "string") return rest.move;
   if (keys.length === 0) return text(what);
   return `${text(what)} (${keys.map((key) => `${key} ${text(rest[key])}`).join(", ")})`;

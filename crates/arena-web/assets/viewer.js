@@ -1,4 +1,4 @@
-// The replay viewer: boards, seats, actions, problems and controls. It reads only the parts of a replay that it shows.
+// The replay viewer: boards, seats, actions, problems and controls. The viewer reads only the shown parts of a replay.
 import { boardOf, isTogether } from "./boards.js";
 import { letter, list, make, number, seatClass, visible } from "./boards/seats.js";
 import { chart } from "./chart.js";
@@ -20,7 +20,7 @@ start().catch(fail);
 
 async function start() {
   const replay = new Replay({ replay: at("replay"), index: at("index"), summary: at("summary") });
-  // Summary and header load in parallel, and the first frame is shown at once.
+  // Summary and header load in parallel. The first frame is shown before the summary arrives.
   const prepared = replay.prepare();
   prepared.catch(() => {});
   const first = await replay.begin();
@@ -97,7 +97,7 @@ class Viewer {
     facts.append(" · seed ", make("code", "", String(this.#replay.header.seed)));
     this.#moveLine = chart(this.#parts.chart, summary, this.names, (frame) => this.want(frame));
     this.#controls.ready(summary);
-    // A failure here repeats, and is reported, when a frame is read.
+    // Errors are ignored here, since reading a frame reports them.
     this.#replay.warm().catch(() => {});
     const wanted = new URLSearchParams(location.hash.slice(1));
     const [epoch, seat] = ["epoch", "seat"].map((name) => (/^\d+$/.test(wanted.get(name)) ? Number(wanted.get(name)) : undefined));
@@ -262,7 +262,7 @@ class Viewer {
     return parts;
   }
 
-  /** Describes the frame to screen readers and updates the address; called when playback is paused. */
+  /** Describes the frame to screen readers and updates the address. Called while playback is paused. */
   #announce() {
     const board = this.#parts.boards.querySelector("[role=img]")?.getAttribute("aria-label") ?? "";
     const wrong = problems(this.#line, this.names).map(({ text }) => text);
@@ -281,7 +281,10 @@ class Viewer {
   }
 }
 
-/** Returns an element's children by name; creates missing ones and removes others. So canvases persist between frames. */
+/**
+ * Returns an element's children by name. Creates missing children and removes all others, so that canvases persist
+ * between frames.
+ */
 function places(element, names, tag) {
   const there = new Map([...element.children].map((child) => [child.dataset.place, child]));
   const wanted = names.map((name) => {

@@ -1,10 +1,11 @@
 //! Files for browsers, embedded in the binary: modules that draw games, the replay viewer, and their style sheets.
 //!
-//! The modules are plain ES modules without a build step, from `assets` and from the games' folders in `arena-games`, and load nothing from
-//! other hosts. `boards.js` and its imports depend on games only, so live pages use them too; `viewer.js` is the replay viewer. Other crates
-//! serve the files or write them to a folder, under [`POLICY`].
+//! The modules are plain ES modules without a build step, and load nothing from other hosts. They come from `assets`
+//! and from the games' folders in `arena-games`. Live pages and replays share `boards.js` and its imports; `viewer.js`
+//! is the replay viewer. Other crates serve the files or write them to a folder, under [`POLICY`].
 //!
-//! Players' data reaches a page as text only. The modules use `textContent` and attributes; [`page`] escapes texts.
+//! Pages show players' data as text, never as markup. The modules use `textContent` and attributes; [`page`] escapes
+//! texts.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,7 +14,7 @@ use arena_games::{Module, Playable};
 use maud::{DOCTYPE, Markup, html};
 
 /// The content security policy of pages with these files: resources of the same origin only.
-/// (`frame-ancestors` works only as a header; servers add it.)
+/// (Browsers accept `frame-ancestors` only in the header, where servers add it.)
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'";
 
@@ -22,9 +23,8 @@ pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self
 pub struct Asset {
     /// The path below the folder of assets, such as `boards/chess.js`. Modules import each other by relative paths.
     pub path: &'static str,
-    /// The value of `Content-Type`.
+    /// The content type.
     pub media_type: &'static str,
-    /// The content.
     pub text: &'static str,
 }
 
@@ -55,7 +55,7 @@ static GAMES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// All files.
+/// All files for browsers, including the generated ones.
 pub static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let script = |name: &str, text| Asset { path: format!("boards/{name}.js").leak(), media_type: SCRIPT, text };
     let boards = modules().into_iter().map(|module| script(module.name, module.script));
@@ -69,7 +69,7 @@ fn modules() -> Vec<Module> {
     by_name.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
-/// The files of this crate.
+/// The files in `assets`, except `boards.css`, which is combined with the styles of games.
 const FILES: &[Asset] = assets![
     "arena.css" as STYLE,
     "boards.js" as SCRIPT,
@@ -84,7 +84,8 @@ const FILES: &[Asset] = assets![
     "viewer.js" as SCRIPT,
 ];
 
-/// Returns the class that defines `--seat` as the color of a seat, from 0. Colors repeat after eight seats.
+/// Returns the class of elements in the color of a seat, from 0. The class defines the CSS variable `--seat`. Colors
+/// repeat after eight seats.
 pub fn seat_class(seat: usize) -> String {
     format!("seat-{}", seat % 8)
 }
@@ -100,7 +101,7 @@ pub struct Places<'a> {
     pub index: &'a str,
     /// The summary, as JSON.
     pub summary: &'a str,
-    /// A list of more replays, if there is one.
+    /// The page that lists all replays, if there is one.
     pub list: Option<&'a str>,
 }
 
@@ -119,7 +120,7 @@ pub fn replay_page(title: &str, places: &Places<'_>) -> String {
 
 /// Returns the viewer's HTML element. A page has at most one viewer, and must load `viewer.js` and `viewer.css`.
 pub fn viewer(places: &Places<'_>) -> Markup {
-    // The element's attributes pass the addresses to the script, because the policy forbids inline scripts.
+    // The element's attributes pass the addresses to the script, since the policy forbids inline scripts.
     html! {
         div.viewer id="viewer" data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
             p.soft { "Loading…" }

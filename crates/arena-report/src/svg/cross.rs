@@ -1,4 +1,4 @@
-//! The cross table as a picture: the head-to-head score of each two agents as a number and a color.
+//! The cross table as a picture: each agent's score against each other agent, as a number and a color.
 
 use arena_tournament::Record;
 use arena_tournament::{cross_table, standings};
@@ -7,7 +7,7 @@ use plotters::style::text_anchor::HPos;
 
 use super::{HEAT, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, WIDTH, cut, picture, write};
 
-/// The largest number of agents in the picture; with more, cells are hard to find.
+/// The largest number of agents in the picture. With more agents, cells are hard to find.
 const MOST: usize = 40;
 
 /// Sizes, in units: a cell, the names before the rows, the numbers above the columns, and the legend below the table.
@@ -16,8 +16,8 @@ const NAMES: i32 = 150;
 const HEAD: i32 = 30;
 const KEY: i32 = 48;
 
-/// Returns the head-to-head scores in percent, in the order of the standings. `None` with fewer than three agents, more than 40, or no
-/// games.
+/// Draws the head-to-head scores in percent, in the order of the standings. `None` with fewer than 3 agents, with more
+/// than 40, or without games.
 pub fn cross_table_picture(record: &Record) -> Option<Picture> {
     let agents = record.plan.agents.len();
     if !(3..=MOST).contains(&agents) || record.schedule.games_played() == 0 {
@@ -25,7 +25,6 @@ pub fn cross_table_picture(record: &Record) -> Option<Picture> {
     }
     let order: Vec<usize> = standings(&record.schedule).iter().map(|line| line.agent).collect();
     let table = cross_table(&record.schedule);
-    // The share is rounded once, so that number, color and description agree.
     let share = |row: usize, column: usize| {
         let versus = table[order[row]][order[column]];
         (versus.games > 0).then(|| versus.half_points as f64 / (2 * versus.games) as f64)
@@ -81,7 +80,8 @@ fn percent(share: f64) -> String {
     format!("{:.0}", share * 100.0)
 }
 
-/// Returns the background for a share of the points. The middle tone is for exactly one half, the outer tones for none and all.
+/// Returns the background for a share of the points. The middle tone is for exactly one half, the outer tones for none
+/// and all.
 pub(super) fn heat(share: f64) -> Tone {
     let last = HEAT.len() - 1;
     let middle = last / 2;

@@ -16,12 +16,12 @@ const ROW: i32 = 26;
 const HEAD: i32 = 30;
 const FOOT: i32 = 44;
 
-/// The left and right ends of the axis, in units. Names stand left of it and ranks right of it.
+/// The left and right ends of the axis, in units. Names are to the left of the axis, and ranks to the right.
 const LEFT: i32 = 122;
 const RIGHT: i32 = WIDTH - 52;
 
-/// Returns the ratings of a tournament with their intervals, the highest first; `None` before the first game. With more than 60 agents,
-/// the first 60 are shown.
+/// Draws the ratings of a tournament with their intervals, the highest first. Only the first 60 agents are shown.
+/// `None` before the first game.
 pub fn ratings_picture(record: &Record) -> Option<Picture> {
     let ratings = Ratings::of(record)?;
     let mut games = vec![0; record.plan.agents.len()];
@@ -45,7 +45,7 @@ pub fn ratings_picture(record: &Record) -> Option<Picture> {
         .collect::<String>();
     let cut_off = order.len() - shown.len();
     if cut_off > 0 {
-        description += &format!("{cut_off} agents with lower ratings are left out. ");
+        description += &format!("Only the first {MOST} of {} agents are shown. ", order.len());
     }
     let apart = ratings.apart(|agent| record.name(agent));
     description.extend(apart.iter().map(|apart| format!("{apart}.")));

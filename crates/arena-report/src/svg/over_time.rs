@@ -10,13 +10,13 @@ use super::{
 
 const HEIGHT: i32 = 260;
 
-/// The largest number of points in a curve; more are indistinguishable.
+/// The largest number of points in a curve. More points would be indistinguishable.
 const STEPS: usize = 160;
 
-/// The largest number of points that are drawn as dots with whiskers instead of a band.
+/// The largest number of points for which intervals are drawn as whiskers instead of a band.
 const FEW: usize = 12;
 
-/// The title and the x axis of a picture.
+/// The title and the x axis of a picture of measures over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course<'a> {
     /// The picture's title.
@@ -30,12 +30,12 @@ pub struct Course<'a> {
 pub struct Curve {
     /// The name of the measure.
     pub name: String,
-    /// The values, the oldest first.
+    /// The values with their intervals, the oldest first.
     pub values: Vec<Estimate>,
 }
 
-/// Draws the first six curves, with intervals as bands, or as whiskers if there are few values. Unbounded ends reach the edge. `None` if
-/// no curve has a value.
+/// Draws the first six curves. Intervals are bands, or whiskers if there are at most 12 values. Unbounded intervals end
+/// at the edge. `None` if no curve has a value.
 pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.values.is_empty()).take(CURVES.len()).collect();
     let longest = curves.iter().map(|curve| curve.values.len()).max()?;
@@ -55,7 +55,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     let values = || curves.iter().flat_map(|curve| &curve.values);
     let all = values().flat_map(|of| [of.value, of.interval.low, of.interval.high]);
     let (low, high) = reach(all.filter(|value| value.is_finite()), 0.1);
-    // The first value is at 1; a single value is in the middle.
+    // The first value is at 1. A single value is in the middle of the axis.
     let (first, last) = if longest == 1 { (0.0, 2.0) } else { (1.0, longest as f64) };
     Some(picture(course.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
@@ -110,7 +110,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     }))
 }
 
-/// Returns the indexes of the values to draw, always with the first and the last.
+/// Returns the indexes of the values to draw, which include the first and the last value.
 fn places(count: usize) -> Vec<usize> {
     if count <= STEPS {
         return (0..count).collect();

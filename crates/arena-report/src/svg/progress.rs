@@ -1,4 +1,4 @@
-//! A picture of each agent's score above 50 %, in points, over the games of the tournament.
+//! The progress picture: each agent's points above half of its games, over the games of the tournament.
 
 use arena_tournament::Record;
 use plotters::prelude::ChartBuilder;
@@ -6,18 +6,18 @@ use plotters::style::text_anchor::HPos;
 
 use super::{CURVES, INK, LINE, Picture, SMALL, SOFT, TEXT, Tone, WIDTH, cut, line, picture, style, tick, write};
 
-/// The largest number of points in a curve; more are indistinguishable.
+/// The largest number of points in a curve. More points would be indistinguishable.
 const STEPS: usize = 160;
 
-/// The largest number of agents in the picture; with more, curves can't be followed.
+/// The largest number of agents in the picture. With more agents, the curves would be too dense.
 const MOST: usize = 60;
 
 const HEIGHT: i32 = 300;
 const NAMES: i32 = 114;
 
-/// Returns each agent's points above half of its games, over the games in the order of their numbers: (wins − losses) / 2. The six
-/// leading agents have colors and names. `None` with fewer than two games, with more than 60 agents, or if all curves stay within half a
-/// point of 0.
+/// Draws each agent's points above half of its games, (wins − losses) / 2, over the games in the order of their
+/// numbers. The six leading agents have colors and names. `None` with fewer than two games, with more than 60 agents,
+/// or if all curves stay within half a point of 0.
 pub fn progress_picture(record: &Record) -> Option<Picture> {
     let agents = record.plan.agents.len();
     let games = record.schedule.games_played();
@@ -37,7 +37,7 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
         return None;
     }
     let (low, high) = super::scatter::reach(all(), 1.0);
-    let title = "Score above 50 %, over time";
+    let title = "Points above 50 %, by games played";
     Some(picture(title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(14)
@@ -57,7 +57,7 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
             .axis_style(LINE.rgb())
             .x_label_style(style(SMALL, SOFT, HPos::Center))
             .y_label_style(style(SMALL, SOFT, HPos::Right))
-            // Labels only for whole games.
+            // Only whole numbers of games have labels.
             .x_label_formatter(&|games| if games.fract() == 0.0 { tick(*games) } else { String::new() })
             .y_label_formatter(&|points| tick(*points))
             .draw()?;
@@ -80,10 +80,11 @@ pub fn progress_picture(record: &Record) -> Option<Picture> {
     }))
 }
 
-/// Returns each agent's curve: the number of games played in the tournament, and the agent's points above half of its own games.
+/// Returns each agent's curve as points (number of games played in the tournament, the agent's points above half of its
+/// own games).
 fn curves(record: &Record, games: usize) -> Vec<Vec<(f64, f64)>> {
     let agents = record.plan.agents.len();
-    // Games end in any order. Only the order of their numbers is the same in every run.
+    // The order in which games end differs from run to run, so the curves use the order of the numbers.
     let mut played: Vec<_> = record.schedule.played().collect();
     played.sort_by_key(|(pairing, _)| pairing.number);
     let mut points = vec![0.0; agents];
@@ -104,7 +105,8 @@ fn curves(record: &Record, games: usize) -> Vec<Vec<(f64, f64)>> {
     curves
 }
 
-/// Returns positions near the wanted ones, top to bottom, at least `gap` apart and within these bounds if they fit.
+/// Returns positions near the wanted positions, from top to bottom, at least `gap` apart. They are within the bounds if
+/// there is room.
 fn apart(wanted: &[i32], gap: i32, top: i32, bottom: i32) -> Vec<i32> {
     let mut places = Vec::with_capacity(wanted.len());
     let mut least = top;

@@ -1,4 +1,4 @@
-//! A scatter plot of two measures, for both of which larger is better, with the Pareto front.
+//! A scatter plot of two measures with the Pareto front. Larger is better in both measures.
 
 use arena_ratings::bradley_terry::Interval;
 use plotters::prelude::{ChartBuilder, Circle, Color, Polygon};
@@ -9,7 +9,7 @@ use super::{
     width_of, write,
 };
 
-/// The largest number of columns of a name.
+/// The maximum length of a name, in columns of text.
 const NAME: usize = 14;
 
 const HEIGHT: i32 = 340;
@@ -23,18 +23,18 @@ pub struct Estimate {
     pub interval: Interval,
 }
 
-/// The measures of one agent.
+/// The estimates of two measures for one agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The agent's name; untrusted text.
     pub name: String,
-    /// The value on the x axis.
+    /// The estimate on the x axis.
     pub x: Estimate,
-    /// The value on the y axis.
+    /// The estimate on the y axis.
     pub y: Estimate,
 }
 
-/// The title and the axes of a picture.
+/// The title and the axes of a scatter plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axes<'a> {
     /// The picture's title.
@@ -52,8 +52,8 @@ impl Estimate {
     }
 }
 
-/// Returns the indexes of the points on the Pareto front, from left to right: those that no other point exceeds in one measure without
-/// being lower in the other. Equal points are either all on the front or none of them.
+/// Returns the indexes of the points on the Pareto front, from left to right. A point is on the front unless another
+/// point is higher in one measure and at least as high in the other.
 pub fn pareto_front(points: &[Point]) -> Vec<usize> {
     let beats = |a: &Point, b: &Point| {
         let (x, y) = (a.x.value >= b.x.value, a.y.value >= b.y.value);
@@ -65,8 +65,8 @@ pub fn pareto_front(points: &[Point]) -> Vec<usize> {
     front
 }
 
-/// Draws points with their intervals and names, and the Pareto front as steps. `None` without points. Names without room are left out of
-/// the picture; the description has all.
+/// Draws points with their intervals and names, and the Pareto front as steps. `None` without points. If there is no
+/// room for a name, only the description has it.
 pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
     if points.is_empty() {
         return None;
@@ -138,7 +138,7 @@ pub fn scatter(points: &[Point], axes: &Axes) -> Option<Picture> {
             area.draw(&Circle::new(pixel(point.x.value, point.y.value), 5, tone.rgb().filled()))?;
         }
         let bounds = Frame { left: lower_left.0, top: upper_right.1, right: upper_right.0 + 10, bottom: lower_left.1 };
-        // Names of the front are placed first, since readers look for them.
+        // The names of points on the front are placed first, since they are the most important.
         let others = (0..points.len()).filter(|at| !front.contains(at));
         for at in front.iter().copied().chain(others) {
             let name = cut(&points[at].name, NAME);
@@ -171,7 +171,7 @@ fn front_steps(points: &[Point], front: &[usize], corner: (f64, f64)) -> Vec<(f6
     steps
 }
 
-/// Returns the range of these values with a margin on both sides; the margins add up to at least `room`.
+/// Returns the range of these values with a margin on both sides. The two margins together are at least `room`.
 pub(super) fn reach(values: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
     let (low, high) =
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -201,7 +201,7 @@ impl Frame {
     }
 }
 
-/// Returns possible areas for the name of a dot, the best first: beside the dot, clear of its whiskers.
+/// Returns possible areas for the name of a dot, the best first: beside the dot, above or below the whiskers.
 fn places(dot: (i32, i32), width: i32) -> Vec<Frame> {
     let mut frames = Vec::new();
     for far in [0, 12, 24] {

@@ -129,7 +129,7 @@ fn progress_has_a_curve_for_each_agent() {
     check(
         progress_picture(&record("snake", Format::RoundRobin, &["best", "crash", "even"], 2, 99)),
         expect![[r#"
-        title: Score above 50 %, over time
+        title: Points above 50 %, by games played
         desc: best: 2 after 6 games. even: 0 after 6 games. crash: −2 after 6 games.
         text: −2
         text: −1

@@ -2,8 +2,8 @@
 import { letter, list, make, seatClass } from "./seats.js";
 
 /**
- * Draws the messages that a seat or all seats could read; in the second case a state is a list by seat. Uses `names`, `seat` and
- * `history` of `options`; `history` holds the earlier states, oldest first.
+ * Draws the messages that one seat or all seats can read. A state for all seats is a list by seat. Uses `names`, `seat`
+ * and `history` of `options`; `history` holds the earlier states, the oldest first.
  */
 export function draw(element, state, options) {
   const seen = new Map();
@@ -24,11 +24,10 @@ export function draw(element, state, options) {
   for (const { message, isFresh } of seen.values()) items.append(row(message, isFresh, players, options));
   if (seen.size === 0) items.append(make("li", "soft", "No messages yet."));
   element.replaceChildren(items);
-  // Scrolls to the latest message.
   items.scrollTop = items.scrollHeight;
 }
 
-/** No score: challenges score at their end. */
+/** Returns no score, since challenges are scored at their end. */
 export function note() {
   return { score: undefined, words: "" };
 }

@@ -1,30 +1,31 @@
-// Helpers of all boards: letters and colors of seats, numbers, and canvases in the screen's resolution.
-// Colors come from the style sheet, so that a board follows the light or dark mode; letters identify seats without color.
+// Helpers of all boards: letters and colors of seats, numbers, and canvases in the screen's resolution. Colors come
+// from the style sheet, so that a board follows the light or dark mode. Letters identify seats for readers who can't
+// distinguish the colors.
 
 /** Number of seat colors, after which they repeat. */
 const COLORS = 8;
 
-/** The letter of a seat: A, B, C … */
+/** Returns the letter of a seat: A, B, C … */
 export function letter(seat) {
   return String.fromCharCode(65 + (seat % 26));
 }
 
-/** The class that defines `--seat` as the seat's color. */
+/** Returns the class that defines the CSS variable `--seat` as the seat's color. */
 export function seatClass(seat) {
   return `seat-${seat % COLORS}`;
 }
 
-/** A number with at most one decimal. */
+/** Formats a number with at most one decimal. */
 export function number(value) {
   return Number.isFinite(value) ? String(Math.round(value * 10) / 10) : "–";
 }
 
-/** `1 actor`, `2 actors`. */
+/** Formats a count with its noun: `1 actor`, `2 actors`. */
 export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** A text with visible control characters, including those that change the direction of text. Names are untrusted. */
+/** Escapes control characters, including those that change the direction of text, since names are untrusted. */
 export function visible(text) {
   const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
   return String(text).replace(controls, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
@@ -38,12 +39,12 @@ export function make(tag, classes = "", text = undefined) {
   return element;
 }
 
-/** The value if it is a list, else an empty list. States come from untrusted files. */
+/** Returns the value if it is a list, else an empty list, since states come from untrusted files. */
 export function list(value) {
   return Array.isArray(value) ? value : [];
 }
 
-/** The computed colors of an element. */
+/** Returns the computed colors of an element. */
 export function colors(element) {
   const style = getComputedStyle(element);
   const read = (name) => style.getPropertyValue(name).trim();
@@ -59,8 +60,9 @@ export function colors(element) {
 }
 
 /**
- * The canvas of an element, created on first use, with the proportions `width` to `height` and as large as its place allows.
- * Returns its context, scaled to the game's units, and the size of a pixel in them. `label` is its `aria-label`.
+ * Resizes the canvas of an element, which is created on first use, to the proportions `width` to `height` and the space
+ * in the element. Returns the canvas's context, scaled to the game's units, and the size of a pixel in these units.
+ * `label` is the canvas's `aria-label`.
  */
 export function canvas(element, width, height, label) {
   let canvas = element.querySelector(":scope > canvas");
@@ -72,7 +74,7 @@ export function canvas(element, width, height, label) {
   canvas.setAttribute("aria-label", label);
   const ratio = globalThis.devicePixelRatio || 1;
   const room = element.clientWidth || 320;
-  // A higher board would not fit into the window.
+  // A taller board would not fit into the window.
   const most = parseFloat(getComputedStyle(canvas).maxHeight) || 480;
   const side = Math.min(room, (most * width) / height);
   const [across, down] = [Math.round(side * ratio), Math.round(((side * height) / width) * ratio)];
