@@ -1,4 +1,5 @@
-//! `arena admin …`: the actions of an administrator. Answers are printed as tables and sentences, or unchanged with `--json`.
+//! `arena admin …`: the actions of an administrator. Answers are printed as tables and sentences, or unchanged with
+//! `--json`.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Write};
@@ -16,7 +17,6 @@ use crate::client::{Answer, Arena, CallError, ExportError, is_loopback};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, Table, counted, print, print_json, utc};
 
-/// Runs the command `verb`.
 pub fn run(verb: AdminVerb, args: AdminArgs, global: &Global, style: Style) -> Result<(), Failure> {
     let arena = Arena::of(global)?.administered(&token(args, &global.url)?);
     match verb {

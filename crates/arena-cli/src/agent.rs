@@ -21,7 +21,6 @@ const INDENT: &str = "        ";
 /// The label of the line that the agent sent.
 const LINE: &str = "line from the agent";
 
-/// Runs a subcommand of `arena agent`.
 pub fn run(verb: AgentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         AgentVerb::Check(args) => check_agent(&args, style),

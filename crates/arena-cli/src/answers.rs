@@ -1,5 +1,5 @@
 //! Formats a server's answers as tables and lines for people. A function returns `None` for an answer of unexpected
-//! structure, which is then printed as JSON. Pure.
+//! structure, which is then printed as JSON. The functions are pure.
 
 use serde_json::Value;
 

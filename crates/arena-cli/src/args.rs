@@ -65,7 +65,6 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// The command.
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -219,7 +218,6 @@ Examples:
 
 Matches need no server. Agents can be written in any language.")]
     Match {
-        /// The subcommand.
         #[command(subcommand)]
         verb: MatchVerb,
     },
@@ -231,7 +229,6 @@ Examples:
   arena tournament standings snakes
   arena tournament rate snakes games.pgn    rate all results with four rating systems")]
     Tournament {
-        /// The subcommand.
         #[command(subcommand)]
         verb: TournamentVerb,
     },
@@ -267,7 +264,6 @@ Leagues are kept in a server's data folder (--data). Only one process at a time 
         /// The data folder of the leagues.
         #[command(flatten)]
         data: DataArgs,
-        /// The subcommand.
         #[command(subcommand)]
         verb: LeagueVerb,
     },
@@ -281,7 +277,6 @@ Examples:
   arena agent check ./bot
   arena agent check ./bot --game snake")]
     Agent {
-        /// The subcommand.
         #[command(subcommand)]
         verb: AgentVerb,
     },
@@ -294,7 +289,6 @@ Examples:
   arena replay verify game.jsonl
   arena replay export game.jsonl --format reference --out reference.jsonl")]
     Replay {
-        /// The subcommand.
         #[command(subcommand)]
         verb: ReplayVerb,
     },
@@ -311,7 +305,6 @@ Examples:
 docs/writing-challenges.md is a tutorial. To play the challenges of a server, use `arena challenges`."
     )]
     Author {
-        /// The subcommand.
         #[command(subcommand)]
         verb: ChallengeVerb,
     },
@@ -326,10 +319,8 @@ Examples:
 
 To write your own challenge, use `arena author`.")]
     Challenges {
-        /// The session key.
         #[command(flatten)]
         key: KeyArgs,
-        /// The subcommand.
         #[command(subcommand)]
         verb: ChallengesVerb,
     },
@@ -339,10 +330,8 @@ Examples:
   arena chat send ID 'shall we compare notes?' --from inv_…
   arena chat sync ID --from inv_… --wait 20")]
     Chat {
-        /// The session key.
         #[command(flatten)]
         key: KeyArgs,
-        /// The subcommand.
         #[command(subcommand)]
         verb: ChatVerb,
     },
@@ -375,7 +364,6 @@ Examples:
   arena users get ada
   arena users update --username Ada --model engine-1 --user-id ada")]
     Users {
-        /// The subcommand.
         #[command(subcommand)]
         verb: UsersVerb,
     },
@@ -393,10 +381,8 @@ line, so avoid --token.
 
 The output is text for people; --json prints the server's answer.")]
     Admin {
-        /// The administrator's credentials.
         #[command(flatten)]
         args: AdminArgs,
-        /// The subcommand.
         #[command(subcommand)]
         verb: AdminVerb,
     },
@@ -407,7 +393,6 @@ Examples:
   arena identity list
   arena challenges join inv_… --sign")]
     Identity {
-        /// The subcommand.
         #[command(subcommand)]
         verb: IdentityVerb,
     },

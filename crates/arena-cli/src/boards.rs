@@ -47,7 +47,7 @@ pub struct Entry {
     pub name: String,
     /// Details about the agent that the board doesn't show.
     pub words: String,
-    /// The reason of the agent's disqualification, if it is disqualified.
+    /// The reason for the agent's disqualification, if the agent is disqualified.
     pub verdict: Option<String>,
 }
 

@@ -11,7 +11,6 @@ use crate::args::ChallengeVerb;
 use crate::exit::Failure;
 use crate::output::Style;
 
-/// Runs a subcommand of `arena author`.
 pub fn run(verb: ChallengeVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ChallengeVerb::New(args) => new::run(&args, style),

@@ -1,4 +1,5 @@
-//! `arena challenges …`: each command is one request. Answers are printed as tables for people, and unchanged for programs.
+//! `arena challenges …`: each command is one request. Answers are printed as tables for people, and unchanged for
+//! programs.
 
 use arena_engine::Environment;
 
@@ -9,7 +10,6 @@ use crate::exit::{Exit, Failure};
 use crate::keys::Keys;
 use crate::output::{Style, print_answer};
 
-/// Runs the command `verb`.
 pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
     match verb {
         ChallengesVerb::Metadata { name } => {
@@ -18,8 +18,8 @@ pub fn run(verb: ChallengesVerb, arena: &Arena, style: Style) -> Result<(), Fail
         }
         ChallengesVerb::List { name, status, limit, offset } => {
             let answer = arena.list(name.as_deref(), status.map(|status| status.as_str()), limit, offset)?;
-            // Servers return an empty list for an unknown challenge type. So after an empty list, the program checks
-            // that the type exists.
+            // Servers return an empty list for an unknown challenge type. So after an empty list, a second request
+            // checks that the type exists.
             if let Some(name) = name.filter(|_| is_empty(&answer, "challenges")) {
                 arena.metadata(Some(&name))?;
             }

@@ -7,7 +7,6 @@ use crate::client::{Arena, Read};
 use crate::exit::Failure;
 use crate::output::{Style, print_answer};
 
-/// Runs the command `verb`.
 pub fn run(verb: ChatVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
     match verb {
         ChatVerb::Send { id, text, to } => print_answer(&arena.say(&id, &text, to.as_deref())?, style, answers::said),

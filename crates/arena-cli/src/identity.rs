@@ -8,7 +8,6 @@ use crate::exit::{Exit, Failure};
 use crate::keys::Keys;
 use crate::output::{Style, print_json};
 
-/// Runs the command `verb`.
 pub fn run(verb: IdentityVerb, style: Style) -> Result<(), Failure> {
     let answer = match verb {
         IdentityVerb::New { out } => {

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM for commands without a server: each further signal stops more of the work, and the last one ends
-//! the program.
+//! Ctrl-C and SIGTERM for commands without a server: each further signal stops more of the work, and the last signal
+//! ends the program.
 
 use std::process;
 use std::sync::Arc;

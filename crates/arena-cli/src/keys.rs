@@ -45,7 +45,7 @@ impl Stored {
 }
 
 impl Keys {
-    /// Creates the object for the folder `folder`, which needn't exist yet.
+    /// Uses the keys in `folder`, which may not exist yet.
     pub fn at(folder: PathBuf) -> Keys {
         Keys { folder }
     }
@@ -60,7 +60,11 @@ impl Keys {
     /// Writes a key, readable by its owner only. Never overwrites a file.
     pub fn store(&self, pair: &KeyPair) -> Result<Stored, Failure> {
         let folder = &self.folder;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| cannot("make", folder, &error))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| cannot("create", folder, &error))?;
         let public = pair.public_key();
         let stored = self.stored(public.user_id().as_str());
         // The private key is written first, since a public key alone is useless.

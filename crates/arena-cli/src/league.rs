@@ -23,7 +23,6 @@ use crate::output::{Style, Table, print, printable, utc};
 use crate::serve;
 use crate::tournament::entrants::check_name;
 
-/// Runs a subcommand of `arena league`.
 pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
     let data = data.data.clone().unwrap_or_else(|| Settings::default().data);
     let keep = Keep { data, runtime: serve::runtime()? };

@@ -1,5 +1,5 @@
-//! The `arena` binary: server, demo and command line. This file dispatches the commands; `args`, `client` and `exit` contain
-//! their shared parts.
+//! The `arena` binary: server, demo and command line. This file dispatches the commands; `args`, `client` and `exit`
+//! contain their shared parts.
 
 mod admin;
 mod agent;

@@ -31,7 +31,6 @@ use live::Live;
 use score::Score;
 use settings::{confinement, find_agent, find_game};
 
-/// Runs a subcommand of `arena match`.
 pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
     match verb {
         MatchVerb::Run(args) => play(&args, style),
@@ -118,7 +117,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
         }
         end.is_ok() && has_reader
     });
-    // After an interruption, a game may wait for the other game of its pair, which won't be played. So these games are
+    // After an interruption, a finished game may lack the other game of its pair, which won't be played. Such games are
     // printed now.
     let kept = run.keep_all(waiting, &mut score, style);
     end = end.and(kept.map(|_| ()));

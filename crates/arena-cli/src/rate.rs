@@ -18,7 +18,6 @@ use crate::tournament::tables::drawn;
 use report::{LEGEND, Rated};
 use sources::Sources;
 
-/// Runs `arena rate`.
 pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
     let sources = Sources::of(&args.paths, args.rules_version)?;
     note_skipped(&sources);

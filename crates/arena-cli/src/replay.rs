@@ -16,7 +16,6 @@ use crate::args::ReplayVerb;
 use crate::exit::{Exit, Failure};
 use crate::output::Style;
 
-/// Runs a subcommand of `arena replay`.
 pub fn run(verb: ReplayVerb, style: Style) -> Result<(), Failure> {
     match verb {
         ReplayVerb::Show(args) => show::run(&args, style),

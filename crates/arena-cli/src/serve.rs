@@ -1,5 +1,6 @@
 //! `arena serve`: builds settings from arguments, environment and settings file, and runs a server until a signal stops
-//! it. The crate `arena-server` contains the server. The demo uses this module to start its server too.
+//! it. The crate `arena-server` contains the server. The demo and `arena author play` start their servers with this
+//! module too.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -83,15 +84,16 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Reads the secret from `AUTH_SECRET`. There is no option for it, since every user can read command lines.
+/// Reads the secret from `AUTH_SECRET`. There is no option for the secret, since all users of the machine can read
+/// command lines.
 fn secret_of_environment() -> Result<Option<ServerSecret>, Failure> {
     let Some(secret) = std::env::var_os("AUTH_SECRET") else { return Ok(None) };
     let refuse = |error| Failure::new(Exit::Usage, format_args!("invalid AUTH_SECRET: {error}"));
     ServerSecret::new(secret.as_encoded_bytes()).map(Some).map_err(refuse)
 }
 
-/// Reads the administrator's token from `ADMIN_TOKEN`. There is no option for it, since every user can read command
-/// lines.
+/// Reads the administrator's token from `ADMIN_TOKEN`. There is no option for the token, since all users of the machine
+/// can read command lines.
 fn admin_token_of_environment() -> Result<Option<AdminToken>, Failure> {
     let Some(token) = std::env::var_os("ADMIN_TOKEN") else { return Ok(None) };
     let refuse = |error: &dyn Display| Failure::new(Exit::Usage, format_args!("invalid ADMIN_TOKEN: {error}"));

@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 use arena_games::board::Room;
 use arena_games::board::row::Row;
 
-/// The size that is assumed for a terminal that doesn't report its size.
+/// The assumed size of a terminal that doesn't report its size.
 const DEFAULT_SIZE: Room = Room { columns: 80, rows: 24 };
 
 /// A frame on stdout that is redrawn in place.
@@ -57,7 +57,7 @@ impl Screen {
     }
 }
 
-/// Returns true if the terminal understands escape sequences.
+/// Returns true if the terminal supports escape sequences.
 pub fn can_draw() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term != "dumb" && !term.is_empty())
 }

@@ -32,7 +32,6 @@ use crate::{rate, scripts};
 use watch::Watcher;
 use workers::WorkerPool;
 
-/// Runs a subcommand of `arena tournament`.
 pub fn run(verb: TournamentVerb, style: Style) -> Result<(), Failure> {
     match verb {
         TournamentVerb::Run(args) => begin(&args, style),

@@ -1,4 +1,5 @@
-//! `arena users …`: each command is one request. Answers are printed as a table for people, and unchanged for programs.
+//! `arena users …`: each command is one request. Answers are printed as a table for people, and unchanged for
+//! programs.
 
 use arena_engine::Environment;
 use arena_identity::ProfileUpdate;
@@ -10,7 +11,6 @@ use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::{Style, print_answer};
 
-/// Runs the command `verb`.
 pub fn run(verb: UsersVerb, arena: &Arena, style: Style) -> Result<(), Failure> {
     let answer = match verb {
         UsersVerb::Get { id } => arena.users(id.as_deref()),

@@ -28,7 +28,7 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
         search: search_path(),
     };
     let told = move |heard: Heard| {
-        // Errors of stdout are ignored, since the worker plays on even if stdout has no reader.
+        // Errors of stdout are ignored, since the worker continues to play even if stdout has no reader.
         let _ = match (heard, style) {
             (Heard::Note(text), _) => {
                 output::note(&text);

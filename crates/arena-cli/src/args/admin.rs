@@ -52,7 +52,6 @@ Examples:
   arena admin ban --key 302a3005… --reason 'sells secrets'    the user who holds this public key
   arena admin ban --address 192.0.2.0/24 --reason noise")]
     Ban {
-        /// The subject of the ban.
         #[command(flatten)]
         subject: SubjectArgs,
         /// Reason, shown to the banned user.
@@ -65,7 +64,6 @@ Examples:
   arena admin unban --user ada
   arena admin unban --address 192.0.2.0/24")]
     Unban {
-        /// The subject of the ban.
         #[command(flatten)]
         subject: SubjectArgs,
     },

@@ -79,7 +79,6 @@ pub struct CheckArgs {
     /// Agent as a command line.
     #[arg(last = true, value_name = "COMMAND", allow_hyphen_values = true)]
     pub command: Vec<String>,
-    /// Sandbox of the agent.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }

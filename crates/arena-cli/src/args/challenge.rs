@@ -101,7 +101,6 @@ pub struct CheckChallengeArgs {
     /// Set a challenge option; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = option)]
     pub options: Vec<(String, Value)>,
-    /// Sandbox of the bots.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
@@ -123,7 +122,6 @@ pub struct PlayChallengeArgs {
     /// Set a challenge option; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = option)]
     pub options: Vec<(String, Value)>,
-    /// Sandbox of the bots.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }
@@ -152,7 +150,6 @@ pub struct FairnessArgs {
     /// Set a challenge option; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = option)]
     pub options: Vec<(String, Value)>,
-    /// Sandbox of the bots.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
 }

@@ -1,4 +1,5 @@
-//! The groups of commands in `arena --help`. clap has no headings for subcommands, so the help template contains the list.
+//! The groups of commands in `arena --help`. clap has no headings for subcommands, so the help template contains the
+//! list.
 
 use clap::builder::{StyledStr, Styles};
 use clap::{Command, CommandFactory};

@@ -101,7 +101,6 @@ pub struct PlayArgs {
     /// Time bank of an agent in a match, in milliseconds, used beyond the step limit [default: the game's]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     pub bank_ms: Option<u64>,
-    /// Sandbox of the agents.
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// CPU placement of a match and its agents.

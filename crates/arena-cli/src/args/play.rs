@@ -14,16 +14,12 @@ use super::{KeyArgs, base_url};
 pub struct SeatArgs {
     /// Invite of the seat to take. To return to a seat, give --from instead.
     pub invite: Option<String>,
-    /// The player's identity.
     #[command(flatten)]
     pub join: JoinArgs,
-    /// The session key.
     #[command(flatten)]
     pub key: KeyArgs,
-    /// Options for a bot.
     #[command(flatten)]
     pub bot: BotArgs,
-    /// Options for a language model.
     #[command(flatten)]
     pub model: ModelArgs,
 }

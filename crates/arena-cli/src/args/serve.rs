@@ -10,7 +10,6 @@ use super::matches::games;
 /// Options of `arena serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// The listening address.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Data folder for the store, secrets and tournaments [default: arena-data]
@@ -46,7 +45,6 @@ pub struct ServeArgs {
 /// Options of `arena demo`.
 #[derive(Debug, Args)]
 pub struct DemoArgs {
-    /// The listening address.
     #[command(flatten)]
     pub listen: ListenArgs,
     /// Data folder, kept after the demo [default: a temporary folder]

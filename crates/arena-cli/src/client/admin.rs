@@ -16,7 +16,6 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 /// Size of a copied piece of an export, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// The error of an export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The server didn't send the whole export.
@@ -51,7 +50,6 @@ impl Arena {
         self.post("/api/admin/bans", body)
     }
 
-    /// Lifts a ban.
     pub fn lift_ban(&self, subject: &SubjectArgs) -> Result<Answer, CallError> {
         let SubjectArgs { user, key, address } = subject;
         self.post("/api/admin/bans/lift", json!({ "userId": user, "publicKey": key, "address": address }))
@@ -62,7 +60,6 @@ impl Arena {
         self.get("/api/admin/bans", &[], None)
     }
 
-    /// Removes a session.
     pub fn remove(&self, session: &str) -> Result<Answer, CallError> {
         self.post(&(path(&["api", "admin", "sessions"], Some(session)) + "/remove"), json!({}))
     }

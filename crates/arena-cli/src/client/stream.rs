@@ -17,7 +17,6 @@ pub struct Stream {
     url: String,
 }
 
-/// One event.
 #[derive(Debug, PartialEq)]
 pub struct Event {
     /// The event's id. A new stream can resume after it. Absent if the server doesn't support resuming.

@@ -13,7 +13,7 @@ use super::bots::Bot;
 use super::seat::{self, Patience, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
-use crate::output::{Style, print, printable};
+use crate::output::{Style, counted, print, printable};
 
 /// Time limit of a game between house bots, which takes a fraction of a second.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ struct Sessions {
 }
 
 impl Account<'_> {
-    /// Lets two bots play a game of `psi` and prints it.
+    /// Lets two bots play a game of `psi` and prints the report.
     pub fn of_game(&self, number: u32, bots: [&'static Bot; 2]) -> Result<Game, Failure> {
         let session: Session = self.arena.create("psi", None)?.read()?;
         let [Some(first), Some(second)] = [session.invites.first(), session.invites.get(1)] else {
@@ -206,13 +206,14 @@ impl Seat {
     fn found(&self, other: &str) -> String {
         let Seat { bot, outcome: Outcome { found, wrong, extra }, .. } = self;
         let breach = format!("{extra} more of {other}'s numbers, which cost {other} its security");
+        let wrong_numbers = counted(u64::from(*wrong), "number", "numbers");
         match (found, wrong, extra) {
             (true, 0, 0) => format!("{bot} found all shared numbers and nothing more"),
             (true, 0, _) => format!("{bot} found all shared numbers and {breach}"),
             (false, 0, 0) => format!("{bot} found only some shared numbers"),
             (false, 0, _) => format!("{bot} found only some shared numbers, and {breach}"),
-            (_, _, 0) => format!("{bot} guessed at random and named {wrong} that {other} doesn't have"),
-            (_, _, _) => format!("{bot} named {wrong} that {other} doesn't have, and {breach}"),
+            (_, _, 0) => format!("{bot} guessed at random and named {wrong_numbers} that {other} doesn't have"),
+            (_, _, _) => format!("{bot} named {wrong_numbers} that {other} doesn't have, and {breach}"),
         }
     }
 }
@@ -300,7 +301,7 @@ mod tests {
         ];
         expect![[r#"
             hash-swap found all shared numbers and nothing more; snoop found all shared numbers and 10 more of hash-swap's numbers, which cost hash-swap its security.
-            cautious guessed at random and named 2 that open-book doesn't have; open-book found only some shared numbers."#]]
+            cautious guessed at random and named 2 numbers that open-book doesn't have; open-book found only some shared numbers."#]]
         .assert_eq(&games.iter().map(why).collect::<Vec<_>>().join("\n"));
     }
 

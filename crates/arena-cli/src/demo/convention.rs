@@ -31,14 +31,14 @@ pub enum Line {
 }
 
 impl Line {
-    /// Returns the digests of `numbers` with `salt`.
     pub fn digests(numbers: &Numbers, salt: &str) -> Line {
         let digests = numbers.iter().map(|number| digest(salt, *number)).collect();
         Line::Digests { salt: salt.to_owned(), digests }
     }
 }
 
-/// Returns the SHA-256 of `salt:number`, cut to 64 bits: short enough to read, and long enough to avoid collisions in a set.
+/// Returns the first 64 bits of the SHA-256 of `salt:number`: short enough to read, and long enough to avoid collisions
+/// in a set.
 pub fn digest(salt: &str, number: u64) -> String {
     let hash = Sha256::digest(format!("{salt}:{number}"));
     arena_model::hex::encode(&hash[..8])

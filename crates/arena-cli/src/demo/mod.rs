@@ -127,7 +127,8 @@ fn introduce(arena: &Arena) {
     }
 }
 
-/// Returns the listening address: the requested one, or the default address, or a free port if the default address is in use.
+/// Returns the listening address: the requested address, or the default address. If the default address is in use,
+/// returns a free port.
 fn listen_address(args: &DemoArgs) -> SocketAddr {
     let usual = Settings::default().listen;
     let listen = serve::address(&args.listen, usual);
@@ -189,7 +190,7 @@ fn play(
 /// The number of games in a round, in which each bot plays once against every other bot.
 const ROUND: usize = HOUSE.len() * (HOUSE.len() - 1) / 2;
 
-/// Returns the pairings of one round after the other, without end. Every second round swaps the seats.
+/// Returns an endless sequence of pairings, round by round. Every second round swaps the seats.
 fn pairings() -> impl Iterator<Item = [&'static Bot; 2]> {
     let round = (0..HOUSE.len()).flat_map(|first| (first + 1..HOUSE.len()).map(move |second| [first, second]));
     round.cycle().enumerate().map(|(game, [first, second])| match game / ROUND % 2 {

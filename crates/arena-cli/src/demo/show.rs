@@ -31,7 +31,7 @@ fn exhibits() -> impl Iterator<Item = Shown> {
 /// The pause between two games, so that visitors can see the result.
 const PAUSE: Duration = Duration::from_secs(4);
 
-/// The interval at which a pause checks for the end of the demo.
+/// The interval at which a thread checks for the end of the demo during a pause.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The threads that play the games. Each thread ends soon after `stop` is set.
@@ -92,7 +92,7 @@ impl Shown {
     }
 }
 
-/// Prints a failure, unless the server is stopping.
+/// Returns the error, or `Ok` if `stop` is set: requests fail while the server stops.
 pub fn unless_stopped(error: CallError, stop: &AtomicBool) -> Result<(), CallError> {
     if stop.load(Ordering::Relaxed) { Ok(()) } else { Err(error) }
 }

@@ -16,7 +16,7 @@ use crate::scripts;
 /// The hidden command that makes this program the launcher of an agent's process.
 pub const LAUNCH: &str = "launch-agent";
 
-/// Finds the game of this name, or in this folder.
+/// Finds the game named `name`, or loads the scripted challenge in the folder `name`.
 pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     if let Some(game) = scripts::find_game(name) {
         return game;

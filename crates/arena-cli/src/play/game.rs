@@ -13,7 +13,6 @@ use super::news::{Kind, Message};
 pub enum Said {
     /// The start message to each seat: the agent's id and the game's constants.
     Start {
-        /// The agent's id.
         set_agent_id: String,
         /// The game's constants.
         config: Map<String, Value>,
@@ -34,22 +33,17 @@ pub enum Said {
         detail: String,
     },
     /// The end of the game.
-    Result {
-        /// The outcome.
-        result: Outcome,
-    },
+    Result { result: Outcome },
     /// The rejected parts of an answer.
     Rejected {
-        /// The epoch.
         epoch: u64,
         /// The rejected actions, with reasons.
         rejected: Vec<RejectedPart>,
     },
-    /// The public state, in games in which the players to move see more than the public.
+    /// The public state, in games in which the players to move receive more than the public state.
     Public {
-        /// The state.
         public_state: Map<String, Value>,
-        /// The ids of the agents to move, which see more.
+        /// The ids of the agents to move, which receive a more detailed state.
         #[serde(default)]
         asked: Vec<String>,
     },
@@ -78,14 +72,13 @@ pub struct RejectedPart {
     /// The index of the action in the answer's list; `None` if the whole list was rejected.
     #[serde(default)]
     pub index: Option<usize>,
-    /// The reason of the rejection.
+    /// The reason for the rejection.
     pub reason: String,
 }
 
 /// A state, and the players to move.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct State {
-    /// The state.
     pub world_state: Map<String, Value>,
     /// The ids of the players to move.
     #[serde(default)]
@@ -114,7 +107,7 @@ impl Outcome {
         let epochs = if self.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", self.epochs) };
         let how = match self.termination.as_str() {
             "TAINTED" => " because the others are out".to_owned(),
-            // The usual end isn't mentioned, since some games have no other.
+            // The text omits the usual end, since some games have no other end.
             "" | "GAME_ENDED" => String::new(),
             word => format!(", by {}", in_words(word)),
         };

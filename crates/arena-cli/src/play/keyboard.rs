@@ -26,7 +26,6 @@ const NEWS: Duration = Duration::from_secs(20);
 pub enum Sitter {
     /// The person at the keyboard.
     Person,
-    /// A bot.
     Bot(Box<Bot>),
 }
 

@@ -28,7 +28,6 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 pub enum Kind {
     /// The operator channel.
     Operator,
-    /// The chat.
     Chat,
 }
 
@@ -43,7 +42,6 @@ pub struct Message {
     pub from: String,
     /// The recipient; all players if `None`.
     pub to: Option<String>,
-    /// The content.
     pub content: String,
     /// The time of writing by the server's clock, in epoch milliseconds.
     #[serde(skip)]
@@ -102,7 +100,6 @@ impl Ending {
 /// An event of an inbox.
 #[derive(Debug)]
 pub enum News {
-    /// A message.
     Message(Message),
     /// The end of a channel, with the session's result if the channel contained it.
     Ended(Kind, Option<Ending>),
@@ -117,7 +114,6 @@ pub enum News {
 /// The next event for a player.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    /// A message.
     Message(Message),
     /// A line of input; `None` at the end of input.
     Typed(Option<String>),

@@ -21,7 +21,6 @@ use crate::terminal::{can_draw, has_colors, room};
 use arena_games::board::Stage;
 use arena_games::board::row::{Ink, Row};
 
-/// The prompt.
 const PROMPT: &str = "> ";
 
 /// The help text about chat and commands. The output shows the challenge's methods before this text.

@@ -30,7 +30,7 @@ const PAGE: u32 = 100;
 pub struct Seat {
     /// The client of this seat. It retries requests while the server is unreachable.
     pub arena: Arena,
-    /// The session.
+    /// The session's id.
     pub session: String,
     /// The challenge type, such as `psi`.
     pub challenge: String,
@@ -40,7 +40,8 @@ pub struct Seat {
     pub you: String,
     /// The public names of the joined players, by seat.
     players: Vec<String>,
-    /// Names that belonged to no known player when they first appeared. They are looked up only once.
+    /// Names that belonged to no known player when they first appeared. Each of them causes only one request for the
+    /// list of players.
     strangers: BTreeSet<String>,
     /// False once a search of the server's lists hasn't found the session.
     is_listed: bool,
@@ -193,7 +194,7 @@ impl Seat {
     }
 
     /// Reports the resource usage of a step. `report` has the fields of the API. Returns the error if the report fails;
-    /// the play goes on nevertheless.
+    /// the play continues nevertheless.
     pub fn report_usage(&self, report: &Map<String, Value>) -> Option<CallError> {
         self.arena.report_usage(&self.session, report).err()
     }

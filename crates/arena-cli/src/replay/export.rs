@@ -20,7 +20,7 @@ pub fn run(file: &Path, format: Format, out: Option<&Path>) -> Result<(), Failur
     let export = |to: &mut dyn Write| write(from, to);
     let Some(path) = out else {
         return match export(&mut BufWriter::new(io::stdout().lock())) {
-            // A closed pipe isn't a failure.
+            // If the reader closes the pipe, the export ends without an error.
             Err(ReplayError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             exported => exported.map_err(|error| bad(file, &error)),
         };

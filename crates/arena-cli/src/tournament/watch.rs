@@ -1,4 +1,5 @@
-//! The progress of a tournament: a line for each game, the standings now and then, and on a terminal the remaining time.
+//! The progress of a tournament: a line for each game, the standings at intervals, and on a terminal the remaining
+//! time.
 
 use std::path::Path;
 
@@ -17,8 +18,7 @@ pub struct Watcher {
     style: Style,
     table_every: usize,
     bar: ProgressBar,
-    /// Games whose JSON lines are held back. A line reveals the seed, which the unplayed games of the same pairing
-    /// share.
+    /// Games whose JSON lines aren't printed yet, since a line reveals the seed of its pairing's unplayed games.
     held: Vec<usize>,
 }
 
@@ -65,13 +65,12 @@ impl Watcher {
         Ok(())
     }
 
-    /// Prints an event.
     pub fn print_event(&mut self, record: &Record, event: Event) -> Result<(), Failure> {
         match event {
             Event::Played(number) => return self.print_game(record, number),
             Event::Note(text) => self.bar.suspend(|| output::note(&text)),
             Event::Workers { workers, playing } => self.show_workers(workers, playing),
-            // Not printed here: a tournament whose agents' files change ends with an error.
+            // The executor's error reports the change.
             Event::Changed(_) => {}
         }
         Ok(())
@@ -100,7 +99,7 @@ impl Watcher {
         printed
     }
 
-    /// Prints the games that were held back, in the order of their ends: those of finished pairings, or all.
+    /// Prints the held games in the order of their ends: the games of finished pairings, or all of them.
     fn print_held(&mut self, record: &Record, all: bool) -> Result<(), Failure> {
         let pairings = record.schedule.pairings();
         let is_over = |number: &usize| {

@@ -28,7 +28,7 @@ pub fn check_run(args: &TournamentArgs) -> Result<(), Failure> {
     check(&args.pool, &refused)
 }
 
-/// Does the same as [`check_run`] for a resumed tournament.
+/// Refuses the options of a resumed tournament that each worker sets for itself.
 pub fn check_resume(args: &ResumeArgs) -> Result<(), Failure> {
     check(&args.pool, &[("--concurrency", args.concurrency.is_some())])
 }

@@ -4,7 +4,6 @@
 use super::{Action, Bot, Line, View};
 use crate::demo::convention::Numbers;
 
-/// The bot.
 pub const BOT: Bot = Bot { name: "cautious", motto: "reveals nothing and guesses some of its own numbers", next };
 
 fn next(view: &View) -> Action {

@@ -3,7 +3,6 @@
 
 use super::{Action, Bot, Line, View};
 
-/// The bot.
 pub const BOT: Bot = Bot { name: "hash-swap", motto: "exchanges salted digests and guesses the shared numbers", next };
 
 fn next(view: &View) -> Action {

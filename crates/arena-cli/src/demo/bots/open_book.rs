@@ -3,7 +3,6 @@
 
 use super::{Action, Bot, Line, View};
 
-/// The bot.
 pub const BOT: Bot =
     Bot { name: "open-book", motto: "reveals its whole set and expects the opponent to do so too", next };
 

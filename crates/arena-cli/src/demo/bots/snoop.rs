@@ -5,7 +5,6 @@
 use super::{Action, Bot, Line, View};
 use crate::demo::convention::{Numbers, RANGE, digest};
 
-/// The bot.
 pub const BOT: Bot =
     Bot { name: "snoop", motto: "exchanges digests too, then cracks the opponent's by brute force", next };
 

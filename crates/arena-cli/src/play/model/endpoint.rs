@@ -37,7 +37,6 @@ const WORDS: usize = 500;
 /// The version of the Messages API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// An endpoint.
 #[derive(Clone)]
 pub struct Endpoint {
     agent: Agent,
@@ -132,7 +131,6 @@ impl Endpoint {
         Ok(Endpoint { agent: config.build().new_agent(), api, base, key })
     }
 
-    /// Returns the API.
     pub fn api(&self) -> &'static str {
         self.api.name()
     }

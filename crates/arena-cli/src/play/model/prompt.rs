@@ -29,7 +29,6 @@ const NAME: usize = 64;
 pub struct Tool {
     /// The tool's name.
     pub name: String,
-    /// The description.
     pub description: String,
     /// The JSON schema of the tool's arguments.
     pub parameters: Value,

@@ -15,14 +15,14 @@ use super::super::seat::Seat;
 use crate::exit::Failure;
 use crate::matches::cannot_write;
 
-/// A transcript.
 pub struct Transcript {
     path: Option<PathBuf>,
     file: Option<File>,
 }
 
 impl Transcript {
-    /// Opens the transcript in this file, or in a file named after the session. No file is ever overwritten.
+    /// Creates the transcript file at `path`. Without a path, [`Transcript::open`] creates a file later. No file is ever
+    /// overwritten.
     ///
     /// # Errors
     /// If the file can't be created, or exists.
@@ -31,11 +31,11 @@ impl Transcript {
         Ok(Transcript { path: path.map(Path::to_owned), file })
     }
 
-    /// Creates the file for a seat, unless a file is open already. The name is `play-SESSION-seat0.jsonl`, with a
-    /// number if that file exists.
+    /// Creates the file for a seat, unless a file is open already. The name is `play-SESSION-seatN.jsonl`, with a number
+    /// appended if that file exists.
     ///
     /// # Errors
-    /// If it can't be created.
+    /// If the file can't be created.
     pub fn open(&mut self, seat: &Seat) -> Result<(), Failure> {
         if self.file.is_some() {
             return Ok(());
@@ -59,7 +59,6 @@ impl Transcript {
         Ok(())
     }
 
-    /// Returns the path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -68,7 +67,7 @@ impl Transcript {
     /// agents.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If the line can't be written.
     pub fn begin(&mut self, fields: Value) -> Result<(), Failure> {
         self.write("{\"arena_transcript\":1,", "begin", fields)
     }
@@ -76,7 +75,7 @@ impl Transcript {
     /// Writes a line for an event: its kind `what`, the time, and `fields`.
     ///
     /// # Errors
-    /// If it can't be written.
+    /// If the line can't be written.
     pub fn note(&mut self, what: &str, fields: Value) -> Result<(), Failure> {
         self.write("{", what, fields)
     }

@@ -11,7 +11,6 @@ pub struct Question<'q> {
     pub model: &'q str,
     /// The system prompt.
     pub system: &'q str,
-    /// The tools.
     pub tools: &'q [Tool],
     /// The turns so far. The first turn is a message to the model.
     pub turns: &'q [Turn],
@@ -68,7 +67,6 @@ pub struct Call {
     pub arguments: Result<Map<String, Value>, String>,
 }
 
-/// The result of a call.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallResult {
     /// The call's id.
