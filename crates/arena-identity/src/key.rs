@@ -29,7 +29,7 @@ pub enum KeyError {
     #[error("the public key is not a point of Ed25519 in canonical form")]
     Point,
     /// The key is a point of small order. Signatures of such a key match almost any text, so they prove nothing.
-    #[error("the public key is weak, of small order")]
+    #[error("the public key is weak (a point of small order); use another key")]
     Weak,
     /// The text isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
     #[error("expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)")]
@@ -63,7 +63,7 @@ impl PublicKey {
     }
 
     pub(crate) fn signed(&self, text: &str, signature: &Signature) -> bool {
-        // Strict verification refuses signatures that match several keys or texts.
+        // Strict verification rejects signatures that match several keys or texts.
         self.point.verify_strict(text.as_bytes(), signature).is_ok()
     }
 }
@@ -93,7 +93,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A private key, with which a player signs. Its memory is wiped on drop.
+/// A player's private key, for signatures. The key's memory is wiped on drop.
 pub struct KeyPair(SigningKey);
 
 impl KeyPair {
@@ -123,12 +123,12 @@ impl KeyPair {
         PublicKey::new(self.0.verifying_key())
     }
 
-    /// Signs a join with `invite`: the `signature` of the request, 128 hexadecimal digits.
+    /// Signs a join with `invite`. Returns the `signature` of the request: 128 hexadecimal digits.
     pub fn sign_join(&self, invite: InviteCode, at: Timestamp) -> String {
         self.sign(&join_text(invite, at))
     }
 
-    /// Signs a change of the holder's profile. The signed text includes the change.
+    /// Signs a change of the holder's profile. The signed text includes the change. Returns 128 hexadecimal digits.
     pub fn sign_profile_update(&self, update: &ProfileUpdate<'_>, at: Timestamp) -> String {
         self.sign(&bound_update_text(update, at))
     }
@@ -144,7 +144,7 @@ impl fmt::Debug for KeyPair {
     }
 }
 
-/// Decodes DER from digits, into memory that is wiped on drop.
+/// Decodes DER from hexadecimal digits, into memory that is wiped on drop.
 fn decode_secret(text: &str) -> Option<SecretDocument> {
     let mut der = vec![0; (text.len() / 2).min(MAX_PKCS8_BYTES)];
     hex::decode_into(text, &mut der)?;

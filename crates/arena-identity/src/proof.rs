@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 use crate::key::{KeyError, PublicKey};
 use crate::statement::{ProfileUpdate, bound_update_text, join_text, update_text};
 
-/// The allowed difference between a proof's time and the server's, in milliseconds: five minutes either way.
+/// The maximum difference between a proof's time and the server's time, in milliseconds: five minutes.
 pub const WINDOW_MS: u64 = 5 * 60 * 1000;
 
-/// The reason why a proof is invalid.
+/// An error for an invalid proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The key is malformed.
@@ -20,7 +20,7 @@ pub enum ProofError {
     #[error("expected a signature of 128 hexadecimal digits")]
     MalformedSignature,
     /// The time is more than [`WINDOW_MS`] in the past or in the future.
-    #[error("the timestamp is more than 5 minutes away from the server's time")]
+    #[error("the timestamp is more than 5 minutes from the server's time; check the client's clock")]
     Expired,
     /// The signature doesn't match the key and the text.
     #[error("the signature doesn't match the public key and the text")]
@@ -29,8 +29,8 @@ pub enum ProofError {
 
 /// A key, a time and a signature, not yet verified.
 ///
-/// [`Proof::parse`] makes the cheap checks: the formats and the time. The verification of the signature takes about 0.1
-/// ms, so it is a separate step that may run on another thread.
+/// [`Proof::parse`] checks the formats and the time. The verification of the signature takes about 0.1 ms, so it is a
+/// separate step, which can run on another thread.
 #[derive(Debug, Clone)]
 pub struct Proof {
     public_key: PublicKey,
@@ -63,21 +63,21 @@ impl Proof {
         Sha256::new().chain_update("signature:").chain_update(self.signature.to_bytes()).finalize().into()
     }
 
-    /// Verifies that the key's holder joins with `invite`.
+    /// Verifies that the key's holder signed a join with `invite`.
     ///
     /// # Errors
-    /// [`ProofError::Invalid`].
+    /// [`ProofError::Invalid`] if the signature doesn't match the key and this join.
     pub fn verify_join(&self, invite: InviteCode) -> Result<(), ProofError> {
         self.verify(&join_text(invite, self.at))
     }
 
-    /// Verifies that the key's holder changes its profile. The signature may be for either of two texts: one that
-    /// includes the change, or the text of the reference server, which includes only the time. An eavesdropper could
-    /// reuse a signature of the second text for another change, so a server must accept a signature only once: see
+    /// Verifies that the key's holder signed a change of the profile. Two signed texts are valid: a text that includes
+    /// the change, and the text of the reference server, which includes only the time. An eavesdropper could reuse a
+    /// signature of the second text for another change, so a server must accept a signature only once: see
     /// [`Proof::fingerprint`].
     ///
     /// # Errors
-    /// [`ProofError::Invalid`] if the signature matches neither.
+    /// [`ProofError::Invalid`] if the signature matches neither text.
     pub fn verify_profile_update(&self, update: &ProfileUpdate<'_>) -> Result<(), ProofError> {
         self.verify(&bound_update_text(update, self.at)).or_else(|_| self.verify(&update_text(self.at)))
     }

@@ -17,10 +17,10 @@ pub struct SessionKeyError;
 /// The error for an unusable secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
-    /// The secret is short enough to be guessed.
+    /// A secret that is short enough to be guessed.
     #[error("the secret has {bytes} bytes, but needs at least {}", ServerSecret::MIN_BYTES)]
     TooShort {
-        /// The length of the secret.
+        /// The length of the secret, in bytes.
         bytes: usize,
     },
 }
@@ -57,7 +57,7 @@ impl FromStr for SessionKey {
         let seat = Seat(seat.parse().map_err(|_| SessionKeyError)?);
         let mac = hex::decode(mac).ok_or(SessionKeyError)?;
         let key = SessionKey { seat, mac };
-        // The parsing above is lenient. The comparison with the printed key rejects any other form.
+        // The parsing above is lenient. The comparison with the canonical text rejects all other forms.
         if key.reveal() == text { Ok(key) } else { Err(SessionKeyError) }
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Debug for SessionKey {
 pub struct ServerSecret(Hmac<Sha256>);
 
 impl ServerSecret {
-    /// The minimum length of a secret, in bytes. Sixteen random bytes can't be guessed; shorter secrets are mostly
+    /// The minimum length of a secret, in bytes. Sixteen random bytes can't be guessed; shorter secrets are usually
     /// words.
     pub const MIN_BYTES: usize = 16;
 
@@ -105,8 +105,8 @@ impl ServerSecret {
         self.over(&session_text(session, key.seat)).verify_slice(&key.mac).is_ok()
     }
 
-    /// Returns the owner's key for a thing on this server, such as `agent/ID`. The key has the form `o_{64 hexadecimal
-    /// digits}`. It is computed and never stored, so no stored data reveals it.
+    /// Returns the owner's key for an object on this server, such as `agent/ID`. The key has the form `o_{64
+    /// hexadecimal digits}`. It is computed and never stored, so no stored data reveals it.
     pub fn owner_key(&self, thing: &str) -> String {
         let mac: [u8; 32] = self.over(&owner_text(thing)).finalize().into_bytes().into();
         format!("o_{}", hex::encode(&mac))

@@ -26,7 +26,8 @@ pub(crate) fn session_text(session: SessionId, seat: Seat) -> String {
     format!("arena:v1:session:{session}:{}", seat.0)
 }
 
-/// Returns the text from which an owner's key is computed. The text's prefix differs from that of a session's text.
+/// Returns the text from which an owner's key is computed. The prefix differs from that of session texts, so that no
+/// key is valid as both.
 pub(crate) fn owner_text(thing: &str) -> String {
     format!("arena:v1:owner:{thing}")
 }

@@ -1,39 +1,43 @@
-//! The Bradley–Terry model with ties (Davidson): estimates of all agents' strengths, with confidence intervals and ranks. The estimates
-//! don't depend on the order of games.
+//! The Bradley–Terry model with ties (Davidson): estimates of all agents' strengths, with confidence intervals and
+//! ranks. The estimates don't depend on the order of games.
 //!
 //! # The model
 //!
-//! Let `d` be the difference of two strengths in natural log-odds, plus the advantage of the first seat if it is estimated. Win, tie and
-//! loss have the odds e^(d/2) : ν : e^(-d/2). An agent's rating is 400/ln 10 times its strength. A game of N seats counts as a comparison
-//! of every two seats with weight 1/(N - 1). Thus it has the total weight of one game for each of its agents, as in points and in Elo. The
-//! weight doesn't affect the intervals, which treat the whole game as one observation.
+//! Let `d` be the difference of two strengths in natural log-odds, plus the advantage of the first seat if it is
+//! estimated. Win, tie and loss have the odds e^(d/2) : ν : e^(-d/2). An agent's rating is 400/ln 10 times its
+//! strength. A game of N seats counts as a comparison of every two seats with weight 1/(N - 1). Thus it has the total
+//! weight of one game for each of its agents, as in points and in Elo. The weight doesn't affect the intervals, which
+//! treat the whole game as one observation.
 //!
 //! # The estimate
 //!
-//! By default the fit maximizes the likelihood times Jeffreys' prior: the square root of the determinant of the Fisher information (Firth,
-//! *Bias reduction of maximum likelihood estimates*, 1993). Maximum likelihood overrates strong agents after few games; the prior removes
-//! the leading term of this bias, and keeps all ratings finite. With two agents and no ties, the prior is equivalent to half an additional
-//! win for each. With many games its effect vanishes. [`Estimate::MaximumLikelihood`] omits the prior, as other programs do, and fails if
-//! the maximum-likelihood rating of an agent is infinite.
+//! By default the fit maximizes the likelihood times Jeffreys' prior: the square root of the determinant of the Fisher
+//! information (Firth, *Bias reduction of maximum likelihood estimates*, 1993). Maximum likelihood overrates strong
+//! agents after few games; the prior removes the leading term of this bias and keeps all ratings finite. With two
+//! agents and no ties, the prior is equivalent to half an additional win for each. With many games the effect of the
+//! prior vanishes. [`Estimate::MaximumLikelihood`] omits the prior, as other programs do, and fails if the
+//! maximum-likelihood rating of an agent is infinite.
 //!
-//! Ratings are relative to the mean of the *core*: the largest group of agents in which each has won points from every other, directly or
-//! through a chain of agents. The core is usually all agents; an agent that lost no point or won none is outside it. Agents that aren't
-//! linked by games, directly or through a chain, are fitted separately ([`groups`]).
+//! Ratings are relative to the mean of the *core*: the largest group of agents in which each has won points from every
+//! other, directly or through a chain of agents. The core usually consists of all agents; an agent that lost no point
+//! or won no point is outside the core. Agents that aren't linked by games, directly or through a chain, are fitted
+//! separately ([`groups`]).
 //!
 //! # The intervals
 //!
-//! Games that share a seed are dependent, and so are the comparisons of one game. Therefore the default covariance is a sandwich estimate
-//! that treats a pair of games as one observation (Liang and Zeger, 1986). The score vector of each observation is scaled up to correct for
-//! its leverage on the fit (Bell and McCaffrey, 2002). The estimate is mixed with two observations' worth of the model-based covariance, so
-//! that a few pairs that agree by chance don't shrink it to zero. Quantiles are those of Student's t-distribution; the degrees of freedom
-//! follow from the effective number of observations of each agent. If all games are unpaired and have two seats, the model-based covariance
-//! is used instead.
+//! Games that share a seed are dependent, and so are the comparisons of one game. Therefore the default covariance is a
+//! sandwich estimate, which treats a pair of games as one observation (Liang and Zeger, 1986). The score vector of each
+//! observation is scaled up to correct for its leverage on the fit (Bell and McCaffrey, 2002). The estimate is mixed
+//! with two observations' worth of the model-based covariance, so that a few pairs that agree by chance don't shrink
+//! the estimate to zero. Quantiles are those of Student's t-distribution; the degrees of freedom follow from the
+//! effective number of observations of each agent. If all games are unpaired and have two seats, the model-based
+//! covariance is used instead.
 //!
-//! Both covariances use the curvature of the maximized function, including the prior. Without the prior's part, the coverage of intervals
-//! after few games exceeds 95 %. The benchmark scenario `coverage` measures the coverage.
+//! Both covariances use the curvature of the maximized function, including the prior. Without the prior's part, the
+//! coverage of intervals after few games exceeds 95 %. The benchmark scenario `coverage` measures the coverage.
 //!
-//! An interval is unbounded on each side for which the results give no bound. For example, an agent that lost no point has no upper bound.
-//! See [`Fit::interval`].
+//! An interval is unbounded on each side for which the results give no bound. For example, an agent that lost no point
+//! has no upper bound. See [`Fit::interval`].
 
 mod covariance;
 mod fit;
@@ -58,7 +62,8 @@ pub struct FitOptions {
     pub estimate: Estimate,
     /// The estimator of the ratings' covariance.
     pub covariance: Covariance,
-    /// True if the fit also estimates the advantage of the first seat, such as White's in chess. Applies to games of two seats only.
+    /// True if the fit also estimates the advantage of the first seat, such as White's in chess. Applies to games of
+    /// two seats only.
     pub seat_advantage: bool,
     /// The mean of the core's ratings.
     pub mean: f64,
@@ -74,7 +79,8 @@ impl Default for FitOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimate {
-    /// The maximum of the likelihood times Jeffreys' prior. The estimate is less biased than maximum likelihood, and always finite.
+    /// The maximum of the likelihood times Jeffreys' prior. The estimate is less biased than maximum likelihood, and
+    /// always finite.
     #[default]
     BiasReduced,
     /// The maximum of the likelihood. The fit fails if there is none.
@@ -105,7 +111,7 @@ pub enum FitError {
     NoMaximum,
     /// A seat advantage that the results can't separate from the agents' strengths.
     #[error(
-        "the advantage of the first seat can't be separated from the agents' strengths, because the agents don't swap seats"
+        "the advantage of the first seat cannot be separated from the agents' strengths, because the agents don't swap seats"
     )]
     SeatAdvantage,
 }

@@ -43,7 +43,8 @@ pub(crate) fn student_outside(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
 
-/// Returns the two-sided 5 % quantile of Student's distribution: the absolute value of a variable exceeds it with probability 0.05.
+/// Returns the two-sided 5 % quantile of Student's distribution: the absolute value of a variable exceeds it with
+/// probability 0.05.
 pub(crate) fn student_quantile(freedom: f64) -> f64 {
     if freedom > MANY {
         return Z;
@@ -53,7 +54,8 @@ pub(crate) fn student_quantile(freedom: f64) -> f64 {
 
 /// Returns the two-sided quantile of Student's distribution for the probability `outside`, which must be at most 0.05.
 pub(crate) fn student_quantile_at(freedom: f64, outside: f64) -> f64 {
-    // The tails are monotonic, so bisection finds the value, with the same steps every time.
+    // Bisection, since the probability of the tails decreases with the value. The number of bisection steps is fixed,
+    // so that the result is reproducible.
     let (mut low, mut high) = (Z, 2.0 * Z);
     while student_outside(high, freedom) > outside {
         low = high;
@@ -117,7 +119,8 @@ fn log_gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    // Reference values from scipy 1.17: `scipy.stats.norm.cdf`, `2 * scipy.stats.t.sf`, `scipy.stats.t.ppf(0.975, freedom)`.
+    // Reference values from scipy 1.17: `scipy.stats.norm.cdf`, `2 * scipy.stats.t.sf`, `scipy.stats.t.ppf(0.975,
+    // freedom)`.
     #[test]
     fn values_match_scipy() {
         for (x, below) in NORMAL {

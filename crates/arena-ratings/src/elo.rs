@@ -1,5 +1,5 @@
-//! Elo, game by game in playing order. The order matters, and there is no interval: Elo follows recent form. For strength over all
-//! games, see [`crate::bradley_terry`].
+//! Elo, game by game in playing order. The ratings depend on the order of games, follow recent form and have no
+//! intervals. For strength over all games, see [`crate::bradley_terry`].
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct EloOptions {
 }
 
 impl Default for EloOptions {
-    /// Returns the constants of the tournaments whose protocol the games follow: 1200, 24, rounded.
+    /// Returns the constants of Colosseum tournaments, whose protocol the games use: 1200, 24, rounded.
     fn default() -> EloOptions {
         EloOptions { start: 1200.0, k: 24.0, rounded: true }
     }
@@ -39,8 +39,9 @@ pub fn difference(score: f64) -> f64 {
 
 /// Returns each agent's rating after all games.
 ///
-/// A game of N seats is one comparison of every two of them, with `k / (N - 1)` at stake in each. The changes of an agent are added up
-/// and then rounded, if rounding is on. The sum over all agents stays the same, apart from rounding.
+/// A game of N seats is one comparison of every two seats, with `k / (N - 1)` points at stake. An agent's changes in a
+/// game are added up, and the sum is rounded if `rounded` is true. The sum over all agents stays the same, apart from
+/// rounding.
 ///
 /// Source: A. Elo, *The Rating of Chessplayers, Past and Present* (1978).
 pub fn elo(results: &Results, options: &EloOptions) -> Vec<f64> {
@@ -86,8 +87,8 @@ mod tests {
         assert_eq!(elo(&played, &EloOptions::default()), [1212.0, 1188.0]);
     }
 
-    // Reference: the same games in Python, with `round(24 * (score - 1 / (1 + 10 ** (difference / 400))))`, which rounds halves to
-    // even: the first agent's changes are 12, -13, -12, 1 and 13.
+    // Reference: the same games in Python, with `round(24 * (score - 1 / (1 + 10 ** (difference / 400))))`, which
+    // rounds halves to even: the first agent's changes are 12, -13, -12, 1 and 13.
     #[test]
     fn changes_are_rounded_as_in_the_reference() {
         let played = results(

@@ -1,5 +1,5 @@
-//! Glicko-2: a rating with its deviation and volatility. The crate `skillratings` implements the formulas; this module defines the
-//! rating periods.
+//! Glicko-2: a rating with its deviation and volatility. The crate `skillratings` implements the formulas; this module
+//! defines the rating periods.
 
 use serde::{Deserialize, Serialize};
 use skillratings::Outcomes;
@@ -13,8 +13,8 @@ use crate::results::{Game, Outcome, Results};
 pub struct Glicko2Options {
     /// The constant that limits changes of volatility, from 0.3 to 1.2. Smaller values suit games with steady results.
     pub tau: f64,
-    /// The average number of games of an agent in a rating period. All ratings after a period are computed from the ratings before the
-    /// period.
+    /// The average number of games of an agent in a rating period. All ratings after a period are computed from the
+    /// ratings before the period.
     pub games_per_period: f64,
 }
 
@@ -38,9 +38,10 @@ pub struct Glicko2 {
 
 /// Returns each agent's rating after all games.
 ///
-/// Periods have equal numbers of games, in playing order; the last may be shorter. The deviation of an agent without games in a
-/// period grows. A game of several seats counts as one game against each opponent, so deviations come out too small: the system
-/// is made for two seats. Games that repeat earlier ones are left out, because each would narrow the deviation.
+/// Periods have equal numbers of games, in playing order; the last period may be shorter. The deviation of an agent
+/// without games in a period grows. The system is made for two seats: a game of more seats counts as one game against
+/// each opponent, so its deviations are too small. Games that repeat earlier games are left out, because they would
+/// narrow the deviation.
 ///
 /// Source: M. Glickman, *Example of the Glicko-2 system* (2013).
 pub fn glicko2(results: &Results, options: &Glicko2Options) -> Vec<Glicko2> {
@@ -74,7 +75,7 @@ fn period(games: &[Game<'_>], agents: usize, options: &Glicko2Options) -> usize 
     let seats: usize = games.iter().map(|game| game.seats.len()).sum();
     let seats_per_game = seats as f64 / games.len().max(1) as f64;
     let length = options.games_per_period * agents as f64 / seats_per_game;
-    // A period of no games would never end.
+    // `chunks` panics if the length is 0.
     if length.is_finite() { length.round().max(1.0) as usize } else { games.len().max(1) }
 }
 

@@ -1,8 +1,8 @@
-//! Ratings from results: points, Elo, Glicko-2, OpenSkill, and Bradley–Terry with ties, intervals and ranks; and the sequential
-//! probability ratio test (SPRT) of two agents.
+//! Ratings from results: points, Elo, Glicko-2, OpenSkill, and Bradley–Terry with ties, intervals and ranks; and the
+//! sequential probability ratio test (SPRT) of two agents.
 //!
-//! The crate is pure: equal results in equal order and equal options give equal numbers, to the last bit. Agents are numbers here;
-//! names, pairings and storage belong to other crates.
+//! The crate is pure: equal results in equal order and equal options give equal numbers, to the last bit. Agents are
+//! numbers; other crates handle names, pairings and storage.
 
 pub mod bradley_terry;
 mod distributions;

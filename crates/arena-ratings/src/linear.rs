@@ -28,7 +28,7 @@ impl Matrix {
         &mut self.cells[row * self.size..][..self.size]
     }
 
-    /// Copies the lower triangle to the upper one.
+    /// Copies the lower triangle to the upper triangle.
     pub(crate) fn mirror(&mut self) {
         for row in 0..self.size {
             for column in 0..row {
@@ -37,8 +37,8 @@ impl Matrix {
         }
     }
 
-    /// Returns the lower triangular factor of a positive definite matrix. Only the lower triangle is read. `None` if a pivot vanishes in
-    /// rounding: the matrix is numerically singular.
+    /// Returns the lower triangular factor of a positive definite matrix, from its lower triangle. `None` if the matrix
+    /// is numerically singular.
     pub(crate) fn cholesky(&self) -> Option<Cholesky> {
         let mut factor = Matrix::zero(self.size);
         for row in 0..self.size {
@@ -68,7 +68,7 @@ impl Matrix {
     }
 }
 
-/// A factor L with L Lᵀ = the matrix.
+/// A lower triangular factor L of a matrix L Lᵀ.
 pub(crate) struct Cholesky {
     factor: Matrix,
 }
@@ -99,7 +99,7 @@ impl Cholesky {
     /// Returns the inverse of the matrix.
     pub(crate) fn inverse(&self) -> Matrix {
         let size = self.factor.size;
-        // The rows of L⁻ᵀ: the entry (column, row) is that of L⁻¹ at (row, column).
+        // The matrix L⁻ᵀ, the transpose of L⁻¹.
         let mut transposed = Matrix::zero(size);
         for column in 0..size {
             let cells = transposed.row_mut(column);
@@ -121,7 +121,8 @@ impl Cholesky {
     }
 }
 
-/// Returns the dot product, in four partial sums that the processor can add in parallel. The fixed order makes the result reproducible.
+/// Returns the dot product, in four partial sums that the processor can add in parallel. The fixed order makes the
+/// result reproducible.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (mut sums, (a4, a_rest), (b4, b_rest)) = ([0.0; 4], a.as_chunks::<4>(), b.as_chunks::<4>());
     for (a, b) in a4.iter().zip(b4) {

@@ -16,8 +16,9 @@ pub struct Mean {
 }
 
 impl Mean {
-    /// Computes the mean of independent measurements; `None` for fewer than two. `questions` is the number of intervals that together have
-    /// 95 % confidence (Bonferroni correction); 1 for a single interval.
+    /// Computes the mean of independent measurements; `None` for fewer than two. The interval is widened so that
+    /// `questions` such intervals together have 95 % confidence (Bonferroni correction). For a single interval,
+    /// `questions` is 1.
     pub fn of(values: &[f64], questions: usize) -> Option<Mean> {
         if values.len() < 2 {
             return None;

@@ -1,5 +1,5 @@
-//! OpenSkill: ratings for games of any number of seats, by the method of Weng and Lin with full pairs. The crate `skillratings`
-//! implements the formulas.
+//! OpenSkill: ratings for games of any number of seats, by the method of Weng and Lin with full pairs. The crate
+//! `skillratings` implements the formulas.
 
 use serde::{Deserialize, Serialize};
 use skillratings::MultiTeamOutcome;
@@ -11,7 +11,8 @@ use crate::results::Results;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenSkillOptions {
-    /// The difference of skill at which the better agent wins about two of three games. Games with more luck need a larger value.
+    /// The difference of skill at which the better agent wins about two of three games. Games with more luck need a
+    /// larger value.
     pub beta: f64,
 }
 
@@ -32,14 +33,14 @@ pub struct OpenSkill {
 }
 
 impl OpenSkill {
-    /// Returns `mu` - 3 `sigma`, a lower bound of the skill. Leaderboards usually sort by it.
+    /// Returns `mu` - 3 `sigma`, a lower bound of the skill by which leaderboards are usually sorted.
     pub fn ordinal(&self) -> f64 {
         self.mu - 3.0 * self.sigma
     }
 }
 
-/// Returns each agent's rating after all games, in playing order. Games that repeat earlier ones are left out, because each would narrow
-/// the deviation.
+/// Returns each agent's rating after all games, which are rated in playing order. Games that repeat earlier games are
+/// left out, because they would narrow the deviation.
 ///
 /// Source: R. Weng and C.-J. Lin, *A Bayesian Approximation Method for Online Ranking* (2011), algorithm 1.
 pub fn openskill(results: &Results, options: &OpenSkillOptions) -> Vec<OpenSkill> {

@@ -12,8 +12,7 @@ pub struct AgentIndex(pub usize);
 pub struct Results {
     agents: usize,
     seats: Vec<RankedSeat>,
-    /// For each game: the end of its seats in the list of all seats, the pair to which the game belongs, and true if the game repeats an
-    /// earlier game.
+    /// For each game: the end of its range in `seats`, its pair, and true if the game repeats an earlier game.
     games: Vec<(usize, Option<u64>, bool)>,
 }
 
@@ -33,8 +32,8 @@ pub struct Game<'r> {
     pub seats: &'r [RankedSeat],
     /// The pair that the game belongs to. Games of a pair share a seed, so they aren't independent.
     pub pair: Option<u64>,
-    /// True if the game has the same moves as an earlier one with the same agents on the same seats. It counts for points and Elo, but not
-    /// for ratings with an interval or a deviation.
+    /// True if the game has the same moves as an earlier game with the same agents on the same seats. A repeat counts
+    /// for points and Elo, but not for ratings with an interval or a deviation.
     pub is_repeat: bool,
 }
 
@@ -66,8 +65,8 @@ impl Results {
         Results { agents, ..Results::default() }
     }
 
-    /// Adds the next game: the agents in seat order, each with its rank. Games with the same `pair` share a seed, such as two games with
-    /// swapped seats.
+    /// Adds the next game: the agents in seat order, each with its rank. Games with the same `pair` share a seed, such
+    /// as two games with swapped seats.
     ///
     /// # Errors
     /// [`ResultsError`] if the game is invalid. An invalid game isn't added.
@@ -75,7 +74,7 @@ impl Results {
         self.add(seats, pair, false)
     }
 
-    /// Adds the next game as a repeat of an earlier one. See [`Game::is_repeat`].
+    /// Adds the next game as a repeat of an earlier game. See [`Game::is_repeat`].
     ///
     /// # Errors
     /// As [`Results::push`].
@@ -133,8 +132,8 @@ impl Results {
         Game { seats: &self.seats[begin..end], pair, is_repeat }
     }
 
-    /// Splits the agents into groups that games link, directly or through a chain of agents. The largest group comes first; groups of equal
-    /// size are ordered by their first agent. An agent without games is a group of its own.
+    /// Splits the agents into groups that games link, directly or through a chain of agents. The largest group comes
+    /// first; groups of equal size are ordered by their first agent. An agent without games is a group of its own.
     pub fn groups(&self) -> Vec<Vec<AgentIndex>> {
         let mut parent: Vec<usize> = (0..self.agents).collect();
         fn root(parent: &mut [usize], mut agent: usize) -> usize {
@@ -160,7 +159,8 @@ impl Results {
         groups
     }
 
-    /// Returns the games between these agents only. `agents` must be sorted; each agent's new number is its index in `agents`.
+    /// Returns the games between these agents only. `agents` must be sorted; each agent's new number is its index in
+    /// `agents`.
     pub fn among(&self, agents: &[AgentIndex]) -> Results {
         let mut among = Results::new(agents.len());
         for game in self.games() {
@@ -175,12 +175,12 @@ impl Results {
         among
     }
 
-    /// Returns the number of games that repeat earlier ones.
+    /// Returns the number of games that repeat earlier games.
     pub fn repeats(&self) -> usize {
         self.games.iter().filter(|(.., is_repeat)| *is_repeat).count()
     }
 
-    /// Returns the games that don't repeat earlier ones, in playing order.
+    /// Returns the games that aren't repeats, in playing order.
     pub fn distinct(&self) -> impl Iterator<Item = Game<'_>> + '_ {
         self.games().filter(|game| !game.is_repeat)
     }
@@ -200,7 +200,7 @@ impl Game<'_> {
     }
 }
 
-/// The outcome of a comparison of two agents, from the view of one.
+/// The outcome of a comparison of two agents, from the view of one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -252,7 +252,8 @@ pub struct Tally {
     pub draws: u64,
     /// The games in which an opponent was ranked above the agent.
     pub losses: u64,
-    /// The points. Each opponent gives 1 for a higher rank and 0.5 for the same rank; a game gives the mean over the opponents, 0 to 1.
+    /// The points. A game gives the mean over the opponents, 0 to 1: 1 for each opponent with a worse rank, and 0.5 for
+    /// each with the same rank.
     pub points: f64,
 }
 
@@ -271,7 +272,7 @@ pub fn tallies(results: &Results) -> Vec<Tally> {
                 _ => tally.losses += 1,
             }
             let sum: f64 = game.seats.iter().map(|other| Outcome::of(seat.rank, other.rank).points()).sum();
-            // The sum includes the agent's tie with itself.
+            // The sum includes 0.5 for the agent's tie with itself.
             tally.points += (sum - 0.5) / opponents;
         }
     }

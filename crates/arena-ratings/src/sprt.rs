@@ -1,5 +1,5 @@
-//! The difference of two agents in Elo, and the sequential probability ratio test (SPRT) of this difference. Both accept single games
-//! (trinomial), or pairs of games with swapped seats and dependent results (pentanomial).
+//! The difference of two agents in Elo, and the sequential probability ratio test (SPRT) of this difference. Both take
+//! single games (trinomial), or pairs of games with swapped seats and dependent results (pentanomial).
 
 use std::fmt;
 
@@ -12,13 +12,15 @@ use crate::results::{AgentIndex, Outcome, Results};
 /// The factor from (score - 0.5) / (standard deviation of a game) to normalized Elo: 800 / ln 10.
 const ELO_PER_DEVIATION: f64 = 2.0 * ELO_PER_LOGIT;
 
-/// The share of the way to the last reachable target that a round takes if the target itself is out of reach.
+/// The limit of the target in one round of the iteration, as a share of the farthest target for which a distribution
+/// exists.
 const REACHED: f64 = 0.9;
 
 /// The largest absolute value of a hypothesis, in Elo.
 const MOST_ELO: f64 = 1_000.0;
 
-/// The replacement for a count of 0, so that unseen results aren't impossible. Fastchess does the same.
+/// The replacement for a count of 0, so that results without an observation remain possible. Fastchess uses the same
+/// value.
 const UNSEEN: f64 = 1e-3;
 
 /// The counts of results from the view of one agent.
@@ -41,8 +43,8 @@ impl Scores {
         Scores::Trinomial(counts)
     }
 
-    /// Counts the pairs of two-seat games between two agents, from the view of `one`. Games without a pair, and pairs without exactly two
-    /// games, are left out.
+    /// Counts the pairs of two-seat games between two agents, from the view of `one`. Games without a pair, and pairs
+    /// without exactly two games, are left out.
     pub fn pentanomial(results: &Results, one: AgentIndex, two: AgentIndex) -> Scores {
         let mut games: Vec<(u64, usize)> = between(results, one, two)
             .filter_map(|(pair, outcome)| pair.map(|pair| (pair, half_points(outcome))))
@@ -122,7 +124,7 @@ impl Scores {
     }
 }
 
-/// Returns the games of two seats between two agents: the pair of each, and the outcome for `one`.
+/// Returns the two-seat games between two agents: each game's pair, and its outcome for `one`.
 fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator<Item = (Option<u64>, Outcome)> + '_ {
     results.distinct().filter_map(move |game| {
         let [first, second] = game.seats else { return None };
@@ -152,11 +154,11 @@ pub struct Difference {
     pub score: f64,
     /// The difference in logistic Elo; infinite if one agent has all points.
     pub elo: f64,
-    /// The lower end of its 95 % interval, from the normal interval of the score.
+    /// The lower end of the 95 % interval of `elo`, from the normal interval of the score.
     pub elo_low: f64,
-    /// The upper end.
+    /// The upper end of the 95 % interval of `elo`.
     pub elo_high: f64,
-    /// The difference in normalized Elo, relative to the scatter of results; `None` without scatter.
+    /// The difference in normalized Elo, which is relative to the scatter of results; `None` without scatter.
     pub normalised: Option<f64>,
     /// Half the width of the 95 % interval of `normalised`.
     pub normalised_error: Option<f64>,
@@ -165,7 +167,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Returns half the width of the 95 % interval in Elo: the number after `±`.
+    /// Returns half the width of the 95 % interval of `elo`: the number after `±`.
     pub fn elo_error(&self) -> f64 {
         (self.elo_high - self.elo_low) / 2.0
     }
@@ -177,7 +179,8 @@ impl Difference {
 pub enum EloModel {
     /// Logistic Elo, a function of the expected score alone.
     Logistic,
-    /// Elo in units of a game's standard deviation. With this unit, the length of a test doesn't depend on the rate of draws.
+    /// Elo in units of a game's standard deviation. With this unit, the length of a test doesn't depend on the rate of
+    /// draws.
     #[default]
     Normalized,
 }
@@ -204,14 +207,14 @@ pub struct Sprt {
 }
 
 impl fmt::Display for Sprt {
-    /// Writes the test as chess runners take it: `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`.
+    /// Writes the test in the syntax of chess runners: `elo0=0 elo1=5 alpha=0.05 beta=0.05 model=normalized`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sprt { elo0, elo1, alpha, beta, model } = self;
         write!(f, "elo0={elo0} elo1={elo1} alpha={alpha} beta={beta} model={}", model.name())
     }
 }
 
-/// The numbers of a test before validation.
+/// The numbers of a test, before validation.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Numbers {
@@ -234,27 +237,27 @@ impl TryFrom<Numbers> for Sprt {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SprtError {
     /// Hypotheses that aren't in ascending order.
-    #[error("elo0 is {elo0} and elo1 is {elo1}, but elo0 must be less")]
+    #[error("elo0 is {elo0} and elo1 is {elo1}, but elo0 must be less than elo1")]
     Hypotheses {
-        /// As given.
+        /// The rejected `elo0`.
         elo0: f64,
-        /// As given.
+        /// The rejected `elo1`.
         elo1: f64,
     },
     /// Hypotheses beyond ±1000 Elo.
     #[error("elo0 is {elo0} and elo1 is {elo1}, but both must lie between -{MOST_ELO} and {MOST_ELO}")]
     TooFar {
-        /// As given.
+        /// The rejected `elo0`.
         elo0: f64,
-        /// As given.
+        /// The rejected `elo1`.
         elo1: f64,
     },
     /// Error rates outside 0 to 0.5.
     #[error("alpha is {alpha} and beta is {beta}, but both must be more than 0 and less than 0.5")]
     Errors {
-        /// As given.
+        /// The rejected `alpha`.
         alpha: f64,
-        /// As given.
+        /// The rejected `beta`.
         beta: f64,
     },
 }
@@ -268,7 +271,7 @@ pub struct SprtState {
     pub lower: f64,
     /// The bound at or above which `elo1` is accepted.
     pub upper: f64,
-    /// The verdict that follows from `llr` and the bounds.
+    /// The verdict from `llr` and the bounds.
     pub verdict: SprtVerdict,
 }
 
@@ -278,14 +281,15 @@ pub struct SprtState {
 pub enum SprtVerdict {
     /// Neither hypothesis is accepted yet.
     Continue,
-    /// The difference isn't `elo1`: it is `elo0` or less.
+    /// H0 is accepted: the difference is `elo0` or less.
     AcceptH0,
-    /// The difference isn't `elo0`: it is `elo1` or more.
+    /// H1 is accepted: the difference is `elo1` or more.
     AcceptH1,
 }
 
 impl Sprt {
-    /// Creates a test that accepts H1 with probability `alpha` if H0 is true, and H0 with probability `beta` if H1 is true.
+    /// Creates a test. `alpha` is the probability that the test accepts H1 although H0 is true, and `beta` the
+    /// probability that it accepts H0 although H1 is true.
     ///
     /// # Errors
     /// [`SprtError`] if the numbers are invalid.
@@ -314,11 +318,11 @@ impl Sprt {
 
     /// Returns the state of the test after these results.
     ///
-    /// The test uses the generalized likelihood ratio: each hypothesis is represented by the most likely distribution of results that has
-    /// the hypothesized difference.
+    /// The test uses the generalized likelihood ratio: each hypothesis is represented by the most likely distribution
+    /// of results that has the hypothesized difference.
     ///
-    /// Sources: A. Wald, *Sequential Tests of Statistical Hypotheses* (1945); M. Van den Bergh, *A practical introduction
-    /// to the GSPRT*, and *Normalized Elo* (2020). Fastchess computes the same.
+    /// Sources: A. Wald, *Sequential Tests of Statistical Hypotheses* (1945); M. Van den Bergh, *A practical
+    /// introduction to the GSPRT*, and *Normalized Elo* (2020). Fastchess uses the same formulas.
     pub fn judge(&self, scores: &Scores) -> SprtState {
         let lower = (self.beta / (1.0 - self.alpha)).ln();
         let upper = ((1.0 - self.beta) / self.alpha).ln();
@@ -355,9 +359,9 @@ fn likeliest_with_mean(observed: &[(f64, f64)], mean: f64) -> Vec<f64> {
     tilted(observed, &gaps)
 }
 
-/// Returns the distribution with a mean `target` standard deviations above 0.5 under which the counts are most likely. Each round of the
-/// iteration linearizes the condition around the previous distribution. If no distribution satisfies the
-/// linear condition, as may happen far from the target, the round goes only part of the way.
+/// Returns the maximum-likelihood distribution among those with a mean of 0.5 + `target` standard deviations. Each
+/// round of the iteration linearizes this condition around the previous distribution. If no distribution satisfies the
+/// linear condition, as may happen far from the solution, the round uses a nearer target.
 fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
     let mut shares = vec![1.0 / observed.len() as f64; observed.len()];
     for _ in 0..100 {
@@ -379,8 +383,8 @@ fn likeliest_with_deviation(observed: &[(f64, f64)], target: f64) -> Vec<f64> {
     shares
 }
 
-/// Returns the distribution under which `gaps` has the mean 0 and the counts are most likely: the observed shares, each divided by
-/// 1 + x · gap, with the x that gives this mean.
+/// Returns the maximum-likelihood distribution among those with a mean of 0 for `gaps`. It consists of the observed
+/// shares, each divided by 1 + x · gap, with the x for which the mean is 0.
 fn tilted(observed: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
     let total: f64 = observed.iter().map(|(_, count)| count).sum();
     let top = gaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -416,8 +420,8 @@ mod tests {
         assert!((found - expected).abs() <= within, "{found} instead of {expected}");
     }
 
-    // Reference values from fastchess's own tests for these counts: 40.70 ± 30.43, nElo 49.77 ± 36.77, LOS 99.60 %; and of
-    // pairs 55.58 ± 27.65, nElo 57.94 ± 28.28.
+    // Reference values from fastchess's own tests for these counts: 40.70 ± 30.43, nElo 49.77 ± 36.77, LOS 99.60 %; and
+    // of pairs 55.58 ± 27.65, nElo 57.94 ± 28.28.
     #[test]
     fn difference_matches_fastchess() {
         let games = Scores::Trinomial([96, 111, 136]).difference().unwrap();
@@ -433,8 +437,8 @@ mod tests {
         near(pairs.normalised_error.unwrap(), 28.28, 0.01);
     }
 
-    // Reference values from scipy 1.17: the most likely distributions of both hypotheses by `scipy.optimize.minimize` (SLSQP) under the
-    // constraint of the hypothesis itself, with counts of 0 as 0.001.
+    // Reference values from scipy 1.17: the most likely distributions of both hypotheses by `scipy.optimize.minimize`
+    // (SLSQP) under the constraint of the hypothesis itself, with counts of 0 as 0.001.
     #[test]
     fn ratio_matches_a_general_optimizer() {
         let tests = [(EloModel::Logistic, 0.0, 5.0), (EloModel::Normalized, 0.0, 5.0), (EloModel::Logistic, -3.0, 1.0)];

@@ -12,13 +12,13 @@ use crate::results::{AgentIndex, Results, Tally, tallies};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RatingOptions {
-    /// Constants of Elo.
+    /// The constants of Elo.
     pub elo: EloOptions,
-    /// Constants of Glicko-2.
+    /// The constants of Glicko-2.
     pub glicko2: Glicko2Options,
-    /// Constants of OpenSkill.
+    /// The constants of OpenSkill.
     pub openskill: OpenSkillOptions,
-    /// Options of the Bradley–Terry fit.
+    /// The options of the Bradley–Terry fit.
     pub bradley_terry: FitOptions,
 }
 
@@ -27,8 +27,8 @@ pub struct RatingOptions {
 pub struct Standings {
     /// The agents, group by group. Within a group, agents are in descending order of Bradley–Terry rating.
     pub rows: Vec<Standing>,
-    /// The groups of agents that games link, directly or through a chain of agents; the largest group comes first. Every system rates each
-    /// group separately, so ratings of different groups can't be compared.
+    /// The groups of agents that games link, directly or through a chain of agents. The largest group comes first. All
+    /// systems rate each group separately, so ratings of different groups can't be compared.
     pub groups: Vec<Group>,
 }
 
@@ -42,11 +42,11 @@ pub struct Standing {
     /// The agent's games and points.
     #[serde(flatten)]
     pub tally: Tally,
-    /// Elo after the last game.
+    /// The Elo rating after the last game.
     pub elo: f64,
-    /// Glicko-2 after the last game.
+    /// The Glicko-2 rating after the last game.
     pub glicko2: Glicko2,
-    /// OpenSkill after the last game.
+    /// The OpenSkill rating after the last game.
     pub openskill: OpenSkill,
     /// The Bradley–Terry rating, in Elo.
     pub rating: f64,

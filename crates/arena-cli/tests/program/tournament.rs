@@ -410,7 +410,7 @@ fn invalid_tournaments_are_refused() {
         &[&a, &b],
         &["--sprt", "elo0=5", "elo1=0"],
         expect![[r#"
-        error: elo0 is 5 and elo1 is 0, but elo0 must be less
+        error: elo0 is 5 and elo1 is 0, but elo0 must be less than elo1
     "#]],
     );
     check(

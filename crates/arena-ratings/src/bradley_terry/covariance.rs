@@ -1,4 +1,5 @@
-//! The covariance of fitted strengths: the inverse of the model's information, or a sandwich estimate from the scatter of observations.
+//! The covariance of fitted strengths: the inverse of the model's information, or a sandwich estimate from the scatter
+//! of observations.
 
 use super::fit::Parameters;
 use super::pairs::weight;
@@ -19,14 +20,15 @@ pub(super) struct Spread {
 /// The weight of the model-based covariance in the sandwich estimate, as a number of observations.
 const MIXED: f64 = 2.0;
 
-/// The number of units in 1: values are rounded to multiples of 2⁻³² and summed as integers, so that sums don't depend on the order of
-/// games.
+/// The factor from values to integers. Values are rounded to multiples of 2⁻³² and summed as integers, so that sums
+/// don't depend on the order of games.
 const UNIT: f64 = (1u64 << 32) as f64;
 
 /// The lower bound of 1 minus an observation's leverage, the share of its scatter that the fit absorbs.
 const LEAST_LEFT: f64 = 0.1;
 
-/// Returns the model-based covariance, which is correct for independent games. `inverse` is the inverse of the information.
+/// Returns the model-based covariance, which is correct for independent games. `inverse` is the inverse of the
+/// information.
 pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) -> Spread {
     Spread {
         covariance: against_core(inverse, core),
@@ -35,8 +37,8 @@ pub(super) fn model(parameters: &Parameters, inverse: &Matrix, core: &[bool]) ->
     }
 }
 
-/// Returns the sandwich estimate of the covariance. An observation is all games of a pair, or one unpaired game. Reads only the lower
-/// triangle of `information`.
+/// Returns the sandwich estimate of the covariance. An observation is all games of a pair, or one unpaired game. Reads
+/// only the lower triangle of `information`.
 pub(super) fn sandwich(
     results: &Results,
     parameters: &Parameters,
@@ -89,9 +91,10 @@ fn against_core(whole: &Matrix, core: &[bool]) -> Matrix {
 /// Sums over all observations, from which the sandwich estimate is computed.
 struct Scatter {
     len: usize,
-    /// For every two parameters, the sum over observations of the product of their scores.
+    /// For every two parameters, the sum over all observations of the product of the two scores.
     squares: Vec<i128>,
-    /// For each parameter, the sum of the observations' information on it, and the sum of the squares of this information.
+    /// For each parameter, the sum of the observations' information on it, and the sum of the squares of this
+    /// information.
     information: Vec<[i128; 2]>,
 }
 
@@ -140,7 +143,8 @@ impl Scatter {
         self.squares[row * self.len + column] as f64 / (UNIT * UNIT)
     }
 
-    /// Returns the effective number of observations of a parameter: (sum of information)² / (sum of squared information).
+    /// Returns the effective number of observations of a parameter: (sum of information)² / (sum of squared
+    /// information).
     fn freedom(&self, at: usize) -> f64 {
         let [sum, squares] = self.information[at];
         if squares == 0 { 0.0 } else { (sum as f64).powi(2) / squares as f64 }

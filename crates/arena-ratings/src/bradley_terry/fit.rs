@@ -9,25 +9,25 @@ use crate::elo::ELO_PER_LOGIT;
 use crate::linear::{Cholesky, Matrix};
 use crate::results::{AgentIndex, Results};
 
-/// The gauge constant: artificial information that fixes the sum of all strengths at 0. Results don't depend on the sum, so any positive
-/// number works.
+/// The gauge constant: artificial information that fixes the sum of all strengths at 0. The likelihood doesn't depend
+/// on this sum, so any positive number works.
 pub(super) const GAUGE: f64 = 1.0;
 
-/// The information of a normal prior with a standard deviation of 10,000 Elo. The fit uses this prior only if some agents aren't linked by
-/// games.
+/// The information of a normal prior with a standard deviation of 10,000 Elo. The fit uses this prior only if games
+/// don't link all agents.
 const LOOSE: f64 = 1.0 / ((10_000.0 / ELO_PER_LOGIT) * (10_000.0 / ELO_PER_LOGIT));
 
 /// The step size at which the iteration stops, in log-odds: 2 · 10⁻⁷ Elo.
 const PRECISION: f64 = 1e-9;
 
-/// The difference in log-odds below which strengths count as equal. Rounding errors can be this large.
+/// The difference in log-odds below which strengths count as equal, since rounding errors can be this large.
 const EQUAL: f64 = 1e-8;
 
 /// The largest number of iterations of a fit. Four to ten are usual.
 const ROUNDS: usize = 1000;
 
-/// The number of iterations after which steps are lengthened. With the prior and few games, steps are too short, because the approximate
-/// curvature exceeds the curvature of the maximized function.
+/// The number of iterations after which steps are lengthened. With the prior and few games, steps are too short,
+/// because the approximate curvature exceeds the curvature of the maximized function.
 const USUAL_ROUNDS: usize = 20;
 
 /// The largest factor by which a step is lengthened.
@@ -47,13 +47,13 @@ pub struct Fit {
     reach: Reach,
 }
 
-/// The parameters of the model, in this order: the strengths, the seat advantage if it is estimated, and the logarithm of ν if there are
-/// ties.
+/// The parameters of the model, in this order: the strengths, the seat advantage if the fit estimates it, and the
+/// logarithm of ν if there are ties.
 #[derive(Debug, Clone)]
 pub(super) struct Parameters {
     pub(super) values: Vec<f64>,
     pub(super) agents: usize,
-    /// The index of the first seat's advantage.
+    /// The index of the first seat's advantage; `None` if the fit doesn't estimate it.
     pub(super) advantage: Option<usize>,
     /// The index of the logarithm of ν; `None` if there are no ties.
     pub(super) ties: Option<usize>,
@@ -88,14 +88,15 @@ impl Odds {
         (self.shares[0] - self.shares[2]) / 2.0
     }
 
-    /// Returns the information of one comparison: on the difference, jointly on difference and ties, and on the ties. This is the
-    /// covariance of the sufficient statistics.
+    /// Returns the information of one comparison: on the difference, jointly on difference and ties, and on the ties.
+    /// This is the covariance of the sufficient statistics.
     pub(super) fn information(&self) -> [f64; 3] {
         let ([win, tie, loss], mean) = (self.shares, self.mean());
         [(win + loss) / 4.0 - mean * mean, -mean * tie, tie * (1.0 - tie)]
     }
 
-    /// Returns the derivatives of the sum of `information` weighted by `weights`, with respect to the difference and to the ties parameter.
+    /// Returns the derivatives of the sum of `information` weighted by `weights`, with respect to the difference and to
+    /// the ties parameter.
     fn information_slope(&self, weights: [f64; 3]) -> [f64; 2] {
         let (mean, tie) = (self.mean(), self.shares[1]);
         let mut slope = [0.0; 2];
@@ -131,14 +132,15 @@ impl Parameters {
         Odds::new(difference, self.ties.map(|at| self.values[at]))
     }
 
-    /// Returns the parameters that add up to the difference of strengths in these comparisons, with their signs. A [`Meeting`] is all
-    /// comparisons of two agents in one seat order.
+    /// Returns the parameters that add up to the difference of strengths in these comparisons, with their signs. A
+    /// [`Meeting`] is all comparisons of two agents in one seat order.
     fn parts(&self, meeting: &Meeting) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
         let advantage = self.advantage.filter(|_| meeting.has_advantage);
         [(meeting.first, 1.0), (meeting.second, -1.0)].into_iter().chain(advantage.map(|at| (at, 1.0)))
     }
 
-    /// Returns the lower triangle of the information matrix of all comparisons, in which each meeting has the weight `counted`.
+    /// Returns the lower triangle of the information matrix of all comparisons, in which each meeting has the weight
+    /// `counted`.
     fn information(&self, meetings: &[Meeting], held: f64, counted: impl Fn(&Meeting, &Odds) -> f64) -> Matrix {
         let mut matrix = Matrix::zero(self.values.len());
         for row in 0..self.agents {
@@ -167,8 +169,8 @@ impl Parameters {
         matrix
     }
 
-    /// Returns the variance of the difference of strengths in a meeting, its covariance with the ties parameter, and the variance of the
-    /// ties parameter.
+    /// Returns the variance of the difference of strengths in a meeting, its covariance with the ties parameter, and
+    /// the variance of the ties parameter.
     fn variances(&self, meeting: &Meeting, covariance: &Matrix) -> [f64; 3] {
         let parts = self.parts(meeting);
         let mut variances = [0.0; 3];
@@ -217,8 +219,8 @@ impl Slope<'_> {
         height.is_finite().then_some(Place { parameters, information, height })
     }
 
-    /// Returns the Newton step. Approximates the prior's curvature by the curvature of the additional comparisons to which the prior is
-    /// equivalent.
+    /// Returns the Newton step. Approximates the prior's curvature by the curvature of the additional comparisons to
+    /// which the prior is equivalent.
     fn step(&self, place: &Place) -> Option<Vec<f64>> {
         let parameters = &place.parameters;
         let covariance = match self.estimate {
@@ -253,8 +255,8 @@ impl Slope<'_> {
         }
     }
 
-    /// Returns the approximate curvature of the likelihood times the prior. The prior counts as additional comparisons. Each meeting gets
-    /// as many as its leverage; their total is the number of parameters.
+    /// Returns the approximate curvature of the likelihood times the prior. The prior counts as additional comparisons.
+    /// Each meeting gets as many as its leverage; their total is the number of parameters.
     fn curvature(&self, parameters: &Parameters, covariance: &Matrix) -> Matrix {
         parameters.information(self.meetings, self.held, |meeting, odds| {
             let variances = parameters.variances(meeting, covariance);
@@ -303,20 +305,20 @@ impl Slope<'_> {
     }
 }
 
-/// Returns the factor by which to lengthen steps, computed from two consecutive steps (Barzilai and Borwein, *Two-point step size gradient
-/// methods*, 1988).
+/// Returns the factor by which to lengthen steps, computed from two consecutive steps (Barzilai and Borwein, *Two-point
+/// step size gradient methods*, 1988).
 fn lengthening(last: &[f64], step: &[f64]) -> f64 {
     let square: f64 = last.iter().map(|value| value * value).sum();
     let bend: f64 = last.iter().zip(step).map(|(last, step)| last * (last - step)).sum();
     if bend > 0.0 { (square / bend).min(LONGEST_SHARE) } else { 1.0 }
 }
 
-/// Fits the strengths of all agents together. A very weak prior connects agents that aren't linked by games, directly or through a chain.
-/// Reports fit such groups separately; see [`groups`](super::groups).
+/// Fits the strengths of all agents together. If games don't link all agents, directly or through a chain of agents, a
+/// very weak prior does. Reports fit groups of linked agents separately; see [`groups`](super::groups).
 ///
 /// # Errors
-/// [`FitError`] if there are too many agents, if the requested estimate doesn't exist, or if the results can't separate the seat advantage
-/// from strength.
+/// [`FitError`] if there are too many agents, if the requested estimate doesn't exist, or if the results can't separate
+/// the seat advantage from strength.
 pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     let agents = results.agents();
     if agents > MAX_AGENTS {
@@ -386,14 +388,14 @@ impl Fit {
 
     /// Returns the 95 % interval of an agent's rating, relative to the mean of the core.
     ///
-    /// The interval has no upper end if some agent of the core hasn't won points from this agent, directly or through a chain of agents. It
-    /// has no lower end if this agent hasn't won points, in the same sense, from some agent of the core. The other end is valid in both
-    /// cases.
+    /// The interval has no upper end if some agent of the core hasn't won points from this agent, directly or through a
+    /// chain of agents. It has no lower end if this agent hasn't won points, in the same sense, from some agent of the
+    /// core. The opposite end is valid in both cases.
     pub fn interval(&self, agent: AgentIndex) -> Interval {
         self.bounded(self.rating(agent), self.half_width(agent), self.reach.bounds_against_core(agent.0))
     }
 
-    /// Returns the half-width that an agent's interval has if both ends are bounded.
+    /// Returns the half-width of an agent's interval. Applies if both ends are bounded.
     fn half_width(&self, agent: AgentIndex) -> f64 {
         student_quantile(self.spread.freedom[agent.0]) * self.error(agent)
     }
@@ -411,7 +413,8 @@ impl Fit {
         self.bounded(self.difference(one, two), half, bounded)
     }
 
-    /// Returns the advantage of the first of two seats, in Elo, with its 95 % interval; `None` if the fit didn't estimate the advantage.
+    /// Returns the advantage of the first of two seats, in Elo, with its 95 % interval; `None` if the fit didn't
+    /// estimate the advantage.
     pub fn seat_advantage(&self) -> Option<(f64, Interval)> {
         let value = ELO_PER_LOGIT * self.parameters.values[self.parameters.advantage?];
         Some((value, self.bounded(value, Z * ELO_PER_LOGIT * self.spread.of_advantage.sqrt(), [true; 2])))
@@ -427,10 +430,12 @@ impl Fit {
         0.5 + self.odds(one.0, two.0).mean()
     }
 
-    /// Returns the width of the lead in games: the least number of wins of the second agent in a row against the first that would end the
-    /// first agent's lead. 0 if they already share the lead, `None` with fewer than two agents.
+    /// Returns the width of the lead in games: the least number of consecutive wins of the second agent against the
+    /// first that would end the first agent's lead. 0 if the two already share the lead, `None` with fewer than two
+    /// agents.
     ///
-    /// For each candidate number, a new fit that includes these additional wins decides. The additional games have no seat advantage.
+    /// A search finds the number: for each candidate, a new fit includes as many additional wins, without a seat
+    /// advantage.
     pub fn games_to_lose_lead(&self) -> Option<u64> {
         let order = self.order();
         let (&first, &second) = (order.first()?, order.get(1)?);
@@ -448,7 +453,8 @@ impl Fit {
             let most = strengths[first.0] - EQUAL;
             strengths.iter().enumerate().all(|(agent, strength)| agent == first.0 || *strength < most)
         };
-        // One Newton step gives a first guess; then the search doubles its stride, and bisects at the end.
+        // One Newton step gives the first guess. From there, the stride doubles until the lead ends, and bisection
+        // finds the number.
         let (variance, _) = self.difference_variance(first.0, second.0);
         let gain = variance * (0.5 - self.odds(second.0, first.0).mean());
         let gap = self.strengths[first.0] - self.strengths[second.0];
@@ -465,7 +471,7 @@ impl Fit {
             }
             games = match lost {
                 Some(lost) if lost - kept <= 1 => return Some(lost),
-                // The guess was too high: search downwards, to 1 at least.
+                // The guess was too high, so the search goes down, at least to 1.
                 Some(lost) if kept == 0 => lost.saturating_sub(stride).max(lost / 2).max(1),
                 Some(lost) => kept + (lost - kept) / 2,
                 None => kept.checked_add(stride)?,
@@ -497,14 +503,14 @@ impl Fit {
         self.spread.covariance.at(one, two)
     }
 
-    /// Returns the covariance of the fit.
+    /// Returns the covariance of the strengths, with its degrees of freedom.
     pub(super) fn spread(&self) -> &Spread {
         &self.spread
     }
 
-    /// Returns the variance of a difference of strengths, and the degrees of freedom of this variance estimate by Welch's formula. The
-    /// formula assumes independent variances, so a term for shared games is added: two agents that play mostly each other have nearly the
-    /// same variance.
+    /// Returns the variance of a difference of strengths, and the degrees of freedom of this variance estimate by
+    /// Welch's formula. The formula assumes independent variances, so a term for shared games is added: two agents that
+    /// play mostly each other have nearly the same variance.
     fn difference_variance(&self, one: usize, two: usize) -> (f64, f64) {
         let own = [one, two].map(|agent| self.variance(agent));
         let variance = own[0] + own[1] - 2.0 * self.covariance(one, two);

@@ -1,5 +1,5 @@
-//! The choice of the next games: those that are expected to narrow the widest rating interval most. In this file, a *meeting* is the games
-//! of one set of agents with one seed, with rotated seats.
+//! The choice of the next games: the games that are expected to narrow the widest rating interval most. In this file, a
+//! *meeting* is the games of one set of agents with one seed, with rotated seats.
 
 use super::Fit;
 use super::pairs::weight;
@@ -8,11 +8,12 @@ use crate::elo::ELO_PER_LOGIT;
 use crate::linear::Matrix;
 use crate::results::AgentIndex;
 
-/// The relative difference below which values count as equal. A different order of summation can cause such a difference.
+/// The relative difference below which values count as equal. A different order of summation can cause such a
+/// difference.
 const EQUAL: f64 = 1e-9;
 
-/// The forecast covariance of strengths after games that have been chosen, but not played. The information of a game depends on the
-/// strengths of its agents, not on the result, so several games can be chosen before any is played.
+/// The forecast covariance of strengths, after games that are chosen but not yet played. The information of a game
+/// depends on the strengths of its agents, not on the result, so several games can be chosen before any is played.
 #[derive(Debug, Clone)]
 pub struct Forecast<'f> {
     fit: &'f Fit,
@@ -27,12 +28,13 @@ pub struct Forecast<'f> {
     can_play: Vec<bool>,
 }
 
-/// Chooses `seats` distinct agents whose next game is expected to narrow the widest interval most. The first is the agent with the widest
-/// interval; each further agent is the opponent against which a game is then most informative. The list is empty if there are too few
-/// agents, or fewer than two seats.
+/// Chooses `seats` distinct agents whose next game is expected to narrow the widest interval most. The first agent has
+/// the widest interval; each further agent is the opponent whose presence narrows this interval most. The list is empty
+/// if there are too few agents, or fewer than two seats.
 ///
-/// The information of a game follows from the model. It is largest against an opponent of equal strength with a narrow interval. The lower
-/// agent number breaks ties, as for all agents before the first game.
+/// The information of a game follows from the model. It is largest against an opponent of equal strength with a narrow
+/// interval. Of equal candidates, the agent with the lowest number is chosen; before the first game, all agents are
+/// equal.
 pub fn next_game(fit: &Fit, seats: usize) -> Vec<AgentIndex> {
     Forecast::new(fit, seats, 1).next(|_, _| true)
 }
@@ -55,20 +57,22 @@ impl<'f> Forecast<'f> {
         }
     }
 
-    /// Restricts the choice to agents for which `can_play` returns true. Results of the other agents still affect the covariance.
+    /// Restricts the choice to agents for which `can_play` returns true. Results of the other agents still affect the
+    /// covariance.
     pub fn among(self, can_play: impl Fn(AgentIndex) -> bool) -> Forecast<'f> {
         let can_play = (0..self.fit.agents()).map(|agent| can_play(AgentIndex(agent))).collect();
         Forecast { can_play, ..self }
     }
 
-    /// Returns the forecast half-width, in Elo, that an agent's interval has if both ends are bounded.
+    /// Returns the forecast half-width of an agent's interval, in Elo. Applies if both ends are bounded.
     pub fn half_width(&self, agent: AgentIndex) -> f64 {
         let agent = agent.0;
         self.quantiles[agent] * ELO_PER_LOGIT * self.covariance.at(agent, agent).max(0.0).sqrt()
     }
 
-    /// Chooses a meeting as [`next_game`] does, and updates the forecast as if the meeting had been played. The first agent must be one for
-    /// which `is_wanted` returns true, given the agent and its interval's half-width. If there is no such agent, the list is empty.
+    /// Chooses a meeting as [`next_game`] does, and updates the forecast as if the meeting had been played. For the
+    /// first agent, `is_wanted` must return true; its arguments are the agent and the half-width of the agent's
+    /// interval. If there is no such agent, the list is empty.
     pub fn next(&mut self, is_wanted: impl Fn(AgentIndex, f64) -> bool) -> Vec<AgentIndex> {
         let agents: Vec<usize> = (0..self.fit.agents()).filter(|agent| self.can_play[*agent]).collect();
         if self.seats < 2 || self.seats > agents.len() {
@@ -137,8 +141,8 @@ impl<'f> Forecast<'f> {
     }
 }
 
-/// Updates a covariance for an observation of the difference between two strengths, where `information` is the inverse variance of the
-/// observation.
+/// Updates a covariance for an observation of the difference between two strengths, where `information` is the inverse
+/// variance of the observation.
 fn observe(covariance: &mut Matrix, one: usize, two: usize, information: f64) {
     let gain: Vec<f64> =
         covariance.row(one).iter().zip(covariance.row(two)).map(|(with_one, with_two)| with_one - with_two).collect();
@@ -150,7 +154,7 @@ fn observe(covariance: &mut Matrix, one: usize, two: usize, information: f64) {
     }
 }
 
-/// Returns the agent with the greatest value. The first of equal values wins.
+/// Returns the agent with the greatest value; of equal values, the first.
 fn greatest(values: impl Iterator<Item = (f64, usize)>) -> Option<usize> {
     let better = |best: Option<(f64, usize)>, (value, agent): (f64, usize)| match best {
         Some((most, _)) if value <= most + EQUAL * most.abs() => best,

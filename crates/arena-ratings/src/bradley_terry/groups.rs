@@ -1,4 +1,5 @@
-//! Separate fits for groups of agents that aren't linked by games, so that the ratings of one group don't depend on the games of another.
+//! Separate fits for groups of agents that aren't linked by games, so that the ratings of one group don't depend on the
+//! games of another.
 
 use super::fit::fit;
 use super::{Fit, FitError, FitOptions};
@@ -16,7 +17,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the number of an agent within the group; `None` if it isn't in the group.
+    /// Returns the number of an agent within the group; `None` if the agent isn't in the group.
     pub fn place(&self, agent: AgentIndex) -> Option<AgentIndex> {
         self.agents.binary_search(&agent).ok().map(AgentIndex)
     }
@@ -25,7 +26,7 @@ impl Group {
 /// Splits the agents into groups that games link, and fits each group separately. The largest group comes first.
 ///
 /// # Errors
-/// As [`fit`] for any of the groups.
+/// [`FitError`] if the fit of a group fails.
 pub fn groups(results: &Results, options: &FitOptions) -> Result<Vec<Group>, FitError> {
     let group = |agents: Vec<AgentIndex>| {
         let results = results.among(&agents);

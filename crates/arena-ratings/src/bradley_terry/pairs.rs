@@ -29,7 +29,8 @@ pub(super) fn weight(seats: usize) -> f64 {
     1.0 / (seats - 1) as f64
 }
 
-/// Returns the counts for all pairs of agents. They are ordered by agents and seats, so that sums don't depend on the order of games.
+/// Returns the counts for all pairs of agents. They are ordered by agents and seats, so that sums don't depend on the
+/// order of games.
 pub(super) fn meetings(results: &Results) -> Vec<Meeting> {
     let mut keys: Vec<(u32, u32, u32, Outcome)> = Vec::with_capacity(results.len());
     for game in results.distinct() {

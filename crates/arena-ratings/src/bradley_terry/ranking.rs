@@ -21,25 +21,27 @@ pub struct Rank {
     pub place: usize,
     /// The number of the agent's tie, from 0 for the best tie. See [`Fit::ranking`].
     pub tie: usize,
-    /// The best rank that the intervals allow: one more than the number of agents above it.
+    /// The best rank that the intervals allow: one more than the number of agents above the agent.
     pub best: usize,
-    /// The worst rank that the intervals allow: the number of agents minus those below it.
+    /// The worst rank that the intervals allow: the number of agents minus the number of agents below the agent.
     pub worst: usize,
 }
 
 impl Fit {
     /// Returns the order of all agents, with ties and the ranks that the intervals allow.
     ///
-    /// An agent is above another if its interval lies entirely above the other's. An interval contains its agent's true rating in 95 of 100
-    /// tournaments. A range from `best` to `worst` contains its agent's true rank at least as often: in more than 99 of 100 if strengths
-    /// differ. Among many agents of exactly equal strength, some intervals don't overlap by chance: then about 5 % of the ranges of 8 equal
-    /// agents leave out a rank, and 10 % of those of 40. The benchmark scenario `coverage` measures this.
+    /// An agent is above another if its interval lies entirely above the other's. An interval contains its agent's true
+    /// rating in 95 of 100 tournaments. A range from `best` to `worst` contains its agent's true rank at least as
+    /// often: in more than 99 of 100 if strengths differ. If many agents have exactly equal strength, a few intervals
+    /// are apart by chance: about 5 % of the ranges of 8 equal agents leave out a rank, and 10 % of the ranges of 40.
+    /// The benchmark scenario `coverage` measures this.
     ///
-    /// A simultaneous test of all pairs (Holm) would need wider gaps than those between intervals. After few games, an agent that lost
-    /// all of them could then hold any rank, although its interval was far below the others'.
+    /// A simultaneous test of all pairs (Holm) would need wider gaps than those between intervals. After few games,
+    /// such a test would allow any rank for an agent that lost all its games, although its interval is far below the
+    /// other intervals.
     ///
-    /// Ties are formed from the top: a tie begins with the highest agent that isn't in a tie yet, and includes the next agents up to the
-    /// first one whose interval is entirely below the first agent's interval.
+    /// Ties are formed from the top. A tie begins with the highest agent that isn't in a tie yet. It ends before the
+    /// first agent whose interval lies entirely below the interval of the tie's first agent.
     pub fn ranking(&self) -> Ranking {
         let order = self.order();
         let intervals: Vec<_> = (0..self.agents()).map(|agent| self.interval(AgentIndex(agent))).collect();

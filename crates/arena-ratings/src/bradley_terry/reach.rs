@@ -1,5 +1,6 @@
-//! The relation "has won points from", directly or through a chain of agents. It decides which intervals are bounded: the results bound the
-//! difference of A over B from above only if B has won points from A, directly or through a chain (Ford, 1957).
+//! The relation "has won points from", directly or through a chain of agents. The relation determines the bounded
+//! intervals: results bound the strength of A minus that of B from above only if B has won points from A, directly or
+//! through a chain (Ford, 1957).
 
 use super::pairs::Meeting;
 
@@ -7,10 +8,12 @@ use super::pairs::Meeting;
 #[derive(Debug, Clone)]
 pub(super) struct Reach {
     agents: usize,
-    /// A bit matrix. The row of an agent marks the agents that have won points from it, directly or through a chain, and the agent itself.
+    /// A bit matrix. The row of an agent marks the agents that have won points from it, directly or through a chain,
+    /// and the agent itself.
     above: Vec<u64>,
     words: usize,
-    /// True for each agent of the largest groups in which each agent has won points from every other, directly or through a chain.
+    /// True for each agent of the largest groups in which each agent has won points from every other, directly or
+    /// through a chain.
     core: Vec<bool>,
 }
 
@@ -77,7 +80,8 @@ impl Reach {
         [core().all(|other| self.is_above(agent, other)), core().all(|other| self.is_above(other, agent))]
     }
 
-    /// Returns true if each agent has won points from every other, directly or through a chain. Then the likelihood has a maximum.
+    /// Returns true if each agent has won points from every other, directly or through a chain. Then the likelihood has
+    /// a maximum.
     pub(super) fn is_whole(&self) -> bool {
         (1..self.agents).all(|agent| self.are_tied(0, agent))
     }

@@ -324,8 +324,8 @@ fn chance(state: &mut u64) -> f64 {
     ((*state >> 33) as f64 + 0.5) / (1u64 << 31) as f64
 }
 
-// Intervals hold an agent's rating in 95 of 100 tournaments, and ranges hold its rank at least as often. The benchmark scenario `coverage`
-// has more such tournaments.
+// Intervals hold an agent's rating in 95 of 100 tournaments, and ranges hold its rank at least as often. The benchmark
+// scenario `coverage` has more such tournaments.
 #[test]
 fn ranges_hold_the_true_ranks_as_often_as_they_say() {
     let mut state = 7;

@@ -1,9 +1,10 @@
 //! Reference numbers from other programs for the same games.
 //!
-//! Bradley–Terry: Python 3 with scipy 1.17. An independent implementation of the log-likelihood of Davidson's model was maximized by
-//! `scipy.optimize.minimize` (BFGS). Standard errors are from the inverse of its Hessian, by central differences. With Jeffreys' prior,
-//! half the logarithm of the information's determinant was added (`numpy.linalg.slogdet`). This crate approximates the curvature of
-//! that sum, so these errors agree to one percent only. Without ties, choix 0.4.1 (`opt_pairwise`) gives the same ratings.
+//! Bradley–Terry: Python 3 with scipy 1.17. An independent implementation of the log-likelihood of Davidson's model was
+//! maximized by `scipy.optimize.minimize` (BFGS). Standard errors are from the inverse of its Hessian, by central
+//! differences. With Jeffreys' prior, half the logarithm of the information's determinant was added
+//! (`numpy.linalg.slogdet`). This crate approximates the curvature of that sum, so these errors agree to one percent
+//! only. Without ties, choix 0.4.1 (`opt_pairwise`) gives the same ratings.
 //!
 //! OpenSkill: openskill 6.2.0 (`BradleyTerryFull`, `kappa` 1e-6, `tau` 0). Glicko-2: glicko2 2.1.0.
 
@@ -147,7 +148,8 @@ fn undefeated_agent_has_a_finite_rating_and_an_open_interval() {
     let results = play(3, &small, true);
     assert_eq!(fit(&results, &LIKELIEST).unwrap_err(), FitError::NoMaximum);
     let fit = fit(&results, &FitOptions::default()).unwrap();
-    // The differences of scipy's [402.7211, -159.2617, -243.4593]: the mean here is of the two agents that have points from each other.
+    // The differences of scipy's [402.7211, -159.2617, -243.4593]: the mean here is of the two agents that have points
+    // from each other.
     let [a, b, c] = [0, 1, 2].map(AgentIndex);
     near(fit.difference(a, b), 402.7211 + 159.2617, 0.02);
     near(fit.difference(b, c), 243.4593 - 159.2617, 0.02);
