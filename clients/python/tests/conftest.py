@@ -18,7 +18,7 @@ from arena_agents import Arena, Message, Seat
 #: The package under test.
 PACKAGE = Path(__file__).parents[1]
 
-#: The binary under test. `cargo test` says where it is; by hand, the one that `cargo build` makes.
+#: The binary under test. `cargo test` sets the variable; without it, the binary of `cargo build` is used.
 BINARY = os.environ.get("ARENA_BINARY") or str(Path(__file__).parents[3] / "target/debug/arena")
 
 #: Longest time for any operation, in seconds. It is generous because build machines are slow.
@@ -92,7 +92,7 @@ def _without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for all tests that don't mind others."""
+    """A server that tests share if they don't depend on the data of other tests."""
     server = Server(tmp_path_factory.mktemp("shared"))
     yield server
     server.stop()
@@ -108,7 +108,7 @@ def shared_with_keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
-    """A server for one test, to be killed."""
+    """A server for one test, which may kill it."""
     server = Server(tmp_path / "data")
     yield server
     server.stop()
@@ -116,7 +116,7 @@ def own(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package installed as a bot's author does it: built, and without what it needs for HTTP."""
+    """A folder with the built package, installed as a bot's author does it: without httpx."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wheel = ["wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder / "wheel")]

@@ -71,7 +71,7 @@ def test_the_end_of_stdin_is_the_end_too(tmp_path: Path) -> None:
     [
         ("raise RuntimeError('lost')", "RuntimeError: lost"),
         ("return [{'x': float('nan')}]", "ValueError"),
-        ("return [{'x': object()}]", "TypeError: object can't be written as JSON"),
+        ("return [{'x': object()}]", "TypeError: a value of type object cannot be written as JSON"),
         ("return None", "TypeError"),
         ("return {'action': 'move'}", "has to return a list of actions"),
         ("return [{'x': 'y' * 1024 * 1024}]", "is too long"),

@@ -181,7 +181,7 @@ def test_a_repeated_write_happens_once(arena: Arena) -> None:
 
 
 class Cutter:
-    """Stands before a server. Of the first connections it passes the request on and keeps the answer for itself."""
+    """A proxy of a server. It discards the answers to the requests of the first connections."""
 
     def __init__(self, url: str, cuts: int) -> None:
         host, port = url.removeprefix("http://").split(":")
@@ -197,7 +197,7 @@ class Cutter:
             try:
                 client, _ = self._listener.accept()
             except OSError:
-                return  # It is closed.
+                return  # The listener is closed.
             with client, socket.create_connection(self._upstream) as server:
                 # The requests of these tests come in one piece or two.
                 client.settimeout(20)
@@ -252,7 +252,7 @@ def test_patience_ends() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with Arena(f"http://127.0.0.1:{port}", patience_s=0) as arena:
-        with pytest.raises(UnreachableError, match=f"http://127.0.0.1:{port} can't be reached"):
+        with pytest.raises(UnreachableError, match=f"http://127.0.0.1:{port} cannot be reached"):
             arena.metadata()
         with pytest.raises(UnreachableError):
             next(arena.stream_chat("invites"))
@@ -265,7 +265,7 @@ def test_a_wait_is_longer_than_a_try(arena: Arena, shared: Server) -> None:
 
 
 def answering(answer: bytes) -> tuple[socket.socket, str]:
-    """Something that answers whatever it is asked with these bytes."""
+    """A server that answers each request with these bytes."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -289,13 +289,13 @@ def http(status: str, body: str) -> bytes:
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (http("200 OK", "<html>"), "UnexpectedAnswerError: an answer isn't JSON: b'<html>'"),
-        (http("200 OK", "[]"), "UnexpectedAnswerError: the arena sent [] where an object belongs"),
+        (http("200 OK", "<html>"), "UnexpectedAnswerError: the arena's answer isn't JSON: b'<html>'"),
+        (http("200 OK", "[]"), "UnexpectedAnswerError: the arena sent [] instead of an object"),
         (
             http("200 OK", '{"psi": {"name": 7}}'),
-            "UnexpectedAnswerError: the arena sent 7 as name, which should be a text",
+            "UnexpectedAnswerError: the arena sent 7 as name, which must be a text",
         ),
-        (http("200 OK", '{"psi": {}}'), "UnexpectedAnswerError: the arena sent no name"),
+        (http("200 OK", '{"psi": {}}'), "UnexpectedAnswerError: the arena sent no field name"),
         (http("404 Not Found", "nothing here"), "ApiError: nothing here (404 HTTP_404)"),
         (http("500 Oh", ""), "ApiError: an answer without a body (500 HTTP_500)"),
         (http("302 Found", ""), "ApiError: an answer without a body (302 HTTP_302)"),
@@ -316,7 +316,7 @@ def test_answers_of_others_are_errors_of_ours(answer: bytes, error: str) -> None
 
 def test_addresses_and_keys_that_cannot_be_meant_are_refused() -> None:
     for url in ("127.0.0.1:3001", "ftp://arena", "", "http://"):
-        with pytest.raises(ValueError, match="is no address of an arena"):
+        with pytest.raises(ValueError, match="isn't the address of an arena"):
             Arena(url)
     for key in ("", "a\n", "é"):
         with pytest.raises(ValueError, match="session key"):

@@ -1,4 +1,4 @@
-"""Authentication mode: joins and profiles that are signed, and the keys that open seats."""
+"""Authentication mode: signed joins and profiles, and session keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: the loop that calls a function with what is said, in both clients and both modes."""
+"""Agents: the loop that calls a function with each message, in both clients and both modes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conftest import InThread, Server, numbers_in, pair
 
 
 class Honest:
-    """A player of PSI that shows its numbers, and guesses what both have."""
+    """A player of PSI that shows its numbers, and guesses the common numbers."""
 
     def __init__(self) -> None:
         self.mine: set[int] = set()
@@ -73,7 +73,7 @@ def test_who_has_played_hangs_up_in_peace(arena: Arena, monkeypatch: pytest.Monk
 
 
 def test_who_has_played_leaves_nothing_undone(arena: Arena, caplog: pytest.LogCaptureFixture) -> None:
-    # The event loop complains of tasks that were never finished when they are thrown away.
+    # The event loop logs unfinished tasks when they are garbage-collected.
     for _ in range(5):
         invites = arena.create("psi").invites
         players = [Honest(), Honest()]

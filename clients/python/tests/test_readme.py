@@ -1,4 +1,4 @@
-"""The README's programs run, and print what they are about."""
+"""The README's programs run and print the expected output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Programs that don't outlive the test."""
+    """Starts programs that are ended with the test."""
     with ExitStack() as programs:
 
         def start(program: str, url: str, *args: str) -> subprocess.Popen[str]:

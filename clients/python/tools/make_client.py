@@ -11,13 +11,13 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "arena_agents"
 
-# Pattern in `aio.py`, and what stands for it in `client.py`. Applied in this order.
+# Patterns in `aio.py` and their replacements in `client.py`, in the order of application.
 WORDS = [
     (
         r"`AsyncArena`, the client for asyncio; `Arena` in `arena_agents.client` has the same calls, blocking.",
         "`Arena`, the blocking client; `!Arena` in `arena_agents.aio` has the same calls for !io.",
     ),
-    (r"Belongs to one event loop\.", "May be shared between threads."),
+    (r"A client belongs to one event loop\.", "Several threads may share a client."),
     (r"an `async with` statement", "a `with` statement"),
     (r" for example with `contextlib\.aclosing`", " for example with `contextlib.closing`"),
     (r"It is awaited, one message", "It is called in this thread, one message"),

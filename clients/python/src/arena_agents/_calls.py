@@ -1,6 +1,6 @@
 """The calls of an arena as plain data: the request to send, and the parser of the answer. Does no I/O.
 
-`Arena` and `AsyncArena` send the same calls, each in its way.
+`Arena` and `AsyncArena` send the same calls, blocking and with asyncio.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Caller:
     key: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuses invalid session keys, for example with a line end from a file."""
+        """Raises an error for an invalid session key, for example with a line end from a file."""
         if self.key is not None and not _fits_a_header(self.key):
-            raise ValueError("a session key is printable ASCII, without white space around it")
+            raise ValueError("invalid session key: expected printable ASCII without surrounding white space")
 
     def params(self) -> dict[str, str]:
         """Returns the parameters for the query."""
@@ -76,7 +76,7 @@ class Call(Generic[T]):
     params: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
-    #: Additional time that the answer may take, in seconds.
+    #: The time that the arena may wait before it answers, in seconds.
     wait_s: float = 0.0
 
     def read(self, status: int, headers: Mapping[str, str], content: bytes) -> T:
@@ -108,7 +108,7 @@ def _json(content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnexpectedAnswerError(f"an answer isn't JSON: {content[:60]!r}") from error
+        raise UnexpectedAnswerError(f"the arena's answer isn't JSON: {content[:60]!r}") from error
 
 
 def get(
@@ -151,7 +151,9 @@ def post(
         ValueError: If the idempotency key is invalid.
     """
     if idempotency_key is not None and not _fits_a_header(idempotency_key):
-        raise ValueError("an idempotency key is 1 to 255 characters of printable ASCII, without white space around it")
+        raise ValueError(
+            "invalid idempotency key: expected 1 to 255 characters of printable ASCII without surrounding white space"
+        )
     caller = caller or Caller()
     headers = {
         "Content-Type": "application/json",
@@ -177,43 +179,43 @@ def stream_path(channel: str) -> str:
     return f"/api/chat/ws/{segment(channel)}"
 
 
-# The calls, in the order in which a game needs them.
+# The calls, in the order in which a game needs them. Each docstring names the effect of sending the call.
 
 
 def metadata() -> Call[dict[str, Metadata]]:
-    """All challenge types, by name."""
+    """Gets all challenge types, by name."""
     return get("/api/metadata", as_dict_of(Metadata.from_json))
 
 
 def metadata_of(challenge: str) -> Call[Metadata]:
-    """One challenge type."""
+    """Gets one challenge type."""
     return get(f"/api/metadata/{segment(challenge)}", Metadata.from_json)
 
 
 def create(challenge: str, options: Mapping[str, Any] | None, idempotency_key: str | None) -> Call[Session]:
-    """A new session."""
+    """Creates a session."""
     path = f"/api/challenges/{segment(challenge)}"
     return post(path, Session.from_json, {"options": options}, idempotency_key)
 
 
 def sessions(challenge: str | None, status: str | None, limit: int | None, offset: int | None) -> Call[SessionPage]:
-    """A page of sessions."""
+    """Gets a page of sessions."""
     path = "/api/challenges" if challenge is None else f"/api/challenges/{segment(challenge)}"
     return get(path, SessionPage.from_json, status=status, limit=limit, offset=offset)
 
 
 def session_of(invite: str) -> Call[Session]:
-    """The session of an open invite."""
+    """Gets the session of an open invite."""
     return get(f"/api/invites/{segment(invite)}", Session.from_json)
 
 
 def announce(invite: str, idempotency_key: str | None) -> Call[None]:
-    """A public offer of an invite."""
+    """Offers an invite publicly."""
     return post("/api/invites", _nothing, {"inviteId": invite}, idempotency_key)
 
 
 def join(invite: str, user_id: str | None, identity: Identity | None, idempotency_key: str | None) -> Call[Joined]:
-    """A seat, by name or by signature."""
+    """Takes a seat, by name or by signature."""
     if identity is not None and user_id not in (None, identity.user_id):
         raise ValueError("user_id differs from the user_id of the identity")
     who = {"userId": user_id} if identity is None else identity.sign_join(invite)
@@ -221,13 +223,13 @@ def join(invite: str, user_id: str | None, identity: Identity | None, idempotenc
 
 
 def send(caller: Caller, session: str, method: str | None, content: str, idempotency_key: str | None) -> Call[None]:
-    """An action."""
+    """Performs an action."""
     body = {"challengeId": session, "messageType": method, "content": content}
     return post("/api/arena/message", _nothing, body, idempotency_key, caller)
 
 
 def report_usage(caller: Caller, session: str, usage: Usage, idempotency_key: str | None) -> Call[UsageTotal]:
-    """The usage of one step of play."""
+    """Reports the usage of one step of play."""
     body = {
         "challengeId": session,
         "inputTokens": usage.input_tokens,
@@ -242,7 +244,7 @@ def report_usage(caller: Caller, session: str, usage: Usage, idempotency_key: st
 
 
 def say(caller: Caller, session: str, content: str, to: str | None, idempotency_key: str | None) -> Call[Sent]:
-    """A chat message."""
+    """Sends a chat message."""
     body = {"channel": session, "content": content, "to": to}
     return post("/api/chat/send", Sent.from_json, body, idempotency_key, caller)
 
@@ -250,63 +252,63 @@ def say(caller: Caller, session: str, content: str, to: str | None, idempotency_
 def sync_operator(
     caller: Caller, session: str, index: int, limit: int | None, wait_s: float | None
 ) -> Call[tuple[Message, ...]]:
-    """Messages of the operator's channel."""
+    """Gets messages of the operator's channel."""
     return get("/api/arena/sync", _messages, caller, wait_s, channel=session, index=index, limit=limit)
 
 
 def sync_chat(
     caller: Caller, channel: str, index: int, limit: int | None, wait_s: float | None
 ) -> Call[tuple[Message, ...]]:
-    """Messages of the chat."""
+    """Gets messages of the chat."""
     return get("/api/chat/sync", _messages, caller, wait_s, channel=channel, index=index, limit=limit)
 
 
 def leaderboard(sort: str | None, limit: int | None, offset: int | None) -> Call[Page[Standing]]:
-    """The global board."""
+    """Gets the global board."""
     return get_page("/api/scoring", Standing.from_json, sort=sort, limit=limit, offset=offset)
 
 
 def leaderboards(
     challenge: str, strategy: str | None, sort: str | None, limit: int | None, offset: int | None
 ) -> Call[dict[str, tuple[Standing, ...]]]:
-    """The boards of one challenge type, by strategy."""
+    """Gets the boards of one challenge type, by strategy."""
     path, parse = f"/api/scoring/{segment(challenge)}", as_dict_of(as_list_of(Standing.from_json))
     return get(path, parse, strategy=strategy, sort=sort, limit=limit, offset=offset)
 
 
 def strategies() -> Call[tuple[Strategy, ...]]:
-    """The scoring strategies."""
+    """Gets the scoring strategies."""
     return get("/api/scoring/strategies", as_list_of(Strategy.from_json))
 
 
 def stats() -> Call[Stats]:
-    """The totals of the arena."""
+    """Gets the totals of the arena."""
     return get("/api/stats", Stats.from_json)
 
 
 def users(limit: int | None, offset: int | None) -> Call[Page[Profile]]:
-    """A page of users."""
+    """Gets a page of users."""
     return get_page("/api/users", Profile.from_json, limit=limit, offset=offset)
 
 
 def users_of(ids: Iterable[str]) -> Call[dict[str, Profile]]:
-    """The known ones of these users."""
+    """Gets the profiles of these users, without unknown users."""
     return get("/api/users/batch", as_dict_of(Profile.from_json), ids=",".join(ids))
 
 
 def user(user_id: str) -> Call[Profile]:
-    """One user."""
+    """Gets one user."""
     return get(f"/api/users/{segment(user_id)}", Profile.from_json)
 
 
 def played(user_id: str, limit: int | None, offset: int | None) -> Call[SessionPage]:
-    """A user's ended sessions."""
+    """Gets a user's ended sessions."""
     path = f"/api/users/{segment(user_id)}/challenges"
     return get(path, SessionPage.from_json, limit=limit, offset=offset)
 
 
 def scores(user_id: str) -> Call[UserScores]:
-    """A user's standings."""
+    """Gets a user's standings."""
     return get(f"/api/users/{segment(user_id)}/scores", UserScores.from_json)
 
 
@@ -317,7 +319,7 @@ def update_profile(
     model: str | None,
     idempotency_key: str | None,
 ) -> Call[Profile]:
-    """A change of a profile, by name or by signature."""
+    """Changes a profile, by name or by signature."""
     if identity is not None and user_id not in (None, identity.user_id):
         raise ValueError("user_id differs from the user_id of the identity")
     given = {"username": username, "model": model}

@@ -16,13 +16,13 @@ class Fields:
     def __init__(self, value: object) -> None:
         """Takes a parsed JSON value, which must be an object."""
         if not isinstance(value, Mapping):
-            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where an object belongs")
+            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of an object")
         self._fields: Mapping[str, Any] = value
 
     def _get(self, name: str, kinds: type | tuple[type, ...], what: str) -> Any:
         value = self._find(name, kinds, what)
         if value is None:
-            raise UnexpectedAnswerError(f"the arena sent no {name}")
+            raise UnexpectedAnswerError(f"the arena sent no field {name}")
         return value
 
     def _find(self, name: str, kinds: type | tuple[type, ...], what: str) -> Any:
@@ -30,7 +30,7 @@ class Fields:
         # In Python, `True` is an `int`.
         if value is None or (isinstance(value, kinds) and (kinds is bool or not isinstance(value, bool))):
             return value
-        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} as {name}, which should be {what}")
+        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} as {name}, which must be {what}")
 
     def text(self, name: str) -> str:
         """Returns a required text."""
@@ -79,23 +79,23 @@ class Fields:
 
 
 def as_text(value: object) -> str:
-    """Returns a text of a list or an object."""
+    """Returns an item of a list or an object, which must be a text."""
     if not isinstance(value, str):
-        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where a text belongs")
+        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of a text")
     return value
 
 
 def as_number(value: object) -> float:
-    """Returns a number of a list or an object."""
+    """Returns an item of a list or an object, which must be a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where a number belongs")
+        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of a number")
     return float(value)
 
 
 def as_interval(value: object) -> tuple[float, float]:
     """Returns the two ends of an interval."""
     if not isinstance(value, list) or len(value) != 2:
-        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where two numbers belong")
+        raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of two numbers")
     return as_number(value[0]), as_number(value[1])
 
 
@@ -104,7 +104,7 @@ def as_dict_of(parse: Callable[[Any], T]) -> Callable[[object], dict[str, T]]:
 
     def parse_all(value: object) -> dict[str, T]:
         if not isinstance(value, Mapping):
-            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where an object belongs")
+            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of an object")
         return {key: parse(item) for key, item in value.items()}
 
     return parse_all
@@ -115,7 +115,7 @@ def as_list_of(parse: Callable[[Any], T]) -> Callable[[object], tuple[T, ...]]:
 
     def parse_all(value: object) -> tuple[T, ...]:
         if not isinstance(value, list):
-            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} where a list belongs")
+            raise UnexpectedAnswerError(f"the arena sent {_shown(value)} instead of a list")
         return tuple(parse(item) for item in value)
 
     return parse_all

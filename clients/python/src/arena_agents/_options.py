@@ -27,10 +27,12 @@ class Options:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuses invalid addresses."""
+        """Raises an error for an invalid address."""
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} is no address of an arena; one looks like http://127.0.0.1:3001")
+            raise ValueError(
+                f"{self.url!r} isn't the address of an arena; expected a URL such as http://127.0.0.1:3001"
+            )
 
     def acting_as(self, caller: Caller) -> Options:
         """Returns the options of the same arena for another caller."""
@@ -55,6 +57,6 @@ class Options:
                 return error
             raise error
         reason = str(error) or type(error).__name__
-        failure = UnreachableError(f"the arena at {self.url} can't be reached: {reason}")
+        failure = UnreachableError(f"the arena at {self.url} cannot be reached: {reason}")
         failure.__cause__ = error
         return failure

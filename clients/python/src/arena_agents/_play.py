@@ -28,10 +28,10 @@ async def merged(seat: AsyncSeat) -> AsyncGenerator[Message | GameEnded, None]:
             async for item in stream:
                 await inbox.put(item)
         except Exception as error:
-            # Raised by the reader of the inbox.
+            # The reader of the inbox raises the error.
             await inbox.put(error)
 
-    # First the operator's messages so far: chat makes no sense to a player that hasn't received its deal.
+    # The operator's messages so far come first, because a player needs its deal to understand the chat.
     said = await seat.sync_operator()
     for message in said:
         if _is_for(message, seat.invite):

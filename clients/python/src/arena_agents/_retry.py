@@ -44,7 +44,7 @@ class Patience:
         now = self._clock()
         if self._until is None:
             self._until = now + self._budget_s
-        # Many clients that lost the same server should not return at the same moment.
+        # The random factor prevents many clients from reconnecting to a restarted server at the same moment.
         wait_s = self._wait_s * random.uniform(0.5, 1.0)
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
         if isinstance(failure, ApiError) and failure.retry_after_s is not None:

@@ -17,9 +17,9 @@ from .models import GameEnded, Message
 class Event:
     """An event of a stream."""
 
-    #: Its `data:` lines.
+    #: The content of the `data:` lines.
     data: str
-    #: The latest `id:`; None if there was none yet.
+    #: The latest `id:` of the stream; None if there was none yet.
     id: str | None
 
 
@@ -92,7 +92,7 @@ class ChannelReader:
         try:
             fields = Fields(json.loads(event.data))
         except ValueError as error:
-            raise UnexpectedAnswerError(f"an event isn't JSON: {event.data[:60]!r}") from error
+            raise UnexpectedAnswerError(f"an event of the stream isn't JSON: {event.data[:60]!r}") from error
         kind = fields.find_text("type")
         messages: tuple[Message, ...] = ()
         ended: list[Message | GameEnded] = []

@@ -52,7 +52,7 @@ class AsyncArena:
     All calls raise `ApiError` if the arena refuses, `UnreachableError` if it can't be reached for longer than
     `patience_s`, and `UnexpectedAnswerError` if an answer doesn't follow the protocol.
 
-    Belongs to one event loop. Close it when done, or use it in an `async with` statement.
+    A client belongs to one event loop. Close it when done, or use it in an `async with` statement.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class AsyncArena:
         return await self._ask(_calls.metadata())
 
     async def metadata_of(self, challenge: str) -> Metadata:
-        """Returns one challenge type; `CHALLENGE_NOT_FOUND` if it isn't hosted."""
+        """Returns one challenge type. The error is `CHALLENGE_NOT_FOUND` if it isn't hosted."""
         return await self._ask(_calls.metadata_of(challenge))
 
     async def create(
@@ -126,7 +126,8 @@ class AsyncArena:
         Args:
             challenge: The challenge type, such as `psi`.
             options: Options that differ from the arena's, if the challenge type allows it.
-            idempotency_key: Makes repeated calls one session: at least 16 characters that others can't guess.
+            idempotency_key: A key with which repeated calls create one session: at least 16 characters that others
+                can't guess.
 
         Returns:
             The session with all its invites, which are shown only here. Give them to the players.
@@ -144,8 +145,8 @@ class AsyncArena:
         """Returns sessions, newest first, as spectators see them.
 
         Args:
-            challenge: Only those of this challenge type.
-            status: Only those that are `open`, `active` or `ended`.
+            challenge: The challenge type of the sessions; None for all.
+            status: The status of the sessions, `open`, `active` or `ended`; None for all.
             limit: Sessions per page, up to 100.
             offset: Number of sessions to skip.
         """
@@ -175,7 +176,7 @@ class AsyncArena:
             invite: The code of the seat.
             user_id: In standalone mode, the user's id for the scores. Optional.
             identity: In authentication mode, the user.
-            idempotency_key: Makes repeated calls one join.
+            idempotency_key: A key with which repeated calls join once.
         """
         joined = await self._ask(_calls.join(invite, user_id, identity, idempotency_key))
         seat = self.seat(joined.session_id, invite, key=joined.key)
@@ -203,8 +204,8 @@ class AsyncArena:
         Args:
             session_id: The session.
             method: The name of one of the challenge's methods.
-            content: The content that the method's description asks for.
-            idempotency_key: Makes repeated calls one action.
+            content: The content, in the form that the method's description requires.
+            idempotency_key: A key with which repeated calls act once.
         """
         await self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
@@ -212,12 +213,12 @@ class AsyncArena:
         """Reports the usage of one step of play, such as a request to a language model.
 
         The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
-        `SESSION_ENDED` if the session has ended already.
+        The error is `SESSION_ENDED` if the session has ended.
 
         Args:
             session_id: The session.
             usage: The usage of the step.
-            idempotency_key: Makes repeated calls one report.
+            idempotency_key: A key with which repeated calls report once.
 
         Returns:
             The totals of the player's reports.
@@ -233,7 +234,7 @@ class AsyncArena:
             session_id: The session.
             content: The text.
             to: The invite of the only player who may read it.
-            idempotency_key: Makes repeated calls one message.
+            idempotency_key: A key with which repeated calls send one message.
         """
         return await self._ask(_calls.say(self._options.caller, session_id, content, to, idempotency_key))
 
@@ -277,7 +278,8 @@ class AsyncArena:
     ) -> AsyncGenerator[Message | GameEnded, None]:
         """Streams the messages of a chat: first the existing ones, then each new one, once and in order.
 
-        A broken connection is made again, and the stream continues after the last message. It ends with `GameEnded`.
+        If the connection breaks, the client reconnects and the stream continues after the last message. The stream ends
+        with `GameEnded`.
         To stop earlier, close the stream, for example with `contextlib.aclosing`.
 
         Args:
@@ -305,7 +307,7 @@ class AsyncArena:
                             yield item
                             if isinstance(item, GameEnded) and not beyond_end:
                                 return
-                ended = UnreachableError(f"the arena at {self._options.url} ends the stream again and again")
+                ended = UnreachableError(f"the arena at {self._options.url} closes the stream repeatedly")
                 wait_s = patience.wait_after(ended)
             except (httpx.TransportError, ApiError) as error:
                 wait_s = patience.wait_after(self._options.failure(error))
@@ -321,10 +323,10 @@ class AsyncArena:
     ) -> GameEnded:
         """Plays a session to its end: joins, and calls a function with each message that is new to the player.
 
-        These are the operator's messages to the player or to all, and the chat messages of other players: first the
-        operator's messages so far, then new ones of both channels, each channel in order. The player's own messages and
-        private messages of others are left out. The function acts through the seat that it receives (`seat.send`,
-        `seat.say`). It is awaited, one message after the other. An exception ends the play.
+        The function receives the operator's messages to the player or to all, and the chat messages of other players:
+        first the operator's messages so far, then new messages of both channels, each channel in order. The player's
+        own messages and private messages of others are left out. The function acts through the seat that it receives
+        (`seat.send`, `seat.say`). It is awaited, one message after the other. An exception in it ends the call.
 
         A move before all players have joined has no effect: the operator answers with `ERR_GAME_NOT_RUNNING`, and the
         player may send the move again later. A move after the end has no effect either.
@@ -343,7 +345,7 @@ class AsyncArena:
                 if isinstance(item, GameEnded):
                     return item
                 await on_message(seat, item)
-        raise AssertionError("what is followed ends with GameEnded or raises")
+        raise AssertionError("the stream ends with GameEnded or raises")
 
     # Scores and users.
 
@@ -392,11 +394,11 @@ class AsyncArena:
         return await self._ask(_calls.users(limit, offset))
 
     async def users_of(self, ids: Iterable[str]) -> dict[str, Profile]:
-        """Returns the known ones of these users, by id."""
+        """Returns the profiles of these users, by id, without unknown users."""
         return await self._ask(_calls.users_of(ids))
 
     async def user(self, user_id: str) -> Profile:
-        """Returns one user; `USER_NOT_FOUND` if it is unknown."""
+        """Returns one user. The error is `USER_NOT_FOUND` if the user is unknown."""
         return await self._ask(_calls.user(user_id))
 
     async def played(self, user_id: str, *, limit: int | None = None, offset: int | None = None) -> SessionPage:
@@ -423,7 +425,7 @@ class AsyncArena:
             identity: In authentication mode, the user.
             username: The displayed name.
             model: The player's program or language model.
-            idempotency_key: Makes repeated calls one change.
+            idempotency_key: A key with which repeated calls change the profile once.
         """
         return await self._ask(_calls.update_profile(user_id, identity, username, model, idempotency_key))
 
@@ -454,7 +456,7 @@ class AsyncSeat:
     session_id: str
     #: The invite of the seat, which is the player's id in this game.
     invite: str
-    #: The session key of authentication mode, which opens this seat. Keep it secret.
+    #: The session key in authentication mode, which authorizes calls for this seat. Keep it secret.
     key: str | None = field(default=None, repr=False)
     #: The rules; None if another program took the seat.
     info: Metadata | None = field(default=None, repr=False)

@@ -52,7 +52,7 @@ class Arena:
     All calls raise `ApiError` if the arena refuses, `UnreachableError` if it can't be reached for longer than
     `patience_s`, and `UnexpectedAnswerError` if an answer doesn't follow the protocol.
 
-    May be shared between threads. Close it when done, or use it in a `with` statement.
+    Several threads may share a client. Close it when done, or use it in a `with` statement.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Arena:
         return self._ask(_calls.metadata())
 
     def metadata_of(self, challenge: str) -> Metadata:
-        """Returns one challenge type; `CHALLENGE_NOT_FOUND` if it isn't hosted."""
+        """Returns one challenge type. The error is `CHALLENGE_NOT_FOUND` if it isn't hosted."""
         return self._ask(_calls.metadata_of(challenge))
 
     def create(
@@ -126,7 +126,8 @@ class Arena:
         Args:
             challenge: The challenge type, such as `psi`.
             options: Options that differ from the arena's, if the challenge type allows it.
-            idempotency_key: Makes repeated calls one session: at least 16 characters that others can't guess.
+            idempotency_key: A key with which repeated calls create one session: at least 16 characters that others
+                can't guess.
 
         Returns:
             The session with all its invites, which are shown only here. Give them to the players.
@@ -144,8 +145,8 @@ class Arena:
         """Returns sessions, newest first, as spectators see them.
 
         Args:
-            challenge: Only those of this challenge type.
-            status: Only those that are `open`, `active` or `ended`.
+            challenge: The challenge type of the sessions; None for all.
+            status: The status of the sessions, `open`, `active` or `ended`; None for all.
             limit: Sessions per page, up to 100.
             offset: Number of sessions to skip.
         """
@@ -175,7 +176,7 @@ class Arena:
             invite: The code of the seat.
             user_id: In standalone mode, the user's id for the scores. Optional.
             identity: In authentication mode, the user.
-            idempotency_key: Makes repeated calls one join.
+            idempotency_key: A key with which repeated calls join once.
         """
         joined = self._ask(_calls.join(invite, user_id, identity, idempotency_key))
         seat = self.seat(joined.session_id, invite, key=joined.key)
@@ -201,8 +202,8 @@ class Arena:
         Args:
             session_id: The session.
             method: The name of one of the challenge's methods.
-            content: The content that the method's description asks for.
-            idempotency_key: Makes repeated calls one action.
+            content: The content, in the form that the method's description requires.
+            idempotency_key: A key with which repeated calls act once.
         """
         self._ask(_calls.send(self._options.caller, session_id, method, content, idempotency_key))
 
@@ -210,12 +211,12 @@ class Arena:
         """Reports the usage of one step of play, such as a request to a language model.
 
         The reports are private until the session ends; then `SessionState.reported_usage` shows them to all.
-        `SESSION_ENDED` if the session has ended already.
+        The error is `SESSION_ENDED` if the session has ended.
 
         Args:
             session_id: The session.
             usage: The usage of the step.
-            idempotency_key: Makes repeated calls one report.
+            idempotency_key: A key with which repeated calls report once.
 
         Returns:
             The totals of the player's reports.
@@ -229,7 +230,7 @@ class Arena:
             session_id: The session.
             content: The text.
             to: The invite of the only player who may read it.
-            idempotency_key: Makes repeated calls one message.
+            idempotency_key: A key with which repeated calls send one message.
         """
         return self._ask(_calls.say(self._options.caller, session_id, content, to, idempotency_key))
 
@@ -273,7 +274,8 @@ class Arena:
     ) -> Generator[Message | GameEnded, None, None]:
         """Streams the messages of a chat: first the existing ones, then each new one, once and in order.
 
-        A broken connection is made again, and the stream continues after the last message. It ends with `GameEnded`.
+        If the connection breaks, the client reconnects and the stream continues after the last message. The stream ends
+        with `GameEnded`.
         To stop earlier, close the stream, for example with `contextlib.closing`.
 
         Args:
@@ -301,7 +303,7 @@ class Arena:
                             yield item
                             if isinstance(item, GameEnded) and not beyond_end:
                                 return
-                ended = UnreachableError(f"the arena at {self._options.url} ends the stream again and again")
+                ended = UnreachableError(f"the arena at {self._options.url} closes the stream repeatedly")
                 wait_s = patience.wait_after(ended)
             except (httpx.TransportError, ApiError) as error:
                 wait_s = patience.wait_after(self._options.failure(error))
@@ -317,10 +319,10 @@ class Arena:
     ) -> GameEnded:
         """Plays a session to its end: joins, and calls a function with each message that is new to the player.
 
-        These are the operator's messages to the player or to all, and the chat messages of other players: first the
-        operator's messages so far, then new ones of both channels, each channel in order. The player's own messages and
-        private messages of others are left out. The function acts through the seat that it receives (`seat.send`,
-        `seat.say`). It is called in this thread, one message after the other. An exception ends the play.
+        The function receives the operator's messages to the player or to all, and the chat messages of other players:
+        first the operator's messages so far, then new messages of both channels, each channel in order. The player's
+        own messages and private messages of others are left out. The function acts through the seat that it receives
+        (`seat.send`, `seat.say`). It is called in this thread, one message after the other. An exception in it ends the call.
 
         A move before all players have joined has no effect: the operator answers with `ERR_GAME_NOT_RUNNING`, and the
         player may send the move again later. A move after the end has no effect either.
@@ -339,7 +341,7 @@ class Arena:
                 if isinstance(item, GameEnded):
                     return item
                 on_message(seat, item)
-        raise AssertionError("what is followed ends with GameEnded or raises")
+        raise AssertionError("the stream ends with GameEnded or raises")
 
     # Scores and users.
 
@@ -388,11 +390,11 @@ class Arena:
         return self._ask(_calls.users(limit, offset))
 
     def users_of(self, ids: Iterable[str]) -> dict[str, Profile]:
-        """Returns the known ones of these users, by id."""
+        """Returns the profiles of these users, by id, without unknown users."""
         return self._ask(_calls.users_of(ids))
 
     def user(self, user_id: str) -> Profile:
-        """Returns one user; `USER_NOT_FOUND` if it is unknown."""
+        """Returns one user. The error is `USER_NOT_FOUND` if the user is unknown."""
         return self._ask(_calls.user(user_id))
 
     def played(self, user_id: str, *, limit: int | None = None, offset: int | None = None) -> SessionPage:
@@ -419,7 +421,7 @@ class Arena:
             identity: In authentication mode, the user.
             username: The displayed name.
             model: The player's program or language model.
-            idempotency_key: Makes repeated calls one change.
+            idempotency_key: A key with which repeated calls change the profile once.
         """
         return self._ask(_calls.update_profile(user_id, identity, username, model, idempotency_key))
 
@@ -450,7 +452,7 @@ class Seat:
     session_id: str
     #: The invite of the seat, which is the player's id in this game.
     invite: str
-    #: The session key of authentication mode, which opens this seat. Keep it secret.
+    #: The session key in authentication mode, which authorizes calls for this seat. Keep it secret.
     key: str | None = field(default=None, repr=False)
     #: The rules; None if another program took the seat.
     info: Metadata | None = field(default=None, repr=False)

@@ -1,4 +1,4 @@
-"""Bots that play over stdin and stdout: a JSON object on a line, and one back.
+"""Bots that play over stdin and stdout. Each request and each answer is a JSON object on one line.
 
     from arena_agents.colosseum import run
 
@@ -26,7 +26,7 @@ Action = Mapping[str, Any]
 #: A function from the bot's id, the state and the game's constants to actions.
 Decide = Callable[[str, State, dict[str, Any]], Iterable[Action]]
 
-#: The longest answer, with its line end: 1 MiB. Longer ones are faults, so they aren't sent.
+#: The maximum length of an answer with its line end: 1 MiB. Longer answers are faults, so they aren't sent.
 MOST_BYTES = 1024 * 1024
 
 #: Keys of the protocol, which no game uses.
@@ -56,8 +56,8 @@ def guard_stdout() -> BinaryIO:
 def run(decide: Decide, *, name: str | None = None, version: str = "1") -> None:
     """Plays one match, and returns at its end.
 
-    An error costs only its epoch and is logged to stderr: an exception in `decide`, actions that can't be written as
-    JSON, a line that can't be read.
+    After an error, the bot sends no actions in that epoch and logs the error to stderr. Errors are an exception in
+    `decide`, actions that can't be written as JSON, and a line that can't be read.
 
     Args:
         decide: The function that is called in each epoch in which the bot acts, with the bot's id, the state and
@@ -74,7 +74,7 @@ def run(decide: Decide, *, name: str | None = None, version: str = "1") -> None:
                 return
             answer = bot.answer(message)
             if answer is not None:
-                # At once and completely: an answer in a buffer isn't received.
+                # The arena doesn't receive an answer that stays in the buffer.
                 answers.write(answer)
                 answers.flush()
     except BrokenPipeError:
@@ -107,7 +107,7 @@ class _Bot:
         try:
             return _written({**reply, "actions": _listed(self._decide(self._me, state, self._config))})
         except Exception:
-            # An epoch without actions is better than a match without a bot.
+            # A bot that ends or sends no answer is disqualified.
             traceback.print_exc(file=sys.stderr)
             return _written({**reply, "actions": []})
 
@@ -116,7 +116,7 @@ def _read(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError) as error:
-        print(f"a line that isn't JSON: {error}", file=sys.stderr)
+        print(f"ignored a line that isn't JSON: {error}", file=sys.stderr)
         return {}
     return message if isinstance(message, dict) else {}
 
@@ -133,14 +133,14 @@ def _state_in(message: dict[str, Any]) -> State | None:
 
 def _listed(actions: Iterable[Action]) -> list[Action]:
     if isinstance(actions, (Mapping, str)):
-        raise TypeError(f"decide returned {actions!r}; it has to return a list of actions")
+        raise TypeError(f"decide must return a list of actions, not {actions!r}")
     return list(actions)
 
 
 def _written(reply: dict[str, Any]) -> bytes:
     line = json.dumps(reply, allow_nan=False, default=_plain).encode("ascii") + b"\n"
     if len(line) > MOST_BYTES:
-        raise ValueError(f"an answer of {len(line)} bytes is too long; {MOST_BYTES} is the most")
+        raise ValueError(f"the answer has {len(line)} bytes; at most {MOST_BYTES} are allowed")
     return line
 
 
@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:
     """Converts numbers and arrays of NumPy and similar libraries to Python's own."""
     plain = getattr(value, "tolist", None)
     if plain is None:
-        raise TypeError(f"{type(value).__name__} can't be written as JSON")
+        raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")
     return plain()
 
 

@@ -33,9 +33,9 @@ class ApiError(ArenaError):
 class UnreachableError(ArenaError):
     """The arena couldn't be reached, or closed connections, for longer than `patience_s`.
 
-    It is unknown if a write has happened. Repeated with the same `idempotency_key`, it happens once.
+    A write may have happened. A repeated write with the same `idempotency_key` happens once.
     """
 
 
 class UnexpectedAnswerError(ArenaError):
-    """An answer doesn't follow the protocol; the address is probably not an arena."""
+    """An answer doesn't follow the protocol; the address is probably not that of an arena."""

@@ -37,7 +37,7 @@ class Identity:
     """
 
     def __init__(self, private_key: Ed25519PrivateKey) -> None:
-        """Takes a key of the package cryptography."""
+        """Creates an identity from a key of the package `cryptography`."""
         self._private_key = private_key
         public = private_key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         self.public_key = public.hex()
@@ -49,7 +49,7 @@ class Identity:
 
     @classmethod
     def generate(cls) -> Identity:
-        """Makes a new user. Only `save` stores the key."""
+        """Creates a new user with a new key. Only `save` stores the key."""
         return cls(Ed25519PrivateKey.generate())
 
     @classmethod
@@ -58,15 +58,15 @@ class Identity:
 
         Raises:
             OSError: If the file can't be read.
-            ValueError: If it holds no Ed25519 key as PKCS8 in DER in hexadecimal digits.
+            ValueError: If the file isn't an Ed25519 key: PKCS8 in DER, as hexadecimal digits.
         """
         text = Path(path).read_bytes()
         try:
             key = load_der_private_key(bytes.fromhex(text.decode("ascii").strip()), password=None)
         except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise ValueError(f"{path} holds no private key as arena identity writes it") from error
+            raise ValueError(f"{path} isn't a private key in the format of `arena identity new`") from error
         if not isinstance(key, Ed25519PrivateKey):
-            raise ValueError(f"{path} holds a key of another kind than Ed25519")
+            raise ValueError(f"{path} isn't an Ed25519 key")
         return cls(key)
 
     @classmethod
@@ -94,7 +94,7 @@ class Identity:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         private = self._private_key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
         path = home / f"{self.user_id}.key"
-        # The private key first: without it the public key is useless.
+        # The private key is written first, because the public key is useless without it.
         _write_new(path, private.hex())
         _write_new(home / f"{self.user_id}.pub", self.public_key)
         return path

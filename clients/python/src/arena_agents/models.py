@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Method:
-    """An action that players of a challenge have."""
+    """An action of a challenge's players."""
 
     #: The method's name, for `send`.
     name: str
@@ -80,7 +80,7 @@ class Metadata:
 
     #: The name for people.
     name: str
-    #: One sentence.
+    #: The description, in one sentence.
     description: str
     #: Number of seats.
     players: int
@@ -88,13 +88,14 @@ class Metadata:
     prompt: str
     #: The actions of players.
     methods: tuple[Method, ...]
-    #: For the challenge's card on a page.
+    #: The color of the challenge's card, such as `green`.
     color: str | None = None
+    #: The icon of the challenge's card, such as `dollar`.
     icon: str | None = None
     authors: tuple[Author, ...] = ()
-    #: Search words.
+    #: Tags for searching.
     tags: tuple[str, ...] = ()
-    #: A page with more information.
+    #: The address of a page with more information.
     url: str | None = None
     #: The options that the creator of a session may set; for a joined session, with its values.
     options: tuple[ChallengeOption, ...] = ()
@@ -210,20 +211,20 @@ class UsageTotal:
 class SessionState:
     """The state of a session. Identities and scores are published at its end."""
 
-    #: `open`, `active` or `ended`.
+    #: The status: `open`, `active` or `ended`.
     status: str
     #: The invites of the players who have joined, by seat.
     players: tuple[str, ...]
-    #: By seat. Empty until the end, except for zeros in the answer to the creation.
+    #: The scores by seat. Empty until the end, except for zeros in the answer to the creation.
     scores: tuple[Score, ...] = ()
     #: User ids by invite. Empty until the end.
     identities: dict[str, str] = field(default_factory=dict)
     attributions: tuple[Attribution, ...] = ()
-    #: The players' usage reports, by seat. Empty until the end, and without reports.
+    #: The players' usage reports, by seat. Empty until the end, or if there are no reports.
     reported_usage: tuple[UsageTotal, ...] = ()
-    #: Milliseconds since 1970; None until the end.
+    #: The time of the end, in milliseconds since 1970; None before the end.
     completed_at_ms: int | None = None
-    #: True if the session was ended for lack of activity. It counts for no player then.
+    #: True if the session was ended for lack of activity. Such a session counts for no player.
     abandoned: bool = False
 
     @classmethod
@@ -255,14 +256,14 @@ class Session:
     id: str
     #: The challenge type, such as `psi`.
     challenge: str
-    #: Milliseconds since 1970.
+    #: The creation time, in milliseconds since 1970.
     created_at_ms: int
     #: A code for each seat, in no particular order. A hidden code is `inv_hidden`.
     invites: tuple[str, ...]
     state: SessionState
     #: The state of the rules; empty until the end.
     game_state: dict[str, Any]
-    #: `train`, `test` or `benchmark`.
+    #: The category: `train`, `test` or `benchmark`.
     game_category: str
     #: The options of the session; None if they aren't published.
     options: dict[str, Any] | None = None
@@ -321,9 +322,9 @@ class SessionPage:
     """A page of a list of sessions, newest first."""
 
     sessions: tuple[Session, ...]
-    #: Sessions on all pages.
+    #: Number of sessions on all pages.
     total: int
-    #: Sessions per page.
+    #: Maximum number of sessions per page.
     limit: int
     #: Number of skipped sessions.
     offset: int
@@ -356,15 +357,15 @@ class Page(Generic[T]):
 class Message:
     """A message of a channel, as far as the viewer may read it."""
 
-    #: A session's id for its chat, `challenge_` and the id for its operator, or `invites`.
+    #: The channel: a session's id for its chat, `challenge_` and the id for its operator, or `invites`.
     channel: str
     #: The message's number in the channel, from 1, without gaps.
     index: int
-    #: An invite, or `operator`.
+    #: The sender: an invite, or `operator`.
     from_: str
     #: The text; empty if it is withheld.
     content: str
-    #: Milliseconds since 1970.
+    #: The time of the message, in milliseconds since 1970.
     timestamp_ms: int
     #: The recipient's invite; None for all.
     to: str | None = None
@@ -397,7 +398,7 @@ class Message:
         )
 
 
-#: The sender that runs every game.
+#: The sender's name in messages of the operator, which runs the game.
 OPERATOR = "operator"
 
 
@@ -445,7 +446,7 @@ class Joined:
 
     session_id: str
     info: Metadata
-    #: The key to the seat; None in standalone mode.
+    #: The session key of the seat; None in standalone mode.
     key: str | None
 
     @classmethod
@@ -517,12 +518,12 @@ class Strategy:
 
     #: The name, such as `win-rate`.
     name: str
-    #: `challenge`, or `global` for the one over all challenge types.
+    #: The scope: `challenge`, or `global` for the strategy over all challenge types.
     scope: str
     metrics: tuple[Metric, ...]
     #: The hosted challenge types that the strategy scores.
     challenges: tuple[str, ...]
-    #: For the global strategy, the strategy that it averages.
+    #: The strategy that a global strategy averages; None for other strategies.
     source: str | None = None
 
     @classmethod
