@@ -326,8 +326,8 @@ class AsyncArena:
         The function receives the operator's messages to the player or to all, and the chat messages of other
         players: first the operator's messages so far, then new messages of both channels, each channel in order.
         The player's own messages and private messages of others are left out. The function acts through the seat
-        that it receives (`seat.send`, `seat.say`). It is awaited, one message after the other. An exception in it
-        ends the call.
+        that it receives (`seat.send`, `seat.say`). It is awaited, one message after the other.
+        An exception in it ends the call.
 
         A move before all players have joined has no effect: the operator answers with `ERR_GAME_NOT_RUNNING`, and the
         player may send the move again later. A move after the end has no effect either.
