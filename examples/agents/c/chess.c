@@ -142,7 +142,7 @@ static int outlook(const struct board *board, bool is_white, int moved) {
     return score - threat + check;
 }
 
-// Boards after our own moves. Repeating one leads to a draw.
+// The boards after our own moves. A repeated board leads to a draw.
 static struct board *history;
 static size_t history_length;
 

@@ -123,7 +123,7 @@ int colosseum_run(const char *name, const char *version, decide_function *decide
         }
         if (reply.length > 1) {
             text_add(&reply, "}\n");
-            // One write and a flush: an answer in a buffer isn't received.
+            // One write and a flush, because the arena doesn't receive an answer in a buffer.
             fwrite(reply.bytes, 1, reply.length, stdout);
             fflush(stdout);
         }

@@ -6,10 +6,10 @@
 
 const colosseum = require("./colosseum.js");
 
-// In hundredths of a pawn, like all values here: sums of integers don't depend on their order.
+// The values of pieces in hundredths of a pawn: all values are integers, so a sum doesn't depend on its order.
 const VALUES = { p: 100, n: 300, b: 300, r: 500, q: 900, k: 10000 };
 
-// Boards after our own moves, with counts. Repeating one leads to a draw.
+// The boards after our own moves, with counts. A repeated board leads to a draw.
 const seen = new Map();
 
 // Returns the best move. Boards are lists of 64 pieces as in FEN, from a1 to h8; free squares are "".

@@ -71,7 +71,7 @@ function explore(start, isFree, number, foods, length, tail) {
     }
   }
   if (nearest === null) {
-    // Out of the search, or behind snakes: use the direct distance; any food in the search counts as nearer.
+    // If the search reached no food, the direct distance counts, plus more than any distance in the search.
     const beelines = [...foods.values()].map((food) => steps(start, food));
     nearest = LOOK + (beelines.length > 0 ? Math.min(...beelines) : 0);
   }

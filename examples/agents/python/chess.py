@@ -4,10 +4,10 @@ this agent knows only the attacks of pieces, not the rules of chess."""
 
 import colosseum
 
-# In hundredths of a pawn, like all values here: sums of integers don't depend on their order.
+# The values of pieces in hundredths of a pawn: all values are integers, so a sum doesn't depend on its order.
 VALUES = {"p": 100, "n": 300, "b": 300, "r": 500, "q": 900, "k": 10000}
 
-# Boards after our own moves. Repeating one leads to a draw.
+# The boards after our own moves. A repeated board leads to a draw.
 seen = {}
 
 

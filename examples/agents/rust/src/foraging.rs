@@ -12,7 +12,7 @@ pub type Point = [f64; 2];
 /// The load with which an actor goes home. Loads are unlimited, but they don't count and can be lost.
 const LOAD: f64 = 40.0;
 
-/// The rest that is left in a source, because sources grow by a share of their content.
+/// The food that actors leave in a source, because a source grows by a share of its content.
 const LEAVE: f64 = 15.0;
 
 /// Tolerance for rounding errors.

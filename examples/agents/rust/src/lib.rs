@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// returns a list of actions.
 ///
 /// # Errors
-/// When stdin can't be read or stdout can't be written, because the arena has exited.
+/// If stdin can't be read or stdout can't be written, because the arena has exited.
 pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Value) -> Vec<Value>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let (mut me, mut config) = (String::new(), Value::Null);
@@ -35,7 +35,7 @@ pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Valu
             reply.insert("actions".to_owned(), json!(decide(&me, state, &config)));
         }
         if !reply.is_empty() {
-            // One write and a flush: an answer in a buffer isn't received.
+            // One write and a flush, because the arena doesn't receive an answer in a buffer.
             let line = format!("{}\n", Value::Object(reply));
             out.write_all(line.as_bytes())?;
             out.flush()?;

@@ -26,7 +26,7 @@ def run(name, version, decide):
         if "world_state" in message:
             reply.update(agent_id=me, actions=_decide(decide, me, message["world_state"], config))
         if reply:
-            # One write and a flush: an answer in a buffer isn't received.
+            # One write and a flush, because the arena doesn't receive an answer in a buffer.
             _out.write(json.dumps(reply) + "\n")
             _out.flush()
 
