@@ -87,7 +87,7 @@ static struct view explore(struct grid *grid, struct cell start, const struct js
         }
     }
     if (nearest < 0) {
-        // If the search reached no food, the direct distance counts, plus more than any distance in the search.
+        // Without food in the search: the direct distance, plus a constant, so that food in the search counts as nearer.
         for (const struct json *food = foods->first; food != NULL; food = food->next) {
             int way = steps(start, read_cell(food));
             if (way < beeline) beeline = way;

@@ -71,7 +71,7 @@ function explore(start, isFree, number, foods, length, tail) {
     }
   }
   if (nearest === null) {
-    // If the search reached no food, the direct distance counts, plus more than any distance in the search.
+    // Without food in the search: the direct distance, plus a constant, so that food in the search counts as nearer.
     const beelines = [...foods.values()].map((food) => steps(start, food));
     nearest = LOOK + (beelines.length > 0 ? Math.min(...beelines) : 0);
   }

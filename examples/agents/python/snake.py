@@ -67,7 +67,7 @@ def explore(start, is_free, foods, length, tail):
                 distances[after] = distances[cell] + 1
                 queue.append(after)
     if nearest is None:
-        # If the search reached no food, the direct distance counts, plus more than any distance in the search.
+        # Without food in the search: the direct distance, plus a constant, so that food in the search counts as nearer.
         nearest = LOOK + min((steps(start, food) for food in foods), default=0)
     return is_way_out, length if is_way_out else len(distances), nearest
 

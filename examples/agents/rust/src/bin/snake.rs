@@ -78,7 +78,7 @@ fn explore(
             }
         }
     }
-    // If the search reached no food, the direct distance counts, plus more than any distance in the search.
+    // Without food in the search: the direct distance, plus a constant, so that food in the search counts as nearer.
     let beeline = || LOOK as u64 + foods.iter().map(|food| steps(start, *food)).min().unwrap_or(0);
     let room = if is_way_out { length } else { distances.len() };
     (is_way_out, room, nearest.unwrap_or_else(beeline))
