@@ -18,8 +18,8 @@ const LEAVE: f64 = 15.0;
 /// Tolerance for rounding errors.
 const SLACK: f64 = 0.01;
 
-/// Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All actors try the
-/// same side first, so two that meet head-on pass each other.
+/// Directions around an obstacle, as cosine and sine: straight on, then 45, 90 and 135 degrees to either side. All
+/// actors try the same side first, so two that meet head-on pass each other.
 const TURNS: [Point; 7] =
     [[1.0, 0.0], [HALF, -HALF], [HALF, HALF], [0.0, -1.0], [0.0, 1.0], [-HALF, -HALF], [-HALF, HALF]];
 const HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
@@ -124,7 +124,8 @@ pub fn forage<'a>(me: &str, state: &'a Value, config: &Value) -> (Vec<Value>, Ve
     (actions, idle)
 }
 
-/// Returns an actor's action without regard to collisions. `claimed` is the part of each source that other actors aim for.
+/// Returns an actor's action without regard to collisions. `claimed` is the part of each source that other actors aim
+/// for.
 fn choose<'a>(
     actor: &Entity<'_>,
     bases: &[Entity<'_>],

@@ -44,7 +44,8 @@ pub fn run(name: &str, version: &str, mut decide: impl FnMut(&str, &Value, &Valu
     Ok(())
 }
 
-/// Writes a line to stderr, which is the agent's log. `println!` would write to stdout, which is reserved for the protocol.
+/// Writes a line to stderr, which is the agent's log. `println!` would write to stdout, which is reserved for the
+/// protocol.
 pub fn log(line: &str) {
     // The match continues without a log.
     let _ = writeln!(io::stderr(), "{line}");
