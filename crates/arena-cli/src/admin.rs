@@ -139,7 +139,7 @@ fn audit(AuditPage { entries, total, .. }: AuditPage) -> String {
     for AuditEntry { no, at, address, action, detail } in entries {
         table.row([no.to_string(), utc(at.0), address, action, detail.to_string()]);
     }
-    format!("{}\n{shown} of {total}", table.right([0]))
+    format!("{}\n{shown} of {total} entries", table.right([0]))
 }
 
 /// Writes an export to stdout, or to a file that appears once it is complete.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::output::{Table, printable, utc};
+use crate::output::{Table, counted, printable, utc};
 
 /// Formats all challenge types, the answer to `GET /api/metadata`.
 pub fn challenge_types(answer: &Value) -> Option<String> {
@@ -71,7 +71,7 @@ pub fn sessions(answer: &Value) -> Option<String> {
         return Some(format!("no sessions on this page ({total} in total)"));
     }
     let last = offset + listed.len() as u64;
-    Some(format!("{table}\n{} to {last} of {total} sessions", offset + 1))
+    Some(format!("{table}\n{} to {last} of {}", offset + 1, counted(total, "session", "sessions")))
 }
 
 /// Formats a new session.
@@ -90,7 +90,7 @@ pub fn joined(answer: &Value, invite: &str) -> Option<String> {
     let told_key = key.map(|key| format!("session key {key}\n")).unwrap_or_default();
     let key = key.map(|key| format!(" --auth {key}")).unwrap_or_default();
     let told = format!(
-        "a seat in session {session} is yours\n{told_key}\
+        "you have joined session {session}\n{told_key}\
          arena challenges sync {session} --from {invite}{key}\n\
          arena play --from {invite}{key}\n\n"
     );

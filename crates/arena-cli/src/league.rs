@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use crate::args::{CreateArgs, DataArgs, LeagueVerb, ShowLeagueArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::{self, confinement, find_builtin};
-use crate::output::{Style, Table, print, printable, utc};
+use crate::output::{Style, Table, counted, print, printable, utc};
 use crate::serve;
 use crate::tournament::entrants::check_name;
 
@@ -177,8 +177,9 @@ fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
             print(&json!({"league": name, "closed": league.season, "games_played": games, "season": next}).to_string())
         }
         Style::Pretty | Style::Compact => print(&printable(&format!(
-            "season {} of league {name} is closed after {games} games; season {next} begins",
-            league.season
+            "season {} of league {name} is closed after {}; season {next} begins",
+            league.season,
+            counted(games, "game", "games")
         ))),
     }
 }

@@ -26,7 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::matches::settings::{self, confinement, find_game};
 use crate::matches::{cannot_write, explain};
-use crate::output::{self, Style, print, printable};
+use crate::output::{self, Style, counted, print, printable};
 use crate::{rate, scripts};
 
 use watch::Watcher;
@@ -130,11 +130,9 @@ fn picture(record: &Record, which: PictureArg) -> Result<Picture, Failure> {
         ),
     };
     picture.ok_or_else(|| {
-        let (agents, games) = (record.plan.agents.len(), record.schedule.games_played());
-        Failure::new(
-            Exit::Usage,
-            format_args!("this chart needs {needs}; the tournament has {agents} agents and {games} games"),
-        )
+        let agents = counted(record.plan.agents.len() as u64, "agent", "agents");
+        let games = counted(record.schedule.games_played() as u64, "game", "games");
+        Failure::new(Exit::Usage, format_args!("this chart needs {needs}; the tournament has {agents} and {games}"))
     })
 }
 
@@ -157,7 +155,8 @@ fn print_pgn(record: &Record, replays: &Path) -> Result<(), Failure> {
         _ => Err(Failure::new(
             Exit::BadReplay,
             format_args!(
-                "wrote {written} games, {incomplete} of them without moves because their replays are unreadable"
+                "wrote {}, {incomplete} of them without moves because their replays are unreadable",
+                counted(written, "game", "games")
             ),
         )),
     }

@@ -125,7 +125,7 @@ fn by_rank(result: &MatchResult<SeatedAgent>) -> Vec<usize> {
     seats
 }
 
-/// A game as `--json` prints it.
+/// The JSON output for a game.
 #[derive(Serialize)]
 pub struct Printed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

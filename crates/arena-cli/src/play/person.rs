@@ -111,7 +111,7 @@ fn help(seat: &Seat) -> String {
     text + HELP
 }
 
-/// The state of a Colosseum game as far as the player knows it.
+/// The constants of a Colosseum game, and the side of this seat.
 #[derive(Default)]
 pub(super) struct Game {
     config: Map<String, Value>,

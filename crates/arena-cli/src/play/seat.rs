@@ -172,7 +172,7 @@ impl Seat {
             players: listed.state.players,
             strangers: BTreeSet::new(),
             is_listed: true,
-            // The command contains a placeholder for the key: the user knows the key, and the output may be logged.
+            // The command contains a placeholder instead of the key, since the output may be logged.
             back: way_back(invite, arena.has_key().then_some("KEY")),
         })
     }

@@ -272,7 +272,7 @@ impl Sources {
                 Err(Wrong::NoJson) if found && !is_whole => {
                     self.remark(path, "ends in the middle of a line; the lines before it count");
                 }
-                // A file whose first lines aren't results is not a file of results.
+                // No result precedes this line, so the file isn't a file of results.
                 Err(Wrong::NoJson) if !found => return Ok(Found::Nothing),
                 Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number} isn't valid JSON"))),
                 Err(Wrong::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),

@@ -191,7 +191,10 @@ fn everything_is_administered_from_the_command_line() {
     assert_eq!(office.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
 
     let audit = office.told(&["audit", "--limit", "3"]);
-    assert!(audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9\n"), "{audit}");
+    assert!(
+        audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9 entries\n"),
+        "{audit}"
+    );
     let oldest = office.json(&["audit", "--offset", "8"]);
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 

@@ -142,7 +142,7 @@ fn people_get_tables() {
         ("SESSION", "psi", "ended", &["2", "of", "2"][..]),
         "{listed}"
     );
-    assert!(listed.ends_with("\n1 to 1 of 1 sessions\n"), "{listed}");
+    assert!(listed.ends_with("\n1 to 1 of 1 session\n"), "{listed}");
     let messages = told(&["challenges", "sync", session, "--from", one]);
     assert!(messages.lines().any(|line| line.contains("INVITE-1 to operator: (guess) 1")), "{messages}");
     assert!(told(&["challenges", "metadata", "psi"]).contains("│ guess"));
