@@ -38,8 +38,8 @@ pub(crate) const MARKDOWN: Exporter = Exporter {
 /// The columns with untrusted text from users. All other columns contain numbers that this program has formatted.
 const NAMES: [&str; 2] = ["name", "version"];
 
-/// The heading of the column [`RANK_RANGE`] in CSV. The heading must not change, since other programs read the column
-/// by it.
+/// The heading of the column [`RANK_RANGE`] in CSV. Other programs find the column by this heading, so it must not
+/// change.
 const RANK_RANGE_KEY: &str = "rank may be";
 
 /// Returns the plan, the standings, the cross table and the remarks as a JSON object.

@@ -218,7 +218,7 @@ pub fn cross(season: &Season) -> Grid {
     Grid { header: std::iter::once(String::new()).chain(labels).collect(), rows: rows.collect() }
 }
 
-/// Returns the remarks beside the tables, one sentence each.
+/// Returns the remarks on the tables, one sentence each.
 pub fn remarks(season: &Season) -> Vec<String> {
     remarks_of(&Standings::of(season))
 }
@@ -314,7 +314,7 @@ pub fn markdown(season: &Season) -> String {
     )
 }
 
-/// Returns the first column of numbers in the standings: the one after the name and the version.
+/// Returns the index of the first column of numbers in the standings: the column after the name and the version.
 pub fn numbers_from(grid: &Grid) -> usize {
     let is_text = |header: &String| ["name", "version"].contains(&header.as_str());
     grid.header.iter().rposition(is_text).map_or(0, |last| last + 1)

@@ -56,7 +56,7 @@ pub fn title(record: &Record) -> String {
     format!("{}, seed {}", title_without_seed(record), seed(&record.plan))
 }
 
-/// Returns [`title`] without the seed, which agents must not know while games are left.
+/// Returns [`title`] without the seed, which is secret while games are left.
 pub fn title_without_seed(record: &Record) -> String {
     let plan = &record.plan;
     let (agents, seats) = (plan.agents.len(), plan.seats);
@@ -166,7 +166,7 @@ pub fn cross(record: &Record) -> Grid {
     Grid { header: header.collect(), rows: rows.collect() }
 }
 
-/// Returns the remarks beside the tables, one sentence each.
+/// Returns the remarks on the tables, one sentence each.
 pub fn remarks(record: &Record) -> Vec<String> {
     let ratings = Ratings::of(record);
     let lead = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record));
@@ -197,7 +197,7 @@ fn void(record: &Record) -> Option<String> {
     }
 }
 
-/// Returns a sentence on games that repeat earlier ones, if there are any.
+/// Returns a sentence on games that repeat earlier games, if there are any.
 pub(crate) fn repeated(record: &Record) -> Option<String> {
     let numbered = (1..).zip(record.schedule.repeats());
     let repeats: Vec<(usize, usize)> = numbered.filter_map(|(number, first)| Some((number, first?))).collect();

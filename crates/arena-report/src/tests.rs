@@ -17,7 +17,7 @@ pub fn record(game: &str, format: Format, names: &[&str], seats: usize, games: u
     record_of(game, names, shape, games)
 }
 
-/// Returns the same with any shape.
+/// Returns a tournament of this shape, played as in [`record`].
 fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
     let entrant = |name: &&str| Entrant {
         name: (*name).to_owned(),

@@ -4,7 +4,7 @@
 // and optionally
 //   speed                           default speed of a replay, in epochs per second;
 //   isTurned                        true if the board is turned to the viewer's seat;
-//   sidesOfMover(state)             the side of the player to move, and the other side.
+//   sidesOfMover(state)             the side of the player to move, and the opponent's side.
 // `options`: the agents' `ids`, `names` and `sides`, by seat; `config`, the game's constants; `seat`, the viewer's
 // seat, or undefined for the public view. Replays and live pages use the same board modules. A page on which the viewer
 // can move puts its buttons over the picture.

@@ -159,7 +159,7 @@ export function controls(on) {
       place.dataset.of = ` of ${lastEpoch}`;
       place.textContent = title + (title.startsWith(unit) ? place.dataset.of : "");
     },
-    /** Updates the controls to a new frame. */
+    /** Updates the controls for a new frame. */
     moved(frame, line) {
       title = line.result ? `End, after ${line.result.epochs} epochs` : `${unit} ${line.epoch}`;
       slider.value = frame;

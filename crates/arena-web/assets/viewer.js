@@ -40,7 +40,7 @@ class Viewer {
   #controls;
   #moveLine = () => {};
   #seat;
-  /** The current frame, the requested frame, and whether a request is running. */
+  /** The current frame, its line, the requested frame, and true if a request is running. */
   #shown = -1;
   #line;
   #wanted = 0;
@@ -110,7 +110,7 @@ class Viewer {
     });
   }
 
-  /** Requests a frame. While one is loading, only the latest request is kept. */
+  /** Requests a frame. While a frame is loading, only the latest request is kept. */
   async want(frame) {
     this.#wanted = Math.min(Math.max(frame, 0), this.#replay.frames - 1);
     if (this.#isMoving) return;

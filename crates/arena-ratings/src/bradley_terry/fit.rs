@@ -256,7 +256,7 @@ impl Slope<'_> {
     }
 
     /// Returns the approximate curvature of the likelihood times the prior. The prior counts as additional comparisons.
-    /// Each meeting gets as many as its leverage; their total is the number of parameters.
+    /// Their number for each meeting is the meeting's leverage, and their total is the number of parameters.
     fn curvature(&self, parameters: &Parameters, covariance: &Matrix) -> Matrix {
         parameters.information(self.meetings, self.held, |meeting, odds| {
             let variances = parameters.variances(meeting, covariance);

@@ -37,7 +37,6 @@ pub struct Point {
 /// The title and the axes of a scatter plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axes<'a> {
-    /// The picture's title.
     pub title: &'a str,
     /// The label of the x axis.
     pub x: &'a str,

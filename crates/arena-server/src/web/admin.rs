@@ -25,7 +25,7 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                 button { "Sign in" }
             }
             p.soft {
-                "The token is the value of " code { "ADMIN_TOKEN" } " when the server started. Without that variable, the server generates a token at its first start, prints it, and stores it as "
+                "The token is the value that the variable " code { "ADMIN_TOKEN" } " had when the server started. Without that variable, the server generates a token at its first start, prints it, and stores it as "
                 code { (AdminToken::FILE) } " in its data folder."
             }
         }

@@ -64,7 +64,7 @@ pub(super) struct Career {
 /// A tournament's results, and the agent's number in that tournament.
 type Part = (Arc<Outcome>, usize);
 
-/// Reads an agent's career by its id.
+/// Reads an agent's latest tournaments and results by the agent's id.
 pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
     let id = id_of_agent(id)?;
     let unknown = move || Refusal::NoAgent(id.to_string());

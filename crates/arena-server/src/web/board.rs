@@ -19,7 +19,6 @@ const LOOKED_THROUGH: usize = 1000;
 /// Filter of a leaderboard by kind of player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlayerKind {
-    /// All players.
     All,
     /// Players who name no model and aren't benchmark models.
     Humans,

@@ -91,7 +91,7 @@ const panel = controls({
     rest: remember,
 });
 
-/** Requests an event. While one is loading, only the latest request is kept. */
+/** Requests an event. While an event is loading, only the latest request is kept. */
 async function want(event) {
     wanted = Math.min(Math.max(event, 0), total - 1);
     if (isMoving) return;

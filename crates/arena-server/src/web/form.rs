@@ -14,7 +14,6 @@ use crate::request::{BodyLimit, Get, Query, read_body};
 
 /// A submitted form, parsed and within the limits. An invalid or excess form gets an error page.
 pub(super) struct Form {
-    /// The form's fields.
     pub(super) fields: Query,
     head: Get,
 }

@@ -11,7 +11,7 @@ const LOOK = 5000;
 const sources = [];
 let timer;
 
-/** Draws the game of an element until it ends. */
+/** Draws the game of an element until the game ends. */
 function watch(element) {
     const board = new LiveBoard(element.querySelector(".live"), element.dataset);
     const source = new EventSource(`/api/chat/ws/challenge_${element.dataset.session}`);

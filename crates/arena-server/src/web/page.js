@@ -3,7 +3,7 @@
 const short = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const long = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** Shows a <time> in the viewer's time zone, with the exact time as its tooltip. */
+/** Shows a <time> in the viewer's time zone, with the UTC time as its tooltip. */
 export function localize(element) {
     const moment = new Date(element.dateTime.replace(" ", "T"));
     if (Number.isNaN(moment.getTime())) return;

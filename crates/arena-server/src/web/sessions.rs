@@ -95,7 +95,7 @@ impl SessionTable {
     }
 }
 
-/// Returns the scores by seat as text; a dash if there are none.
+/// Formats the scores by seat; a dash if there are no scores.
 fn scores(values: impl Iterator<Item = f64>) -> String {
     let values: Vec<String> = values.map(number_of).collect();
     if values.is_empty() { "–".to_owned() } else { values.join(" : ") }
@@ -109,7 +109,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Reads a page of messages. Its last message is the one at `until`, or the channel's last message.
+    /// Reads a page of messages, which ends with the message at the index `until`, or with the channel's last message.
     pub(super) async fn read(arena: &Arena, channel: Channel, viewer: Viewer, until: Option<u64>) -> PageResult<Log> {
         let len = arena.engine.read(channel, u64::MAX, 1).await?.len;
         let until = until.unwrap_or(len).min(len);

@@ -55,7 +55,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section {
             h2 { "Standings" }
             @if boards.is_empty() {
-                p.empty { "No rated games finished yet." }
+                p.empty { "No finished rated games yet." }
             } @else {
                 div.scroll tabindex="0" { table {
                     thead { tr { th scope="col" { "Challenge" } th scope="col" { "Measure" } th.number scope="col" { "Value" } th.number scope="col" { "95 % interval" } th.number scope="col" { "Games" } } }
