@@ -22,24 +22,24 @@ const MAX_PKCS8_BYTES: usize = 1024;
 /// The error for a text that isn't the expected key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The text isn't 44 bytes in hexadecimal digits with an Ed25519 key in SPKI DER.
+    /// A text that isn't an Ed25519 key in SPKI DER, as 88 hexadecimal digits.
     #[error("expected an Ed25519 public key (SPKI DER, 88 hexadecimal digits)")]
     Public,
-    /// The key isn't a point of the curve, or it isn't in canonical form.
+    /// A key that isn't a point of the curve in canonical form.
     #[error("the public key is not a point of Ed25519 in canonical form")]
     Point,
-    /// The key is a point of small order. Signatures of such a key match almost any text, so they prove nothing.
+    /// A point of small order. Signatures of such a key match almost any text, so they prove nothing.
     #[error("the public key is weak (a point of small order); use another key")]
     Weak,
-    /// The text isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
+    /// A text that isn't an Ed25519 key in PKCS#8 DER, as hexadecimal digits.
     #[error("expected an Ed25519 private key (PKCS#8 DER, in hexadecimal digits)")]
     Private,
 }
 
 /// An Ed25519 public key. Only one encoding of each key is accepted.
 ///
-/// The key is a canonical point that isn't of small order. A point may still have a component of small order. The
-/// creator of such a key gains no more from it than from a second ordinary key.
+/// The key is a canonical point that isn't of small order. A point may still have a component of small order. Such a
+/// key gives its creator no advantage over a second ordinary key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     point: VerifyingKey,

@@ -13,16 +13,16 @@ pub const WINDOW_MS: u64 = 5 * 60 * 1000;
 /// An error for an invalid proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
-    /// The key is malformed.
+    /// A malformed key.
     #[error(transparent)]
     MalformedKey(#[from] KeyError),
-    /// The signature is malformed.
+    /// A malformed signature.
     #[error("expected a signature of 128 hexadecimal digits")]
     MalformedSignature,
-    /// The time is more than [`WINDOW_MS`] in the past or in the future.
+    /// A time that is more than [`WINDOW_MS`] in the past or in the future.
     #[error("the timestamp is more than 5 minutes from the server's time; check the client's clock")]
     Expired,
-    /// The signature doesn't match the key and the text.
+    /// A signature that doesn't match the key and the text.
     #[error("the signature doesn't match the public key and the text")]
     Invalid,
 }
@@ -118,7 +118,8 @@ mod tests {
         Proof::parse(NODE_PUBLIC, signature, NOW, NOW).expect("well-formed and in time")
     }
 
-    // Ed25519 signatures are deterministic, so equal ones mean that each side accepts the other's.
+    // Ed25519 signatures are deterministic, so equal signatures mean that each program accepts the signatures of the
+    // other.
     #[test]
     fn signatures_are_compatible_with_node() {
         let pair = KeyPair::from_pkcs8_hex(NODE_PRIVATE).expect("a key");

@@ -47,7 +47,6 @@ pub fn openskill(results: &Results, options: &OpenSkillOptions) -> Vec<OpenSkill
     let config = WengLinConfig { beta: options.beta, ..WengLinConfig::new() };
     let mut ratings = vec![WengLinRating::new(); results.agents()];
     for game in results.distinct() {
-        // The list borrows from the ratings, so it can't be reused for the next game.
         let teams: Vec<_> = game
             .seats
             .iter()

@@ -25,7 +25,7 @@ struct Rated {
 #[derive(Debug, Clone, Copy)]
 pub struct Rating {
     /// The rating, relative to the mean of the core of the agent's group: see [`arena_ratings::bradley_terry`]. The
-    /// core is usually the whole group, without agents that won or lost every game.
+    /// core usually consists of all agents in the group except those that won or lost every game.
     pub elo: f64,
     /// The 95 % interval of the rating, unbounded on each side for which the games give no bound.
     pub interval: Interval,

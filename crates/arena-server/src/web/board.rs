@@ -232,7 +232,7 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
     html! {
         a href=(user_path(profile.user_id.as_str())) { (cut(seen::name_of(&profile.user_id, Some(profile)), 28)) }
         @if let Some(model) = &profile.model { small.below { (cut(model.as_str(), 28)) } }
-        @if profile.is_benchmark { " " span.badge { "house" } }
+        @if profile.is_benchmark { " " span.badge { "benchmark" } }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let name = seen::name_of(&id, Some(profile));
     let body = html! {
         div.intro {
-            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "house" } } }
+            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "benchmark" } } }
             p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", model " (shown(model.as_str())) } }
         }
         section {
