@@ -58,8 +58,8 @@ impl Events {
         })
     }
 
-    /// Exchanges events with the other nodes until the returned future is dropped. Retries while the
-    /// server is unreachable.
+    /// Exchanges events with the other nodes until the returned future is dropped. Retries while the server is
+    /// unreachable.
     pub(crate) async fn exchange(&self, url: &NatsUrl, nodes: &Nodes) {
         self.wanted.store(true, Ordering::Relaxed);
         let mut told = false;
@@ -82,7 +82,7 @@ impl Events {
         }
     }
 
-    /// Sends and receives events until the client gives up. The client reconnects by itself.
+    /// Sends and receives events until the subscription ends. The client reconnects by itself.
     async fn run(&self, client: &Client, nodes: &Nodes) {
         let subject = subject(nodes);
         let mut committed = nodes.committed();

@@ -130,7 +130,7 @@ pub(crate) struct Effects {
     /// True if nothing was written. Such a transaction is no evidence that the store can write. Only Postgres uses this
     /// field.
     pub(crate) nothing: bool,
-    /// The derived table in which the write found an impossible value.
+    /// A description of an impossible value that the write found in a derived table.
     pub(crate) suspect: Option<&'static str>,
 }
 

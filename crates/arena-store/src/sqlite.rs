@@ -248,7 +248,7 @@ impl Readers {
     }
 
     /// Runs a read on a connection of its own. Most reads are short (an index lookup and a page) and run on the
-    /// calling thread; long ones belong on a thread for blocking work.
+    /// calling thread; long reads belong on a thread for blocking work.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.take()?;
         let result = read(&connection);

@@ -287,7 +287,10 @@ pub(crate) fn seed_bytes(seed: Option<&Seed>) -> &[u8] {
 /// Reads a message from the columns of [`Messages`].
 pub(crate) fn read_message(row: &dyn Columns, channel: Channel) -> Result<ChatMessage, StoreError> {
     let hidden = match row.text_or_null(Messages::Hidden as usize)? {
-        Some(hash) => Some(parse(hash).map_err(|error| StoreError::damaged(channel, error))?),
+        Some(hash) => {
+            let damaged = |reason| StoreError::Damaged { what: format!("a message of channel {channel}"), reason };
+            Some(parse(hash).map_err(damaged)?)
+        }
         None => None,
     };
     Ok(ChatMessage {

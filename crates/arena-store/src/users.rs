@@ -397,7 +397,10 @@ impl Store {
                 let same = find_career(db, user).await? == counted;
                 let sql = "SELECT id FROM users WHERE no = $1";
                 let id = db.find(sql, &[user.into()], |row| Ok(row.prose(0)?.into_owned())).await?.unwrap_or_default();
-                let id: UserId = id.parse().map_err(|error| StoreError::damaged(&id, error))?;
+                let what = format!("user {id}");
+                let id: UserId = id
+                    .parse()
+                    .map_err(|error: arena_model::IdError| StoreError::Damaged { what, reason: error.to_string() })?;
                 Ok((counted.played.unsigned_abs(), id, same))
             })
         });

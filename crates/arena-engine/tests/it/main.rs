@@ -113,7 +113,7 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 #[tokio::test]
 async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
-    // Enough for one ring with its message.
+    // This limit is enough for one ring with its message.
     let patience = Patience { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.patience };
     let limits = Limits { patience, ..LIMITS };
     let before = engine_within(limits.clone(), &lab, &folder).await;
@@ -189,7 +189,7 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
     let after = engine(&lab, &folder).await;
     after.wake_due().await.expect("the store can be read");
     assert_eq!(told(&after, id).await, ["listen", "ring 1"]);
-    // Far too late: the bell rings once, and the next interval starts now.
+    // Several deadlines have passed: the bell rings once, and the next interval starts now.
     lab.advance_ms(5000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2"]);

@@ -48,7 +48,7 @@ pub(crate) fn result_of(statements: impl IntoIterator<Item = Result<(), Error>>)
     }
 }
 
-/// Writes the changes of counts and totals. Returns the name of a table in which it finds a wrong value.
+/// Writes the changes of counts and totals. Returns a description of a wrong value, if there is one.
 pub(crate) async fn add_delta(
     holder: &Holder,
     delta: &Delta,
@@ -63,8 +63,8 @@ pub(crate) async fn add_delta(
     Ok(counts?.or(totals?))
 }
 
-/// Adds to counts. Returns the table's name if a count becomes impossible, or if it differs from the mirror in a
-/// database that isn't shared.
+/// Adds to counts. Returns a description if a count becomes impossible, or if it differs from the mirror in a database
+/// that isn't shared.
 async fn add_counts(
     client: &Client,
     statements: &Statements,
@@ -90,7 +90,7 @@ async fn add_counts(
     Ok(suspect)
 }
 
-/// Adds to totals. Returns the table's name if a total becomes impossible.
+/// Adds to totals. Returns a description if a total becomes impossible.
 async fn add_totals(
     client: &Client,
     statements: &Statements,
@@ -104,7 +104,7 @@ async fn add_totals(
     Ok(numbers.iter().any(|n| is_total_wrong(Some(*n))).then_some("a total"))
 }
 
-/// Returns the rows that have one of these keys. Skips the query if there are no keys.
+/// Returns the rows with these keys. Skips the query if there are no keys.
 async fn find(client: &Client, statement: &Statement, keys: &[Value<'_>]) -> Result<Vec<Row>, Error> {
     if keys.is_empty() { Ok(Vec::new()) } else { client.query(statement, &[&keys]).await }
 }
@@ -336,7 +336,7 @@ impl<'p> Lists<'p> {
 }
 
 /// Writes a plan and commits it. `begun` is true if the transaction has begun already. Returns the duration of the wait
-/// for other nodes' commits, and the name of a table with an impossible value, if there is one.
+/// for other nodes' commits, and a description of a wrong value, if there is one.
 async fn write_plan(
     holder: &Holder,
     plan: &BatchPlan<'_>,

@@ -70,7 +70,7 @@ pub(super) fn write_transitions(
     Ok(Applied { done, numbers: plan.numbers, effects: plan.effects })
 }
 
-/// Calls `see` with each row that a statement finds for a key.
+/// Calls `see` with the first row that a statement finds for each key.
 fn find_each<K>(
     connection: &Connection,
     sql: &str,
@@ -220,7 +220,7 @@ fn write_plan(connection: &Connection, sql: &Statements, plan: &BatchPlan<'_>) -
     Ok(())
 }
 
-/// Adds to counts and totals. Returns the name of a table with a value that is impossible or differs from the mirror.
+/// Adds to counts and totals. Returns a description of a value that is impossible or differs from the mirror.
 pub(super) fn write_delta(
     connection: &Connection,
     delta: &Delta,

@@ -194,7 +194,7 @@ async fn import(from: &Store, to: &Store) -> Vec<Taken> {
             import: AuditNo(1),
         }));
     }
-    // They count in the order of the calls, not in the order of awaiting.
+    // The sessions count in the order of the calls, regardless of the order in which the results are awaited.
     while let Some(session) = sessions.pop() {
         outcomes.push(session.await.expect("the store can write"));
     }
@@ -239,8 +239,8 @@ proptest! {
                     whole.remove_session(no, Arc::new(session), audit("remove")).await.expect("the removal succeeds");
                 }
             }
-            // The same season without the removed sessions. Users become known in the same order, since it decides
-            // between equal ranks.
+            // The same season without the removed sessions. Users become known in the same order, because
+            // equal ranks are sorted by it.
             for profile in whole.list_users(0, 99).await.expect("readable").items {
                 without.import_user(Arc::new(UserProfile::of(profile.user_id))).await.expect("the store can write");
             }

@@ -159,7 +159,7 @@ async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
     play(&store, 7, &GAME).await;
     assert_eq!(behind(after).await.1, [7]);
     assert_eq!(behind(EndingNo::default()).await.1, [1, 3, 4, 6, 2, 7]);
-    // A number that had only lost its row isn't reused either.
+    // The number of an ending without a row isn't reused either.
     let (after, _) = behind(after).await;
     place.change("DELETE FROM endings WHERE n > 4; UPDATE session_counts SET n = 0");
     store.check_derived().await.expect("the check succeeds");
@@ -296,7 +296,7 @@ async fn a_store_that_can_write_says_so(place: Place) {
         store.check_writing().await.expect("the store can write");
     }
     place.change("DROP TABLE notes");
-    // The last success is evidence for a second.
+    // The last success counts as evidence for one second.
     let until = std::time::Instant::now() + PATIENCE;
     while store.check_writing().await.is_ok() {
         assert!(std::time::Instant::now() < until, "the failure wasn't noticed in time");

@@ -76,7 +76,7 @@ fn read_json(message: &Posted, viewer: Viewer) -> Value {
     serde_json::from_slice(message.json(viewer, true, true)).expect("JSON")
 }
 
-/// Returns a channel's texts, read at a node that may or may not have been informed.
+/// Returns a channel's texts, read at any node.
 async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String> {
     engine.catch_up().await.expect("the store can be read");
     let snapshot = engine.read(channel, 1, 9999).await.expect("the store can be read");
@@ -154,7 +154,7 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
     }
     let mut said = Vec::new();
     for round in 0..60 {
-        // Writer and reader vary; a node learns of the commit only through the request.
+        // Writer and reader vary. The reader gets the commit only because its request reads the journal first.
         let (writer, reader) = (&nodes[round % 3], &nodes[(round * 7 + 1) % 3]);
         said.push(format!("{round}"));
         say(writer, id, invites[round % 2], &said[round]).await.expect("it is said");
@@ -200,7 +200,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
         assert_eq!(seats, 1, "{refused:?}");
         assert!(refused.iter().all(|refused| refused == "This invite has already been used."), "{refused:?}");
 
-        // The same request at both nodes: it happens once, and both get the same answer.
+        // Both nodes get the same request. The request is executed once, and both nodes return the same answer.
         let once = Once { key: [round; 32], request: [1; 32] };
         let joins = (0..6).map(|n| {
             let (node, invite) = (nodes[n % 2].clone(), invites[1]);
@@ -247,7 +247,7 @@ async fn many_talk_at_all_nodes_and_all_is_said_once() {
                 loop {
                     match say(&node, id, invite, &text).await {
                         Ok(_) => break said.push(text),
-                        // Not joined yet, or too many concurrent changes.
+                        // The player hasn't joined yet, or there are too many concurrent changes.
                         Err(EngineError::Contended | EngineError::Chat(_)) => tokio::task::yield_now().await,
                         Err(error) => panic!("{error}"),
                     }
@@ -339,7 +339,7 @@ async fn board(node: &Engine) -> Vec<String> {
 async fn a_leaderboard_in_memory_follows_the_games_of_others() {
     let (lab, url) = (Lab::new(38), Postgres::shared().schema());
     let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
-    // Cached from now on.
+    // From now on, both nodes have the board in memory.
     assert_eq!((board(&here).await.len(), board(&there).await.len()), (0, 0));
     let names = ["ada", "bob", "cleo", "dora"];
     for round in 0..6 {
@@ -408,7 +408,7 @@ async fn nodes_drop_what_a_database_has_lost() {
         insist(async || node.check().await).await;
         insist(async || node.catch_up().await).await;
     }
-    // All this is lost with the primary: the standby that takes over doesn't have it.
+    // The primary is lost with these writes: the standby that takes over doesn't have them.
     let lost = play(&here, ["ada", "cleo"]).await;
     take_seat(&here, invites[1], Some("bob")).await.expect("a seat");
     say(&there, open, invites[0], "hello?").await.expect("it is said");
