@@ -127,8 +127,8 @@ pub struct ModelArgs {
     /// Sampling seed, for endpoints that accept one.
     #[arg(long, value_name = "N", requires = "model")]
     pub seed: Option<i64>,
-    /// Don't report usage to the server. By default it receives the model's name and each request's tokens, cost and time, and
-    /// publishes them when the session has ended.
+    /// Don't report usage to the server. By default it receives the model's name and each request's tokens, cost and
+    /// time, and publishes them when the session has ended.
     #[arg(long, requires = "model")]
     pub no_usage_report: bool,
     /// Transcript of all requests, answers and costs [default: play-SESSION-seatN.jsonl]

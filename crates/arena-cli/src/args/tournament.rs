@@ -82,8 +82,8 @@ pub struct TournamentArgs {
     /// Pairing format
     #[arg(long, value_parser = format_parser(), default_value_t = Format::RoundRobin)]
     pub format: Format,
-    /// Number of rounds: of all pairings (round robin, gauntlet), of a pairing before tie-breaks (knockout), or of the tournament
-    /// (Swiss) [default: 1; Swiss: enough for one winner; with --sprt: 10000, of which it plays as many as needed]
+    /// Number of rounds: of all pairings (round robin, gauntlet), of a pairing before tie-breaks (knockout), or of the
+    /// tournament (Swiss) [default: 1; Swiss: enough for one winner; with --sprt: at most 10000]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
     /// Maximum number of games (adaptive format only) [default: 10 pairings per agent; with --until-margin: 1000]

@@ -19,8 +19,8 @@ pub struct Patience {
     deal: Duration,
     /// The time limit for the opponent's line. After this time, the line counts as [`Line::Pass`].
     words: Duration,
-    /// True if the opponent is a person, who needn't follow the convention. In that case, the numbers in any text of the
-    /// opponent count as the opponent's set.
+    /// True if the opponent is a person, who needn't follow the convention. In that case, the numbers in any text of
+    /// the opponent count as the opponent's set.
     reads_numbers: bool,
 }
 

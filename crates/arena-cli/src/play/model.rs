@@ -398,9 +398,9 @@ impl Model {
         }
     }
 
-    /// Returns true if a message is new to the model. The history contains the messages that the model sent in this run,
-    /// but not those of earlier runs. A game's public states aren't new either, since the model receives its own view of
-    /// the game.
+    /// Returns true if a message is new to the model. The history contains the messages that the model sent in this
+    /// run, but not those of earlier runs. A game's public states aren't new either, since the model receives its own
+    /// view of the game.
     fn is_news(&mut self, seat: &Seat, message: &Message) -> bool {
         if message.from == seat.you {
             let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;

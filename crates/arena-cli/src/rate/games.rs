@@ -1,9 +1,9 @@
 //! The rated games, collected from any number of files: their agents, results, and shared seeds.
 //!
-//! A game in several files counts once. Several files contain a game if, for example, a journal lies beside its replays,
-//! or results were copied or exported to PGN. A game is identified by its seed, its agents by seat, and its result. One
-//! file may contain such a game several times, since deterministic agents repeat games. So a game counts as often as in
-//! the file that contains it most often. Games without a seed all count.
+//! A game in several files counts once. Several files contain a game if, for example, a journal lies beside its
+//! replays, or results were copied or exported to PGN. A game is identified by its seed, its agents by seat, and its
+//! result. One file may contain such a game several times, since deterministic agents repeat games. So a game counts as
+//! often as in the file that contains it most often. Games without a seed all count.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};

@@ -21,8 +21,8 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Creates the transcript file at `path`. Without a path, [`Transcript::open`] creates a file later. No file is ever
-    /// overwritten.
+    /// Creates the transcript file at `path`. Without a path, [`Transcript::open`] creates a file later. No file is
+    /// ever overwritten.
     ///
     /// # Errors
     /// If the file can't be created, or exists.
@@ -31,8 +31,8 @@ impl Transcript {
         Ok(Transcript { path: path.map(Path::to_owned), file })
     }
 
-    /// Creates the file for a seat, unless a file is open already. The name is `play-SESSION-seatN.jsonl`, with a number
-    /// appended if that file exists.
+    /// Creates the file for a seat, unless a file is open already. The name is `play-SESSION-seatN.jsonl`, with a
+    /// number appended if that file exists.
     ///
     /// # Errors
     /// If the file can't be created.
