@@ -217,7 +217,7 @@ fn list_matches(view: &TournamentView, matches: &[MatchView]) -> Markup {
                     td { (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : ")) }
                     td.cause { (cause(game)) }
                     td.number { (game.epochs) }
-                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "after the tournament" } } }
+                    td { @if view.is_over() { a href={ "/tournaments/" (view.id) "/matches/" (game.number) "/replay" } { "Watch" } } @else { span.soft { "not yet" } } }
                 } } }
             } }
         }
