@@ -76,8 +76,8 @@ impl Proof {
         self.0.lock().failed = true;
     }
 
-    /// Returns a guard that records the end of the writer when the guard is dropped. After that, the next check asks
-    /// the writer and gets no response.
+    /// Returns a guard that records the end of the writer when the guard is dropped. After that, the next check sends a
+    /// write to the writer, gets no response, and fails.
     pub(crate) fn mourner(self: &Arc<Proof>) -> impl Drop + use<> {
         struct Mourner(Arc<Proof>);
 
