@@ -171,7 +171,7 @@ pub(crate) struct LiveSessions {
 }
 
 struct Shard {
-    /// All sessions in memory, whether references or `kept` hold them. This table prevents a second copy of a session.
+    /// All sessions in memory, held by references or by `kept`. This table prevents a second copy of a session.
     all: HashMap<SessionId, Weak<Slot>>,
     /// The recently used sessions, which stay in memory without other references.
     kept: LruCache<SessionId, Arc<Slot>>,
@@ -312,7 +312,7 @@ impl LiveSessions {
         }
     }
 
-    /// Removes a session from the kept ones. It leaves memory when the last reference to it is dropped.
+    /// Removes a session from `kept`. The session leaves memory when the last reference to it is dropped.
     pub(crate) fn forget(&self, id: SessionId) {
         self.shard(id).lock().kept.remove(&id);
     }

@@ -169,8 +169,8 @@ impl Rankings {
 type Key = (i64, i64);
 
 fn key(value: f64, user: i64) -> Key {
-    // Floats sort by sign and magnitude of their bits. This converts them to integers in the same order, and the
-    // minus sign reverses it.
+    // A float's bits are a sign and a magnitude. They are converted to integers that sort like the floats. The bitwise
+    // NOT then reverses the order.
     let bits = (value + 0.0).to_bits().cast_signed();
     let ascending = if bits < 0 { !bits ^ i64::MIN } else { bits };
     (!ascending, user)

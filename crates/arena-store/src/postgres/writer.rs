@@ -316,7 +316,7 @@ impl State {
             }
             Err(error) => {
                 if !self.away {
-                    tracing::warn!(%error, "the database is unavailable: {error}; retrying");
+                    tracing::warn!(%error, "the database is unavailable: {error}");
                 }
                 self.away = true;
                 self.mirror.proof.fail();
