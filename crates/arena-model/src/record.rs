@@ -594,7 +594,7 @@ mod tests {
         );
         check(
             r#"{"userId":"ada","username":"a\nb"}"#,
-            expect!["error: username must be at most 200 bytes without control characters"],
+            expect!["error: username must be a string of at most 200 bytes without control characters"],
         );
         check(
             r#"{"userId":7}"#,

@@ -38,7 +38,7 @@ pub struct ProfileText(String);
 
 /// The error for a text that can't be in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("at most {} bytes without control characters", ProfileText::MAX_BYTES)]
+#[error("a string of at most {} bytes without control characters", ProfileText::MAX_BYTES)]
 pub struct ProfileTextError;
 
 impl ProfileText {

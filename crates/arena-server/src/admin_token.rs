@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::identity::bearer;
 use crate::secret::{Kept, SecretFileError};
 
-/// The file of the generated token in the data folder.
+/// The file in the data folder that holds the generated token.
 const KEPT: Kept =
     Kept { file: AdminToken::FILE, what: "the administrator's token", loss: "administrators need the new one" };
 
@@ -19,20 +19,21 @@ const KEPT: Kept =
 #[derive(Clone)]
 pub struct AdminToken {
     text: String,
-    /// The token's digest. The server compares digests, so that the duration of a comparison reveals nothing about the token.
+    /// SHA-256 of the token. The server compares digests, so that the duration of a comparison reveals nothing about
+    /// the token.
     digest: [u8; 32],
 }
 
 /// The error for an invalid administrator's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AdminTokenError {
-    /// The token is too easy to guess.
+    /// The token has too few characters, so it could be guessed.
     #[error("an administrator's token must have at least {} characters; this one has {chars}", AdminToken::MIN_CHARS)]
     TooShort {
         /// The token's number of characters.
         chars: usize,
     },
-    /// The token can't be sent in a header.
+    /// The token has characters other than printable ASCII, so it can't be sent in a header.
     #[error("an administrator's token must be printable ASCII without spaces")]
     Unprintable,
 }
@@ -44,18 +45,18 @@ impl AdminToken {
     /// Minimum number of characters. 24 random characters can't be guessed.
     pub const MIN_CHARS: usize = 24;
 
-    /// Returns the secret token.
+    /// Returns the token as text.
     pub fn reveal(&self) -> &str {
         &self.text
     }
 
-    /// A fingerprint that shows only whether two servers have the same token.
+    /// Returns a digest of the token. Servers compare these digests to check that they have the same token.
     pub(crate) fn fingerprint(&self) -> String {
         // A token always has the minimum length of a secret, so the empty fallback is never used.
         ServerSecret::new(self.text.as_bytes()).map_or_else(|_| String::new(), |secret| secret.fingerprint())
     }
 
-    /// True if the `Authorization` header contains this token.
+    /// True if the `Authorization` header contains this token as a bearer token.
     pub(crate) fn opens(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map_or("", bearer);
         digest(shown) == self.digest

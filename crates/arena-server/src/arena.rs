@@ -1,4 +1,4 @@
-//! The state that all handlers share.
+//! The shared state of all handlers.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,6 @@ use crate::tournaments::Tournaments;
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Shared>);
 
-/// The contents of [`Arena`].
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
@@ -28,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) auth: Option<Auth>,
     /// The agents and tournaments; `None` if tournaments are disabled.
     pub(crate) tournaments: Option<Tournaments>,
-    /// The house bots; set if the server has any.
+    /// The house bots; unset if the server has none.
     pub(crate) house: OnceLock<House>,
     pub(crate) rates: Rates,
     pub(crate) connections: Arc<Connections>,
@@ -82,17 +81,16 @@ impl Arena {
         self.auth.is_some()
     }
 
-    /// Returns the server's mode: standalone or authentication.
     pub(crate) fn mode(&self) -> Mode {
         if self.asks_for_keys() { Mode::Authentication } else { Mode::Standalone }
     }
 
     /// Waits until the server stops.
     pub(crate) async fn stopping(&self) {
-        // An error means that the sender, and so the server, is gone.
+        // An error means that the sender was dropped, so the server has stopped.
         let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
-        // The connection's task was notified first, but it may be the task that runs this poll. The yield lets it handle the notification,
-        // so that the following response has `connection: close`.
+        // The server notifies the connection's task before this function returns. That task may be the current one, so
+        // it handles the notification only after a yield. Then the response gets `connection: close`.
         tokio::task::yield_now().await;
     }
 }

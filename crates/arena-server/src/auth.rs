@@ -1,4 +1,5 @@
-//! Authentication mode: the secret for session keys, proofs in requests, and the verifier of signatures. `identity.rs` identifies callers.
+//! Authentication mode: the secret for session keys, the proofs in requests, and the verifier of signatures.
+//! `identity.rs` identifies callers.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::secret::{Kept, SecretFileError};
 use crate::settings::Settings;
 use crate::verifier::Verifier;
 
-/// The file of the secret for session keys.
+/// The file in the data folder that holds the secret.
 const SECRET: Kept = Kept {
     file: "auth.secret",
     what: "the secret for session keys and for the keys of agents' and tournaments' owners",
@@ -39,14 +40,15 @@ pub enum AuthError {
     Thread(#[source] std::io::Error),
 }
 
-/// The parts of authentication mode. Absent in standalone mode.
+/// The state of authentication mode.
 pub(crate) struct Auth {
     pub(crate) secret: ServerSecret,
     pub(crate) verifier: Verifier,
 }
 
 impl Auth {
-    /// Prepares authentication by the settings. The data folder must exist and be locked.
+    /// Loads the secret and starts the verifier; returns `None` in standalone mode. The data folder must exist and be
+    /// locked.
     ///
     /// # Errors
     /// If the secret in the data folder is unusable, or the thread can't be started.
@@ -60,8 +62,9 @@ impl Auth {
     }
 }
 
-/// Loads the secret from which session keys and owners' keys are computed; generates it on first use. Both modes need it. The data folder
-/// must exist and be locked.
+/// Returns the secret from which session keys and owners' keys are computed: the one in the settings, or else the one in
+/// the data folder, which the first call generates. Owners' keys exist in both modes. The data folder must exist and be
+/// locked.
 ///
 /// # Errors
 /// If the secret in the data folder is unusable.
@@ -100,7 +103,7 @@ impl From<ProofError> for ApiError {
         let refuse = |code, message| ApiError::new(StatusCode::UNAUTHORIZED, code, message);
         match error {
             ProofError::Expired => refuse("TIMESTAMP_EXPIRED", "Timestamp expired"),
-            // One error for all causes: details would help attackers more than clients.
+            // All causes share one message, since details would help attackers more than clients.
             ProofError::MalformedKey(_) | ProofError::MalformedSignature | ProofError::Invalid => {
                 refuse("INVALID_SIGNATURE", "Invalid signature")
             }

@@ -1,5 +1,5 @@
-//! Authorization for agents and tournaments: the administrator's token, and the owner's key from the response that created an agent or
-//! tournament. `identity.rs` identifies callers in sessions.
+//! Authorization for agents and tournaments: by the administrator's token, or by the owner's key, which the response to
+//! the creation of an agent or tournament contains. `identity.rs` identifies callers in sessions.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -24,7 +24,8 @@ pub(crate) enum Authority {
 }
 
 impl Authority {
-    /// Determines the caller's authority. `owns` checks an owner's key. Invalid credentials are an error, not a missing authority.
+    /// Determines the caller's authority. `owns` is true for the key of the owner. Invalid credentials are an error, not
+    /// [`Authority::Nobody`].
     ///
     /// # Errors
     /// 401 if the credentials are invalid.
@@ -47,8 +48,8 @@ impl Authority {
         }
     }
 
-    /// The scope of the caller's `Idempotency-Key`s. Each caller has a scope of its own, since the response to a repeated request contains
-    /// the owner's key. Callers without credentials are distinguished by address.
+    /// Returns the scope of the caller's `Idempotency-Key`s. Callers without credentials are distinguished by address,
+    /// since the response to a repeated request contains the owner's key.
     pub(crate) fn scope(self, address: Option<IpAddr>) -> String {
         match self {
             Authority::Administrator(_) => "administrator".to_owned(),
@@ -57,7 +58,7 @@ impl Authority {
         }
     }
 
-    /// Returns the authority unless the caller has no credentials.
+    /// Returns the authority of a caller with credentials.
     ///
     /// # Errors
     /// 401 without credentials.
@@ -65,10 +66,11 @@ impl Authority {
         if self == Authority::Nobody { Err(unauthenticated()) } else { Ok(self) }
     }
 
-    /// Records an administrator's action in the audit log before it happens. Owners' actions are not recorded.
+    /// Records an administrator's action in the audit log. The caller performs the action afterward. Owners' actions are
+    /// not recorded.
     ///
     /// # Errors
-    /// If the store can't write. The caller must then not perform the action.
+    /// If the store can't write. Then the action must not be performed.
     pub(crate) async fn take_down(self, arena: &Arena, action: &str, detail: Value) -> ApiResult<()> {
         match self {
             Authority::Administrator(by) => Ok(arena.engine.take_down(by, action, detail).await?),

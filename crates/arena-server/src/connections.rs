@@ -1,4 +1,5 @@
-//! Open connections: a limit per address, a reserve for players and administrators, and closing of idle connections to make room.
+//! The registry of open connections. It limits them per address, reserves some for players and administrators, and closes
+//! idle ones to accept new ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -34,7 +35,7 @@ struct Registry {
     last: u64,
     open: usize,
     addresses: HashMap<IpAddr, Address>,
-    /// Idle connections of unknown callers, the longest idle first.
+    /// Idle connections of callers that are neither players nor administrators, the longest idle first.
     idle: LinkedHashMap<u64, Arc<Connection>>,
 }
 
@@ -52,12 +53,12 @@ pub(crate) struct Connection {
     number: u64,
     address: IpAddr,
     share: Share,
-    /// True if the connection was accepted from the reserve. The server closes such a connection after its first response unless the caller
-    /// is a player or an administrator.
+    /// True if the connection was accepted from the reserve. The server closes such a connection after its first
+    /// response unless the caller is a player or an administrator.
     is_reserve: bool,
     /// True if the caller is a player or has the administrator's token.
     is_known: AtomicBool,
-    /// True if the connection must close and the registry no longer counts it.
+    /// True if the registry has requested the close, or the connection has ended. The registry no longer counts it.
     is_closing: AtomicBool,
     closing: Notify,
 }
@@ -100,13 +101,13 @@ impl Connections {
         }
     }
 
-    /// The shared memory budget.
+    /// Returns the server's memory budget.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Accepts a connection. At a limit, the registry first closes an idle connection: at the limit per address one of the same address, at
-    /// the limit of the server one of an unknown caller.
+    /// Accepts a connection. At the limit per address, the registry first closes an idle connection of that address. At
+    /// the server's limit it closes an idle connection of a caller that is neither a player nor an administrator.
     ///
     /// # Errors
     /// If the limit is reached and no idle connection can be closed.
@@ -129,7 +130,7 @@ impl Connections {
             if registry.open >= self.most {
                 return Err(Full::Server);
             }
-            // If the closed connection was itself from the reserve, the new one is too.
+            // Even after the close, only connections of the reserve may be left.
             is_reserve = registry.open + self.reserved >= self.most && !is_exempt;
         }
         registry.last += 1;
@@ -173,7 +174,7 @@ impl Connections {
 }
 
 impl Registry {
-    /// Asks a connection to close and stops counting it.
+    /// Requests the close of a connection and stops counting it.
     fn request_close(&mut self, connection: &Connection) {
         if !connection.is_closing.swap(true, Ordering::Relaxed) {
             self.remove(connection);
@@ -186,7 +187,7 @@ impl Registry {
         self.open -= 1;
         if let Some(own) = self.addresses.get_mut(&connection.address) {
             own.open -= 1;
-            // Memory permits of the address that are still held return to the server's budget later.
+            // Responses that are not yet written keep their memory permits, and return them to the server's budget later.
             if own.open == 0 {
                 self.addresses.remove(&connection.address);
             }
@@ -214,7 +215,7 @@ impl Registry {
 }
 
 impl Connection {
-    /// The memory budget of the connection's address.
+    /// Returns the memory budget of the connection's address.
     pub(crate) fn share(&self) -> &Share {
         &self.share
     }
@@ -233,29 +234,29 @@ impl Connection {
         self.is_reserve
     }
 
-    /// True if the connection is from the reserve and its caller is unknown. Such a connection closes after its first response and can't
-    /// use long polls.
+    /// True if the connection is from the reserve and its caller is neither a player nor an administrator. Such a
+    /// connection closes after its first response and can't use long polls.
     pub(crate) fn is_brief(&self) -> bool {
         self.is_reserve && !self.is_known()
     }
 
-    /// True if the connection must close and the registry no longer counts it.
+    /// True if the registry has requested the close, or the connection has ended. The registry no longer counts it.
     pub(crate) fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Waits until the server asks the connection to close.
+    /// Waits until the registry requests the close of the connection.
     pub(crate) async fn closing(&self) {
         self.closing.notified().await;
     }
 }
 
-/// The connection of a request.
+/// The connection over which a request arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) connection: Arc<Connection>,
-    /// True if the response is written to the connection itself. False for a route behind an MCP tool, whose response becomes part of the
-    /// tool's response.
+    /// True if the response is written to the connection. False if an MCP tool calls the route: the response then becomes
+    /// part of the tool's response.
     pub(crate) is_direct: bool,
 }
 
@@ -265,7 +266,7 @@ impl Line {
         extensions.get::<Line>().cloned()
     }
 
-    /// Returns the memory budget that the response's bytes count against; `None` if the response isn't direct.
+    /// Returns the memory budget for the response's bytes; `None` if the response isn't written to the connection.
     pub(crate) fn share(&self) -> Option<&Share> {
         self.is_direct.then(|| self.connection.share())
     }

@@ -1,4 +1,4 @@
-//! Errors as clients see them: a status, a sentence and a stable code. Only the log contains the cause.
+//! Error responses: a status, a sentence and a stable code. The cause of an error of the server is only logged.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl ApiError {
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, code, message)
     }
 
-    /// The server has no capacity at the moment.
+    /// Builds the error of a server without free capacity: 503, with a retry after one second.
     pub(crate) fn busy(message: &str) -> ApiError {
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "SERVER_BUSY", message).retry_after(Duration::from_secs(1))
     }
@@ -130,7 +130,7 @@ impl From<EngineError> for ApiError {
                 .retry_after(Duration::from_millis(50)),
             EngineError::Unavailable(cause) => {
                 match cause {
-                    // The store itself logs when the database becomes unreachable, and when it is reachable again.
+                    // The store logs the beginning and the end of such an outage, so single requests need no error in the log.
                     StoreError::Unreachable { .. } | StoreError::Refused { .. } => {
                         tracing::debug!(%cause, "a request failed at the store: {cause}");
                     }

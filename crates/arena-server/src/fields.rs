@@ -1,7 +1,7 @@
-//! Deserialization of requests into the handlers' types. `serde` reads the fields of a type by name, in the order of declaration; an error
-//! names the field as on the wire. Undeclared fields are ignored.
+//! Deserialization of requests into the handlers' types. Fields are read by name, in the order of their declaration. An
+//! error names the field by its name in the request. Fields that the type doesn't declare are ignored.
 //!
-//! The types of this file are the common field types of requests.
+//! This file also contains the common field types of requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ use crate::request::Query;
 pub(crate) enum Input<'r> {
     Missing,
     Json(&'r Value),
-    /// A whole query. If a name occurs several times, its first value counts. The same holds for forms.
+    /// A whole query. The first value of a repeated name counts, in forms as well.
     Query(&'r Query),
     Parameter(&'r str),
     /// A whole form.
@@ -28,7 +28,7 @@ pub(crate) enum Input<'r> {
     FormField(&'r str),
 }
 
-/// The server settings that decide how fields are read.
+/// The server settings that affect the deserialization of fields.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
     /// True in authentication mode.
@@ -71,7 +71,7 @@ enum FieldError {
     Invalid(String),
     /// The content is longer than this number of bytes.
     TooLong(usize),
-    /// The error of a nested field.
+    /// The error of a field of a nested struct.
     Nested(ApiError),
 }
 
@@ -90,8 +90,8 @@ impl FieldError {
 }
 
 impl serde::de::Error for FieldError {
-    /// Builds the error message. A text that begins with "is" becomes the message itself; any other text is an expected value and gets the
-    /// prefix "must be".
+    /// Builds the message that follows the field's name. A text that begins with "is " is used unchanged. Any other text
+    /// describes the expected value and gets the prefix "must be".
     fn custom<T: fmt::Display>(what: T) -> FieldError {
         let what = what.to_string();
         FieldError::Invalid(if what.starts_with("is ") { what } else { format!("must be {what}") })
@@ -108,14 +108,14 @@ impl serde::de::Error for FieldError {
 
 const AN_OBJECT: &str = "an object";
 
-/// One field, or a struct with its fields.
+/// The deserializer of one field, or of a struct with its fields.
 struct Field<'de> {
     input: Input<'de>,
     terms: Terms,
 }
 
 impl<'de> Field<'de> {
-    /// Returns the field as a string. Stored strings can't contain U+0000; queries may.
+    /// Returns the field as a string. U+0000 is refused in bodies, since the store can't hold it; queries may contain it.
     fn text(&self) -> Result<&'de str, FieldError> {
         let text = match self.input {
             Input::Missing => return Err(FieldError::Missing),
@@ -136,7 +136,7 @@ impl<'de> Field<'de> {
 impl<'de> Deserializer<'de> for Field<'de> {
     type Error = FieldError;
 
-    /// Deserializes values other than strings, and numbers in queries.
+    /// Deserializes all types of JSON values. The value of a query is a number if it can be parsed as one.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.input {
             Input::Json(value) => {
@@ -202,7 +202,7 @@ impl<'de> Deserializer<'de> for Field<'de> {
         }
     }
 
-    /// Deserializes a newtype. Newtypes that depend on [`Terms`] are recognized by name.
+    /// Deserializes a newtype. [`ByName`], [`ByKey`] and [`Content`] depend on [`Terms`] and are recognized by name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -225,7 +225,7 @@ impl<'de> Deserializer<'de> for Field<'de> {
     }
 }
 
-/// The declared fields of a struct in order, including missing ones.
+/// The declared fields of a struct in order, including those that the request doesn't have.
 struct Declared<'de> {
     object: Field<'de>,
     names: std::slice::Iter<'static, &'static str>,
@@ -271,7 +271,7 @@ impl<'de> Deserialize<'de> for Filled {
     }
 }
 
-/// A string that parses as a `T`. The error message is "is" and the parser's error.
+/// A string that parses as a `T`. An error message consists of the field's name, "is", and the parser's error.
 #[derive(Debug)]
 pub(crate) struct Is<T>(pub(crate) T);
 
@@ -307,7 +307,8 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Bounds<LEAST, MOST> {
     }
 }
 
-/// A field that accepts invalid values. The handler treats them as missing, or rejects them with a special code.
+/// A field whose invalid values are not an error of deserialization. The handler treats them as missing, or rejects them
+/// with an error code of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lenient<T> {
     LeftOut,
@@ -316,7 +317,7 @@ pub(crate) enum Lenient<T> {
 }
 
 impl<T> Lenient<T> {
-    /// The value; `None` if it is missing or invalid.
+    /// Returns the value; `None` if it is missing or invalid.
     pub(crate) fn known(self) -> Option<T> {
         match self {
             Lenient::Is(known) => Some(known),
@@ -343,7 +344,7 @@ mod tests {
     /// A test request with one field of each kind.
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "camelCase")]
-    #[expect(dead_code, reason = "it is only printed")]
+    #[expect(dead_code, reason = "the fields are read only by Debug")]
     struct Request {
         challenge_id: Filled,
         content: Content,
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[derive(Debug, Deserialize)]
-    #[expect(dead_code, reason = "it is only printed")]
+    #[expect(dead_code, reason = "the fields are read only by Debug")]
     struct Limits {
         ms: i64,
     }

@@ -1,5 +1,5 @@
-//! House bots: the host's bots, which take seats when a page requests an opponent. The server assigns invites to them; they play over HTTP
-//! from outside the server (docs/decisions/0060).
+//! House bots: bots of the server's operator that take seats when a visitor of a page requests an opponent. The server
+//! sends them invites. They play over HTTP like other clients (docs/decisions/0060).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct House {
     places: Arc<Semaphore>,
 }
 
-/// A session's seat for a house bot. Until it is dropped, it counts against the maximum number of concurrent seats.
+/// A session's seat for a house bot. It counts against the maximum number of concurrent seats until it is dropped.
 #[derive(Debug)]
 pub struct HouseSeat {
     /// The session's challenge type.
@@ -26,8 +26,8 @@ pub struct HouseSeat {
 }
 
 impl House {
-    /// Creates the house bots for these challenges. They play at most `places` seats at a time. The receiver yields each seat that a bot
-    /// must play, until the server stops.
+    /// Creates the house bots for these challenges, with at most `places` concurrent seats. The receiver yields each seat
+    /// that a bot must play, until the server stops.
     pub fn open(challenges: impl IntoIterator<Item = String>, places: usize) -> (House, Receiver<HouseSeat>) {
         let (seats, taken) = channel();
         let challenges = challenges.into_iter().collect();
@@ -45,12 +45,12 @@ impl House {
         Arc::clone(&self.places).try_acquire_many_owned(bots).ok().map(Places)
     }
 
-    /// Sends a seat for each invite to the house bots, up to the number of reserved seats.
+    /// Sends the seats of these invites to the house bots, as many as are reserved.
     pub(crate) fn send(&self, challenge: &str, invites: &[String], Places(mut places): Places) {
         let seats = self.seats.lock();
         for invite in invites {
             let Some(place) = places.split(1) else { return };
-            // Sending fails only without a receiver, which means that the server is stopping.
+            // Sending fails only if the receiver was dropped, which means that the server is stopping.
             let _ = seats.send(HouseSeat { challenge: challenge.to_owned(), invite: invite.clone(), _place: place });
         }
     }

@@ -1,4 +1,4 @@
-//! Identification of callers, the only place that accepts an identity.
+//! Identification of callers in sessions. No other module accepts an identity from a request.
 //!
 //! In standalone mode `from` identifies the caller. In authentication mode `from` is ignored: callers are anonymous unless a session key
 //! proves their seat in the session of the request.
@@ -33,7 +33,7 @@ pub(crate) enum Caller<'r> {
 }
 
 impl<'r> Caller<'r> {
-    /// The caller that `from` names in standalone mode.
+    /// Returns the caller that `from` names in standalone mode.
     pub(crate) fn named(from: Option<&'r str>) -> Caller<'r> {
         from.map_or(Caller::Nobody, Caller::Named)
     }
@@ -44,7 +44,7 @@ impl<'r> Caller<'r> {
             Caller::Seated { invite, .. } => Viewer::Player(*invite),
             Caller::Named(name) => match Party::from_wire(name) {
                 Party::Player(invite) => Viewer::Player(invite),
-                // The operator's view would reveal all private messages.
+                // The operator's view contains all private messages.
                 Party::Operator | Party::Other(_) => Viewer::Nobody,
             },
             Caller::Nobody => Viewer::Nobody,
@@ -62,7 +62,7 @@ impl<'r> Caller<'r> {
             Caller::Nobody => return Err(ApiError::missing("from")),
         };
         match Party::from_wire(name) {
-            Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from can't be operator")),
+            Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from cannot be operator")),
             Party::Other(name) => match name.parse::<UserId>() {
                 Ok(_) => Ok(Party::Other(name)),
                 Err(error) => Err(ApiError::bad_request("INVALID_FIELD", format!("from is {error}"))),
@@ -71,7 +71,7 @@ impl<'r> Caller<'r> {
         }
     }
 
-    /// The scope of this caller's idempotency keys.
+    /// Returns the scope of the caller's idempotency keys.
     pub(crate) fn scope(&self) -> Cow<'r, str> {
         match self {
             Caller::Nobody => Cow::Borrowed(""),
@@ -102,19 +102,20 @@ impl<'r> Claim<'r> {
         self
     }
 
-    /// Returns the request's key, if any. A request with different keys is an error.
+    /// Returns the request's key, if any. Several different keys are an error.
     fn key(&self) -> ApiResult<Option<&'r str>> {
         only(&self.keys).ok_or_else(unauthenticated)
     }
 
-    /// Returns the session that the request names, if any. The key is checked against it, so the handler must act on the same session.
+    /// Returns the session that the request names, if any. Several different sessions are an error, since the key is
+    /// checked against one session and the handler must act on that session.
     fn session(&self) -> ApiResult<Option<&'r str>> {
         let mismatch = || ApiError::bad_request("SESSION_MISMATCH", "query, body and path name different sessions");
         only(&self.sessions).ok_or_else(mismatch)
     }
 }
 
-/// Returns the only distinct text of a list: `None` if the texts differ, `Some(None)` if the list is empty.
+/// Returns the text that all items of a list have in common: `None` if they differ, `Some(None)` if the list is empty.
 fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
     match texts {
         [] => Some(None),
@@ -122,8 +123,8 @@ fn only<'r>(texts: &[&'r str]) -> Option<Option<&'r str>> {
     }
 }
 
-/// The key in an `Authorization` header. Any other form than `Bearer KEY` is an invalid key, so that the caller gets an error instead of
-/// anonymous access.
+/// Returns the key in an `Authorization` header. For any other form than `Bearer KEY` the key is empty and so invalid:
+/// the caller gets an error instead of anonymous access.
 pub(crate) fn bearer(value: &HeaderValue) -> &str {
     let credentials = value.to_str().ok().and_then(|text| text.split_once(' '));
     match credentials {
@@ -144,14 +145,14 @@ impl Auth {
     /// session can't be read.
     pub(crate) async fn identify(&self, engine: &Engine, claim: Claim<'_>) -> ApiResult<Caller<'static>> {
         let named = claim.session()?;
-        // The public channel belongs to no session, so keys are ignored.
+        // The public channel belongs to no session, so a key is ignored.
         if named == Some("invites") {
             return Ok(Caller::Nobody);
         }
         let Some(key) = claim.key()? else { return Ok(Caller::Nobody) };
         let key: SessionKey = key.parse().map_err(|_| unauthenticated())?;
         let id: SessionId = named.and_then(|named| named.parse().ok()).ok_or_else(unauthenticated)?;
-        // This check comes before the read of the session, so that a forged key costs no read.
+        // The key is checked before the session is read, so that a forged key causes no read of the store.
         if !self.secret.issued(&key, id) {
             return Err(unauthenticated());
         }

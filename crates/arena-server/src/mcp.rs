@@ -1,7 +1,8 @@
 //! MCP over Streamable HTTP: the arena's tools for agents.
 //!
-//! A tool call is translated to a REST call (`mcp/call.rs`), so that identity, limits, errors and JSON are those of REST. The SDK implements
-//! the protocol; this file contains the HTTP layer with the arena's limits and errors. `mcp/tools.rs` contains the tools and their texts.
+//! A tool call becomes a REST call (`mcp/call.rs`), so identity, limits, errors and JSON are those of REST. The SDK
+//! implements the protocol. This file contains the HTTP layer with the arena's limits and errors, and `mcp/tools.rs` the
+//! tools with their texts.
 //!
 //! The endpoints are stateless: each POST is independent and returns JSON, so clients survive a restart of the server.
 
@@ -39,8 +40,8 @@ use call::Caller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
 
-/// Maximum size of a message that isn't a tool call. Valid messages are short. The SDK tries to parse a body as each type of message, so a
-/// long invalid body would be expensive.
+/// Maximum size in bytes of a message that isn't a tool call. Such messages are short if they are valid. The SDK tries to
+/// parse a body as each type of message, so a long invalid body would be expensive.
 const PROTOCOL_BYTES: usize = 64 * 1024;
 
 /// The error text for a body that isn't a message of the protocol.
@@ -49,7 +50,7 @@ const NO_MESSAGE: &str = "the body must be a single JSON-RPC message";
 /// A message of MCP: a JSON-RPC request or notification.
 #[derive(ToSchema)]
 #[schema(as = McpMessage, example = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }))]
-#[expect(dead_code, reason = "the SDK reads them; this is their description")]
+#[expect(dead_code, reason = "the type only describes what the SDK reads")]
 struct Message {
     #[schema(pattern = "^2\\.0$")]
     jsonrpc: String,
@@ -65,7 +66,7 @@ struct Message {
 #[derive(ToSchema)]
 #[schema(as = McpId)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "the SDK reads them; this is their description")]
+#[expect(dead_code, reason = "the type only describes what the SDK reads")]
 enum McpId {
     Number(i64),
     Text(String),
@@ -74,10 +75,10 @@ enum McpId {
 /// The response to a request of MCP: a result, or a JSON-RPC error.
 #[derive(ToSchema)]
 #[schema(as = McpAnswer)]
-#[expect(dead_code, reason = "the SDK writes them; this is their description")]
+#[expect(dead_code, reason = "the type only describes what the SDK writes")]
 struct McpAnswer {
     jsonrpc: String,
-    /// The request's id; null if it couldn't be read.
+    /// The request's id; null if the id couldn't be read.
     #[schema(required = true)]
     id: Option<McpId>,
     #[schema(value_type = Object, required = false)]
@@ -89,7 +90,7 @@ struct McpAnswer {
 /// An error of the arena or of JSON-RPC.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "written in two places; this is the description of both")]
+#[expect(dead_code, reason = "the type only describes responses")]
 enum McpRefusal {
     Arena(Refusal<'static>),
     Protocol(McpAnswer),
@@ -119,9 +120,9 @@ pub(crate) async fn talk(Extension(endpoint): Extension<Endpoint>, request: Requ
     endpoint.answer(request).await
 }
 
-/// HTTP responses of an endpoint other than an MCP response.
+/// The HTTP responses of an endpoint that are not MCP responses.
 #[derive(IntoResponses)]
-#[expect(dead_code, reason = "written in several places; this is the description of all")]
+#[expect(dead_code, reason = "the type only describes responses")]
 enum Answers {
     /// The notification was accepted.
     #[response(status = 202)]
@@ -146,7 +147,7 @@ enum Answers {
     Fault,
 }
 
-/// An MCP endpoint of the arena. Clones share it.
+/// An MCP endpoint of the arena. Clones share its state.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     arena: Arena,
@@ -155,11 +156,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates an endpoint with `tools`, whose calls go to `rest`.
+    /// Creates an endpoint with these tools. `rest` contains the routes that they call.
     pub(crate) fn new(tools: ToolSet, arena: Arena, rest: Router) -> Endpoint {
         let server = Arc::new(ToolServer::new(tools, rest));
         // The SDK's list of allowed hosts protects local servers from web pages that use DNS rebinding. An arena may have any host name, and
-        // pages of other origins may call REST anyway (see `server::cors`).
+        // pages of other origins may read over REST anyway (see `server::cors`).
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -173,14 +174,14 @@ impl Endpoint {
     /// Answers a POST.
     ///
     /// # Errors
-    /// If the body can't be read or isn't a message of MCP, or if its sender exceeds the rate limit. Errors of the protocol are
-    /// JSON-RPC responses of the SDK, not errors here.
+    /// If the body can't be read or isn't a message of MCP, or if the client exceeds the rate limit. Errors of the
+    /// protocol are successful results here: the SDK reports them as JSON-RPC responses.
     pub(crate) async fn answer(self, request: Request) -> ApiResult {
         let (mut parts, body) = request.into_parts();
         let caller = Arc::new(Caller::of(&parts));
         parts.extensions.insert(Arc::clone(&caller));
         let answer = self.speak(&caller, parts, body).await;
-        // REST counts the calls that reach it against the rate limit; all others count here.
+        // The REST routes count the tool calls that reach them against the rate limit. All other requests count here.
         if let Some(address) = caller.uncounted() {
             self.arena.rates.admit(address)?;
         }
@@ -206,8 +207,8 @@ impl Endpoint {
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }
-        // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a limit, so this check rejects deeply nested
-        // bodies.
+        // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a depth limit, so this parse
+        // rejects deeply nested bodies.
         if serde_json::from_slice::<serde_json::Value>(&body).is_err() {
             return Err(refusal(StatusCode::BAD_REQUEST, NO_MESSAGE));
         }
@@ -219,8 +220,9 @@ impl Endpoint {
     }
 
     async fn by_sdk(&self, mut parts: Parts, body: Bytes) -> ApiResult {
-        // As the protocol demands, the SDK refuses clients that don't accept event streams, although no response of the arena is one. The
-        // SDK also requires a `Host`, which it doesn't use. So both headers are set here.
+        // The protocol requires clients to accept event streams, and the SDK refuses those that don't. The arena never
+        // responds with a stream, so it accepts these clients by setting the header. The SDK also requires `Host`, but
+        // doesn't use it.
         parts.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         parts.headers.insert(header::HOST, HeaderValue::from_static("arena"));
         in_our_words(self.protocol.handle(Request::from_parts(parts, Full::new(body))).await).await
@@ -251,7 +253,7 @@ async fn in_our_words(response: axum::http::Response<BoxBody<Bytes, Infallible>>
     }
     let Ok(body) = body.collect().await;
     Err(match parts.status {
-        // The content type was checked before, so the body isn't valid JSON or isn't a message.
+        // The content type was checked before. So this status means that the body isn't a message.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => refusal(StatusCode::BAD_REQUEST, NO_MESSAGE),
         status => refusal(status, String::from_utf8_lossy(&body.to_bytes())),
     })
@@ -312,7 +314,7 @@ impl ServerHandler for ToolServer {
         let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         tokio::select! {
             result = self.call(caller, request) => Ok(result.into()),
-            // The caller has disconnected. The engine still completes a write, but a wait ends.
+            // The caller has disconnected: a wait ends here. A write that the engine has accepted still completes.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was canceled", None)),
         }
     }
@@ -322,7 +324,7 @@ impl ServerHandler for ToolServer {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // For a known method with invalid parameters, the SDK reports an unknown method.
+        // The SDK passes on unknown methods, and also known methods with invalid parameters.
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params("tools/call requires a name, and arguments as an object", None),
             "initialize" => ErrorData::invalid_params(
@@ -397,7 +399,7 @@ mod tests {
         serde_json::from_slice(&body).expect("JSON")
     }
 
-    /// Returns the response of the SDK to a request, without the fast path.
+    /// Returns the SDK's response to a request. The fast path is not used.
     async fn told_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Arc::new(Caller::of(&parts)));
@@ -477,7 +479,7 @@ mod tests {
             [Box::pin(async { drop(in_place.await) }), Box::pin(async { drop(by_sdk.await) })];
         for call in &mut calls {
             tokio::select! {
-                () = call.as_mut() => panic!("nothing is there to answer with"),
+                () = call.as_mut() => panic!("the route never responds"),
                 word = heard.recv() => assert_eq!(word, Some("waits")),
             }
             *call = Box::pin(std::future::ready(()));

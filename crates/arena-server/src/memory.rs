@@ -1,4 +1,4 @@
-//! A limit on the memory held for slow clients: unread responses, and requests that arrive slowly.
+//! The limit on the memory that responses and request bodies of slow clients occupy.
 //!
 //! Each connection may hold [`FREE`] bytes without a permit. Bytes beyond that hold a permit until they are written to the socket
 //! (docs/decisions/0035).
@@ -20,10 +20,11 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
 
-/// Number of bytes of a response piece or of a request body that each connection may hold uncounted.
+/// Maximum size in bytes of a response piece or request body that needs no permit.
 pub(crate) const FREE: usize = 32 * 1024;
 
-/// Bytes reserved for the next piece of a response before it is produced. A longer piece takes more.
+/// Size in bytes of the reservation for a piece of a response, made before the piece is produced. A longer piece gets a
+/// reservation of its own size.
 const PIECE: usize = 64 * 1024;
 
 /// Unit of the semaphores, in bytes.
@@ -34,7 +35,7 @@ const UNIT: usize = 1024;
 pub(crate) struct Memory {
     total: Arc<Semaphore>,
     total_units: u32,
-    /// Units per address; `None` means no limit per address.
+    /// Budget of each address, in units; `None` means no limit per address.
     share_units: Option<u32>,
     /// Maximum time for which a response waits for memory.
     patience: Duration,
@@ -54,7 +55,7 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: usize,
-    /// Number of bytes that the permits cover: `bytes` in whole units, at most the budget.
+    /// Number of bytes that the permits cover: `bytes` rounded up to whole units, at most the budget.
     counted: u64,
     _own: Option<OwnedSemaphorePermit>,
     _total: OwnedSemaphorePermit,
@@ -85,7 +86,7 @@ impl Held {
         Bytes::from_owner(Owned { bytes, _held: self })
     }
 
-    /// The number of reserved bytes.
+    /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -146,7 +147,8 @@ impl Share {
         Some(self.held(bytes, own, total))
     }
 
-    /// Waits for memory and reserves it. All callers acquire the permit of the address before that of the server, so there is no deadlock.
+    /// Waits for memory and reserves it. All callers acquire the permit of the address before that of the server, which
+    /// prevents deadlocks.
     pub(crate) async fn hold(&self, bytes: usize) -> Held {
         let units = self.clamp(bytes);
         let open = "semaphores of memory are never closed";
@@ -179,19 +181,20 @@ pub(crate) fn busy() -> ApiError {
     ApiError::busy(text)
 }
 
-/// Marks a response whose body reserves its own memory.
+/// A response extension: the body reserves its memory itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted;
 
-/// Counts a response's bytes against the memory budget. If a large complete response gets no memory, it becomes an error if `may_refuse` is
-/// true. Otherwise the response is sent uncounted, since it reports a write that is already done.
+/// Counts a response's bytes against the memory budget. If there is no memory for a large complete response, the result
+/// depends on `may_refuse`. If it is true, an error replaces the response. If it is false, the response reports a write
+/// that is already done, so the server sends it uncounted.
 pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Response {
     let is_small = response.body().size_hint().exact().is_some_and(|bytes| bytes <= FREE as u64);
     if is_small || response.extensions().get::<Counted>().is_some() {
         return response;
     }
     let (parts, mut body) = response.into_parts();
-    // If the first piece is ready now, it already occupies memory. Later pieces are produced on demand.
+    // A first piece that is ready already occupies memory. Later pieces are produced on demand.
     let first = match body.frame().now_or_never() {
         Some(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| data.len() > FREE) => {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
@@ -258,7 +261,7 @@ impl hyper::body::Body for CountedBody {
                 Room::Taken(_) => {
                     let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
                     let Room::Taken(held) = std::mem::replace(&mut self.room, Room::None) else {
-                        unreachable!("the room was there a moment ago")
+                        unreachable!("the match arm requires `Room::Taken`")
                     };
                     let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
                     return match frame.into_data() {

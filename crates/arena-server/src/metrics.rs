@@ -32,22 +32,22 @@ struct RouteLabels {
     route: String,
 }
 
-/// The counters of one server.
+/// The metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
     seconds: Family<RouteLabels, Histogram>,
-    /// Open event streams.
+    /// Number of open event streams.
     pub(crate) subscribers: Gauge,
-    /// Open connections.
+    /// Number of open connections.
     pub(crate) connections: Gauge,
-    /// Connections that were refused at a limit of connections.
+    /// Number of connections refused because a limit of connections was reached.
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
     /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
 }
 
-/// A guard that a gauge counts until it is dropped.
+/// A guard that increments a gauge until it is dropped.
 pub(crate) struct Counted(Gauge);
 
 impl Counted {
@@ -94,7 +94,7 @@ impl Metrics {
         self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
     }
 
-    /// All metrics in the text format of Prometheus.
+    /// Returns all metrics in the text format of Prometheus.
     pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)?;

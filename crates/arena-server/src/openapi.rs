@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 description of the arena's HTTP API, and its shared parts.
 //!
 //! Each handler describes its route in `#[utoipa::path]`, and schemas are derived from the serialized types. `routes.rs` lists the handlers;
-//! a handler without a description doesn't compile there. `refine.rs` adds the facts that many routes share.
+//! a handler without a description doesn't compile there. `refine.rs` adds the common errors and headers.
 
 mod page;
 mod parts;
@@ -14,10 +14,10 @@ use utoipa::openapi::{ComponentsBuilder, RefOr, Schema};
 use crate::error::Refusal;
 pub(crate) use parts::{CreationKey, OnceKey, Paging, Part, Sender};
 
-/// Placeholder for the server's address, which depends on the request.
+/// Placeholder for the server's base URL, which depends on the request.
 const BASE: &str = "{{BASE}}";
 
-/// The server's way to identify callers. Some fields, parameters and responses exist in one mode only.
+/// The method of identifying callers. Some fields, parameters and responses exist in one mode only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Standalone mode: `from` identifies the caller, unverified.
@@ -27,7 +27,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// The mode's value in [`MODE`].
+    /// Returns the mode's value of the extension [`MODE`].
     fn name(self) -> &'static str {
         match self {
             Mode::Standalone => "standalone",
@@ -36,21 +36,21 @@ impl Mode {
     }
 }
 
-/// Groups of routes, in the order of the page.
+/// Names and descriptions of the groups of routes, in the order of the page.
 const TAGS: [(&str, &str); 10] = [
     ("challenges", "Challenge types, sessions and invites."),
     ("play", "Joining a session, actions, and messages of the operator, which runs the game."),
     ("chat", "Chat between players, and live streams of channels."),
     ("users", "User profiles, games and scores."),
     ("scoring", "Leaderboards and statistics."),
-    ("tournaments", "Agents, and tournaments between them, as far as the administrator allows them."),
+    ("tournaments", "Agents and tournaments between them, if the administrator allows them."),
     ("mcp", "Play and chat as tools for agents: Model Context Protocol over Streamable HTTP, stateless."),
     ("administration", "Routes for the administrator, with the administrator's token."),
     ("documentation", "Documentation for people, agents and programs."),
     ("health", "Monitoring."),
 ];
 
-/// The document's introduction.
+/// Returns the document's introduction.
 fn about(mode: Mode) -> String {
     let identity = match mode {
         Mode::Standalone => {
@@ -74,9 +74,9 @@ fn about(mode: Mode) -> String {
 
 /// The OpenAPI description of one server.
 pub(crate) struct Description {
-    /// The document, with a placeholder for the server's address.
+    /// The document as JSON, with [`BASE`] as placeholder.
     text: String,
-    /// The document as a page.
+    /// The document as an HTML page, with the same placeholder.
     page: String,
 }
 
@@ -110,7 +110,7 @@ impl Description {
         Description { page: page::page(&document), text: document.to_string() }
     }
 
-    /// The document for a client that reaches the server at `base`.
+    /// Returns the document as JSON, for a server with this base URL.
     pub(crate) fn text(&self, base: &str) -> String {
         self.text.replace(BASE, base)
     }

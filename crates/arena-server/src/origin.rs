@@ -1,5 +1,5 @@
-//! Checks of `Origin` and `Host`. A browser sends requests for any web page, even to a server on loopback without authentication. So only the
-//! arena's own pages and allowed origins may write.
+//! Checks of `Origin` and `Host`. Any web page can make a browser send requests, even to a server on loopback without
+//! authentication. So only the arena's own pages and those of allowed origins may write.
 
 use std::str::FromStr;
 
@@ -20,12 +20,12 @@ const SHOWN: usize = 200;
 #[error("not an origin: expected \"*\" or scheme, host and optional port, such as \"https://page.example\"")]
 pub struct NoOrigin;
 
-/// An origin whose pages may write.
+/// An entry of the allowed origins, whose pages may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
     /// Every origin.
     Any,
-    /// A single origin, in the browsers' spelling.
+    /// A single origin, in the form in which browsers send it.
     Exactly(String),
 }
 
@@ -111,8 +111,9 @@ pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> ApiResult<()>
 
 /// Refuses a write from a web page of a foreign origin.
 ///
-/// Programs other than browsers send no `Origin`, so the check lets them pass. In authentication mode a page has no more rights than any
-/// other client, so all origins may write. MCP requires the check in both modes (`mcp`).
+/// Requests without `Origin` and `Sec-Fetch-Site` pass, since they come from programs other than browsers. In
+/// authentication mode all origins may write, since a page has no more rights than any other client. For MCP, `mcp` is
+/// true and the check applies in both modes, as the protocol requires.
 ///
 /// # Errors
 /// 403 if the origin is neither the arena's own nor allowed.
@@ -151,7 +152,7 @@ fn is_allowed(allowed: &[AllowedOrigin], origin: &str) -> bool {
 fn is_own(arena: &Arena, origin: &str, host: &str) -> bool {
     let (Some(origin), Some(host)) = (Origin::read(origin), host_and_port(host)) else { return false };
     let port = host.port().map_or(usual_port(&origin.scheme), |port| port.as_u16());
-    // A server on loopback has only loopback names. Any other host name means DNS rebinding.
+    // A browser reaches a server on loopback by a local name or an address. Any other host name means DNS rebinding.
     let is_for_this_machine = !arena.asks_for_keys() && arena.settings.listen.ip().is_loopback();
     let name = host.host().to_ascii_lowercase();
     name == origin.host && port == origin.port && (!is_for_this_machine || is_this_machine(&name))

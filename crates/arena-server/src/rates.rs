@@ -12,7 +12,7 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use crate::error::ApiError;
 use crate::settings::LimitSettings;
 
-/// Number of body bytes that count as one more request.
+/// Number of bytes of a body that count as one more request.
 const BYTES: usize = 16 * 1024;
 
 /// The rate limiters of a server.
@@ -40,14 +40,20 @@ impl Rates {
         }
     }
 
-    /// Counts a request against the limit of its address; an error contains the time to wait.
+    /// Counts a request against the limit of its address.
+    ///
+    /// # Errors
+    /// 429 with the time to wait, if the limit is exceeded.
     pub(crate) fn admit(&self, address: IpAddr) -> Result<(), ApiError> {
         if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&network_of(address), 1) }
     }
 
-    /// Counts the body of an admitted request against the limit of its address: each 16 KiB count as one more request.
+    /// Counts the body of an admitted request against the limit of its address. Each full 16 KiB count as one more request.
+    ///
+    /// # Errors
+    /// 429 with the time to wait, if the limit is exceeded.
     pub(crate) fn admit_body(&self, address: Option<IpAddr>, bytes: usize) -> Result<(), ApiError> {
-        // The number is clamped, so that request and body together never exceed the burst.
+        // The limiter can't admit more than the burst at once, and the request itself has taken one unit.
         let most = self.requests.burst.saturating_sub(1);
         let more = u32::try_from(bytes / BYTES).unwrap_or(u32::MAX).min(most);
         match address.filter(|address| more > 0 && !self.is_exempt(*address)) {
@@ -56,7 +62,10 @@ impl Rates {
         }
     }
 
-    /// Counts a write against the limit of its player, from any address; an error contains the time to wait.
+    /// Counts a write against the limit of its player, which holds for all addresses together.
+    ///
+    /// # Errors
+    /// 429 with the time to wait, if the limit is exceeded.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> Result<(), ApiError> {
         if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer, 1) }
     }
@@ -65,14 +74,14 @@ impl Rates {
         address.to_canonical().is_loopback() && !self.limit_loopback
     }
 
-    /// Drops the counts of addresses and players that have sent nothing for a while.
+    /// Drops the counts of addresses and players whose whole burst is available again.
     pub(crate) fn forget_idle(&self) {
         self.requests.forget_idle();
         self.writes.forget_idle();
     }
 }
 
-/// A rate limiter by key.
+/// A rate limiter with a separate count for each key.
 struct Limiter<K: Hash + Eq + Clone> {
     limiter: Option<DefaultKeyedRateLimiter<K>>,
     clock: DefaultClock,

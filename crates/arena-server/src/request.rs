@@ -1,4 +1,4 @@
-//! Extractors: parse and limit requests before the handlers run.
+//! Extractors: they parse requests and apply the limits before the handlers run.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -33,7 +33,7 @@ use crate::settings::LimitSettings;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// The head of a request, parsed and limited, for routes without a body.
+/// The parsed head of a request, for routes without a body. The request counts against the rate limit.
 pub(crate) struct Get {
     pub(crate) uri: Uri,
     pub(crate) query: Query,
@@ -46,18 +46,18 @@ pub(crate) struct Get {
     pub(crate) terms: Terms,
 }
 
-/// A writing request: its head and JSON object, parsed and limited.
+/// A POST request with its parsed head and JSON object.
 pub(crate) struct Post {
     head: Get,
-    /// The parsed body; `None` if the request has no body.
+    /// The parsed body; `None` if it is empty.
     object: Option<Value>,
-    /// `from` in the body, in standalone mode.
+    /// The field `from` of the body; `None` in authentication mode.
     from: Option<String>,
     key: Option<String>,
     body: Bytes,
 }
 
-/// An upload: its head, parsed and limited. The body is read later.
+/// An upload with its parsed head. The handler reads the body later, after further checks.
 pub(crate) struct Upload {
     head: Get,
     key: Option<String>,
@@ -80,13 +80,14 @@ impl Deref for Upload {
     }
 }
 
-/// The field `from`, which every body may have in standalone mode. It must be a string even for routes that don't use it.
+/// The field `from`, which every body may have in standalone mode. It must be a string on all routes, even on those that
+/// ignore it.
 #[derive(Deserialize)]
 struct SenderField {
     from: Option<String>,
 }
 
-/// The body fields that name a session, on any route. A session key is checked against all sessions named there.
+/// The body fields that name a session, on any route. A session key must belong to the session that they name.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sessions {
@@ -108,7 +109,7 @@ impl FromRequestParts<Arena> for Get {
 }
 
 impl Get {
-    /// Returns a parameter of the path.
+    /// Returns a parameter of the path; empty if the route doesn't have it.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
@@ -140,7 +141,8 @@ impl Get {
     }
 }
 
-/// Marks the connection as a player's if the caller holds a seat. Such connections aren't closed to make room.
+/// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of new
+/// ones.
 async fn mark_player(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
     let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
     let holds_a_seat = match caller {
@@ -199,7 +201,7 @@ impl Post {
         self.object.as_ref().map(|object| Input::Json(object).read(self.terms)).transpose()
     }
 
-    /// Returns the unverified `from` in standalone mode: the query's, or else the body's.
+    /// Returns the unverified `from` of the query, or else of the body; `None` if it is anonymous.
     pub(crate) fn claimed(&self) -> Option<&str> {
         self.query.get("from").or(self.from.as_deref()).filter(|from| !is_anonymous(from))
     }
@@ -222,13 +224,14 @@ impl Post {
         Ok(caller)
     }
 
-    /// The idempotency token of the request, if it has an `Idempotency-Key`. Equal keys of different scopes, such as [`Caller::scope`], are
-    /// independent.
+    /// Returns the idempotency token of the request, if it has an `Idempotency-Key`. Equal keys in different scopes, such
+    /// as [`Caller::scope`], are independent.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
         Some(once(&unversioned(self.uri.path()), scope, self.key.as_ref()?, &self.body))
     }
 
-    /// Returns the idempotency token for a write by `caller`. Spectators choose their names, so their scope includes the address.
+    /// Returns the idempotency token for a write by `caller`. Spectators may use any name, so their scope includes the
+    /// address.
     pub(crate) fn once_by(&self, caller: &Caller<'_>) -> Option<Once> {
         match caller {
             Caller::Named(name) if name.parse::<InviteCode>().is_err() => {
@@ -244,8 +247,8 @@ impl Post {
         self.once(&format!("about\0{subject}\0{}", self.anonymous_name()))
     }
 
-    /// Returns the idempotency token for a request that creates a session. The stored response contains the invites. So a repeated request
-    /// gets it only with an unguessable key, from the same address and under the same name.
+    /// Returns the idempotency token for a request that creates a session. The stored response contains the invites. So
+    /// the key must be hard to guess, and the scope includes the caller's address and name.
     ///
     /// # Errors
     /// If the key is too short.
@@ -254,7 +257,8 @@ impl Post {
         Ok(self.once(&anonymous_scope(self.anonymous_name(), self.address)))
     }
 
-    /// Checks that the `Idempotency-Key`, if any, is hard to guess. Routes need this check if their stored response contains a secret.
+    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes whose stored response contains
+    /// a secret need this check.
     ///
     /// # Errors
     /// If the key is too short.
@@ -262,19 +266,20 @@ impl Post {
         check_unguessable(self.key.as_deref())
     }
 
-    /// Returns the `from` that distinguishes callers without a seat in standalone mode; empty in authentication mode.
+    /// Returns `from`, which distinguishes callers without a seat in standalone mode; empty in authentication mode.
     fn anonymous_name(&self) -> &str {
         if self.terms.keys { "" } else { self.claimed().unwrap_or_default() }
     }
 }
 
-/// The scope of a caller without a seat. The zero characters keep it distinct from scopes of players and from those of earlier versions.
+/// Returns the idempotency scope of a caller without a seat. The zero characters distinguish it from the scopes of players
+/// and from those of earlier versions.
 fn anonymous_scope(name: &str, address: Option<IpAddr>) -> String {
     let address = address.map(|address| network_of(address).to_string()).unwrap_or_default();
     format!("stranger\0{name}\0{address}")
 }
 
-/// Minimum length of an `Idempotency-Key` whose stored response contains a secret.
+/// Minimum length in bytes of an `Idempotency-Key` if the stored response contains a secret.
 pub(crate) const UNGUESSABLE: usize = 16;
 
 fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
@@ -282,8 +287,8 @@ fn check_unguessable(key: Option<&str>) -> ApiResult<()> {
         return Ok(());
     }
     let text = format!(
-        "Idempotency-Key must be {UNGUESSABLE} to 255 characters here, since everyone who repeats it gets the response: send a key that \
-         is hard to guess, such as a UUID"
+        "Idempotency-Key must be {UNGUESSABLE} to 255 characters for this request, since any client that repeats the key gets the \
+         response: send a key that is hard to guess, such as a UUID"
     );
     Err(ApiError::bad_request("INVALID_IDEMPOTENCY_KEY", text))
 }
@@ -315,7 +320,7 @@ impl FromRequest<Arena> for Upload {
 }
 
 impl Upload {
-    /// Checks the `Idempotency-Key` like [`Post::check_unguessable`], before the body is read.
+    /// Checks the `Idempotency-Key` before the body is read; see [`Post::check_unguessable`].
     ///
     /// # Errors
     /// If the key is too short.
@@ -323,8 +328,8 @@ impl Upload {
         check_unguessable(self.key.as_deref())
     }
 
-    /// Reads the body, of at most `limit` bytes; `limited_by` names the setting of that limit. Also returns the idempotency token within
-    /// `scope`.
+    /// Reads the body, of at most `limit` bytes; `limited_by` is the name of that limit's setting. Returns the body and the
+    /// idempotency token in `scope`.
     ///
     /// # Errors
     /// See [`read_body`].
@@ -337,15 +342,15 @@ impl Upload {
     ) -> ApiResult<(Bytes, Option<Once>)> {
         let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
         let body = read_body(self.body, limit, limits, self.head.line.as_ref()).await?;
-        // The path includes the query, which is part of the request's identity.
+        // Unlike `Post`, the token covers the query, since it contains the names of the agent and the file.
         let place = unversioned(&self.head.uri.to_string());
         let once = self.key.map(|key| once(&place, scope, &key, &body));
         Ok((body, once))
     }
 }
 
-/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` needs a value of 32 bytes for every three bytes
-/// of text.
+/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` becomes a value of 32 bytes for
+/// every three bytes of text.
 pub(crate) const JSON_WEIGHT: usize = 16;
 
 /// The size limit of a body.
@@ -353,11 +358,12 @@ pub(crate) struct BodyLimit<'s> {
     pub(crate) bytes: usize,
     /// The setting's name.
     pub(crate) setting: &'s str,
-    /// Number of bytes of memory to count for each byte of the body.
+    /// Memory to reserve for each byte of the complete body, in bytes.
     pub(crate) weight: usize,
 }
 
-/// Reads the whole body of a request. A body above [`FREE`] bytes reserves memory until its last handle is dropped.
+/// Reads the whole body of a request. A body of more than [`FREE`] bytes holds a memory reservation until the last handle
+/// to the body is dropped.
 ///
 /// # Errors
 /// If the body is too large, too slow or incomplete, or if there is no memory for it.
@@ -399,8 +405,8 @@ pub(crate) async fn read_body(
         }
         pieces.extend_from_slice(&data);
     }
-    // A parsed body may take many times the memory of its text. This memory is counted once the body is complete, so that a client can't
-    // reserve it by declaring a large body and sending it slowly.
+    // A parsed body may take many times the memory of its text. This memory is reserved only when the body is complete.
+    // Otherwise a client could reserve it by declaring a large body and sending that slowly.
     if let Some(line) = line.filter(|_| limit.weight > 1 && room.is_some()) {
         drop(room.take());
         let wanted = line.connection.share().hold(pieces.len().saturating_mul(limit.weight));
@@ -423,13 +429,13 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
     accepted.any(|types| types.contains(kind))
 }
 
-/// The client's address, if known.
+/// Returns the client's address; `None` only in tests that call the router without a socket.
 pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|Peer(address)| address.ip())
 }
 
-/// Counts a request against its address's limit and returns the address. An administrator's request is already counted, so this function
-/// skips it.
+/// Counts a request against the rate limit of its address and returns the address. A request with an [`Administrator`] was
+/// counted by the token check and is skipped.
 pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpAddr>, ApiError> {
     let address = address_of(extensions);
     if let Some(address) = address.filter(|_| extensions.get::<Administrator>().is_none()) {
@@ -449,7 +455,7 @@ pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
-        // `to_str` accepts tabs.
+        // `to_str` accepts tabs, which are not printable.
         Ok(key) if (1..=255).contains(&key.len()) && !key.contains('\t') => Ok(Some(key.to_owned())),
         _ => Err(ApiError::bad_request(
             "INVALID_IDEMPOTENCY_KEY",
@@ -458,12 +464,12 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     }
 }
 
-/// True for an anonymous `from`: clients send `viewer`.
+/// True for an empty `from`, and for `viewer`, which anonymous clients send.
 fn is_anonymous(from: &str) -> bool {
     from.is_empty() || from == "viewer"
 }
 
-/// The query of a request. The first of several equal names counts.
+/// The query of a request. The first value of a repeated name counts.
 #[derive(Clone)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -496,12 +502,12 @@ impl Query {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// All names and values, in order.
+    /// Returns all names and values, in order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// All values of a name.
+    /// Returns all values of a name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -510,13 +516,13 @@ impl Query {
         self.get("from").filter(|from| !is_anonymous(from))
     }
 
-    /// A parameter as a number; `None` if it is missing or invalid. `parse` alone would accept a plus sign.
+    /// Returns a parameter as a number; `None` if it is missing or invalid. `parse` alone would accept a plus sign.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.get(name).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?.parse().ok()
     }
 }
 
-/// Parses the JSON object of a body; `None` for an empty body.
+/// Parses the JSON object of a body. Returns `None` for an empty body.
 pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Option<Value>> {
     if body.is_empty() {
         return Ok(None);

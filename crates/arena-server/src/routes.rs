@@ -1,4 +1,5 @@
-//! The list of routes. Each route's handler and description are in its own file. `/api/v1` is an alias of `/api`. Pages are in `web.rs`.
+//! The list of routes. The files of this folder contain their handlers and descriptions. `/api/v1` is an alias of `/api`.
+//! Pages are in `web.rs`.
 
 mod act;
 mod admin;
@@ -52,7 +53,7 @@ pub(crate) use tournaments::{TournamentView, id_of as id_of_tournament};
 /// A route: its schemas and description for `/openapi.json`, and its handlers.
 type Route = UtoipaMethodRouter<Arena>;
 
-/// All routes. `#[utoipa::path]` at each handler declares its path and method.
+/// Returns all routes except pages. `#[utoipa::path]` at each handler declares the path and the method.
 fn list(arena: &Arena) -> Vec<Route> {
     let keys = arena.asks_for_keys();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
@@ -110,13 +111,13 @@ fn list(arena: &Arena) -> Vec<Route> {
     routes
 }
 
-/// The arena's routes, callable without a socket.
+/// Builds the router of all routes and pages. Tests call it without a socket.
 pub(crate) fn app(arena: Arena) -> Router {
     let mut router = Router::new();
     for (_, described, handlers) in list(&arena) {
         for path in described.paths.keys() {
             router = router.route(path, handlers.clone());
-            // Each route is registered under both prefixes. A nested router would split and join the path of every request.
+            // A nested router for the second prefix would split and join the path of every request.
             if let Some(rest) = path.strip_prefix("/api/") {
                 router = router.route(&format!("/api/v1/{rest}"), handlers.clone());
             }
@@ -132,7 +133,7 @@ pub(crate) fn app(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-/// Collects the routes' descriptions.
+/// Builds the OpenAPI description of all routes.
 fn describe(arena: &Arena) -> Description {
     let (mut schemas, mut paths) = (Vec::new(), Paths::new());
     for (needed, described, _) in list(arena) {
@@ -144,7 +145,7 @@ fn describe(arena: &Arena) -> Description {
     Description::new(schemas, paths, arena.mode(), &sorts)
 }
 
-/// Returns the routes that MCP tools call. Metrics don't count these calls, since they count the tool call itself.
+/// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed `attend`.
 fn behind_tools(arena: Arena) -> Router {
     Router::new()
         .route("/api/arena/join", post(join::join_session))
@@ -155,12 +156,12 @@ fn behind_tools(arena: Arena) -> Router {
         .with_state(arena)
 }
 
-/// First path segments of the routes that exist only if tournaments are enabled.
+/// First path segments, after `/api`, of the routes that exist only if tournaments are enabled.
 const OF_TOURNAMENTS: [&str; 3] = ["games", "agents", "tournaments"];
 
 async fn not_found(State(arena): State<Arena>, request: Request) -> Response {
     let error = nothing_there(&arena, &request);
-    // Browsers get an error page with links; programs don't accept HTML and get JSON.
+    // Browsers accept HTML and get an error page with links. Other programs get JSON.
     match accepts(request.headers(), "text/html") {
         true => web::PageError::from(error).into_response(),
         false => error.into_response(),
@@ -183,19 +184,22 @@ async fn method_not_allowed(request: Request) -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", text)
 }
 
-/// Methods with a counter of their own. All other methods share a counter, since clients can invent methods and a counter is never dropped.
+/// Methods with a counter of their own. All other methods share a counter. Otherwise clients could create any number of
+/// counters with invented methods.
 const COUNTED_METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
-/// The route without a check of bans, for monitoring.
+/// The route that banned addresses may use as well, for monitoring.
 pub(crate) const OPEN_TO_ALL: &str = "/health";
 
-/// The last segments of the MCP routes, under both prefixes.
+/// The last segments of the MCP routes. They are the same under both prefixes.
 const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
-/// Routes that skip the catch-up with other nodes: they describe this process only, or check the store themselves.
+/// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and `/ready`
+/// reads the changes itself.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
-/// Middleware of all routes: catches up with other nodes, refuses banned addresses and foreign origins, and counts responses by route.
+/// The middleware of all routes: reads other nodes' changes, refuses banned addresses and foreign origins, sets common
+/// headers, and counts responses by route.
 async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Response {
     let started = tokio::time::Instant::now();
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -204,10 +208,11 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
     let _in_flight = Counted::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
-    // A request may arrive on a connection that is closing to make room for another. The server refuses it before it has any effect.
+    // The registry may close an idle connection just as a request arrives on it. The request is refused before it has any
+    // effect.
     let line = Line::of(request.extensions());
     if line.is_some_and(|line| line.connection.is_closing()) {
-        let text = "the idle connection was closed to make room for others; send the request again on a new connection";
+        let text = "the server has closed this idle connection to accept others; send the request again on a new connection";
         return ApiError::busy(text).into_response();
     }
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));
@@ -220,7 +225,7 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // Responses change often, and many are private. Cacheable ones set their own header.
+    // Most responses change often or are private. Handlers of cacheable responses set their own header.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let took = started.elapsed();
     let status = response.status().as_u16();

@@ -74,7 +74,7 @@ fn read_profile(row: &dyn Columns) -> Result<UserProfile, StoreError> {
         row.prose_or_null(column)?
             .map(|text| text.parse())
             .transpose()
-            .map_err(|error: arena_model::ProfileTextError| damaged(error.to_string()))
+            .map_err(|error: arena_model::ProfileTextError| damaged(format!("expected {error}")))
     };
     Ok(UserProfile {
         username: text(1)?,

@@ -1,4 +1,5 @@
-//! Translates a tool call to a REST call: the arguments become a request to the arena's own routes, and the response becomes the result.
+//! Tool calls as REST calls: the arguments become a request to the arena's own routes, and the response becomes the
+//! result.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -19,23 +20,24 @@ use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
 use crate::connections::Line;
 use crate::request::Peer;
 
-/// Numbers of messages per read. If the response is larger than the given size in bytes, the read is repeated with the next smaller number.
-/// REST streams long responses, but a tool's result must fit in memory as a whole. Agents continue after the last index.
+/// Pairs of a number of messages per read and the maximum size of the response in bytes. If the response is larger, the
+/// read is repeated with the next pair. REST streams long responses, but a tool's result is in memory as a whole. Agents
+/// request the remaining messages by index.
 const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20), (1, usize::MAX)];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The caller of a tool, from the HTTP request.
+/// The parts of an MCP request that identify the caller of a tool. The REST call repeats them.
 pub(super) struct Caller {
     peer: Option<Peer>,
     line: Option<Line>,
-    /// All `Authorization` headers of the request. REST handles repeated headers.
+    /// All `Authorization` headers of the request. The REST route checks repeated headers.
     authorization: Vec<HeaderValue>,
     /// All `key=…` parameters of the request's query, unchanged.
     keys: String,
-    /// The `Idempotency-Key` headers, which work over MCP as well.
+    /// The `Idempotency-Key` headers.
     once: Vec<HeaderValue>,
-    /// True if a rate limit of REST has already counted this request.
+    /// True if the request was passed to REST, whose rate limit has counted it.
     counted: AtomicBool,
 }
 
@@ -46,7 +48,6 @@ impl Caller {
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         Caller {
             peer: parts.extensions.get::<Peer>().copied(),
-            // The response of the REST route becomes part of the tool's response, so it isn't written to the socket directly.
             line: Line::of(&parts.extensions).map(|line| Line { is_direct: false, ..line }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
@@ -93,7 +94,7 @@ struct Answer {
     failed: bool,
 }
 
-/// The error of a call that is invalid, or whose response was cut off.
+/// The error of an invalid call, or of a call whose response was cut off.
 #[derive(Debug)]
 struct BadCall {
     code: &'static str,
@@ -120,11 +121,11 @@ async fn carry_out(
     }
 }
 
-/// Access to REST for one caller.
+/// Access to the REST routes for one call.
 struct RestAccess<'c> {
     rest: &'c Router,
     caller: &'c Caller,
-    /// A session key among the arguments. It takes precedence over the key that the client sends with every request.
+    /// The session key in the arguments. It takes precedence over keys in the MCP request's headers and query.
     key: Option<&'c str>,
 }
 
@@ -200,7 +201,7 @@ async fn collect(response: Response, bytes: usize) -> Result<Option<Answer>, Bad
     }
 }
 
-/// Returns the error for a response that was cut off. The cause is already logged.
+/// Returns the error for a response that was cut off. The route has logged the cause.
 fn broken_off() -> BadCall {
     BadCall { code: "INTERNAL", sentence: "the response was cut off; try again".to_owned() }
 }
@@ -228,9 +229,9 @@ fn check(tool: &Tool, mut given: Map<String, Value>) -> Result<Map<String, Value
 }
 
 impl Kind {
-    /// Converts the value if it is of this kind. Integers may be written like `3.0`.
+    /// Returns the value if it is of this kind. An integer may be written like `3.0`.
     fn of(self, value: Value) -> Option<Value> {
-        // The largest range in which floats represent all integers.
+        // The largest magnitude up to which `f64` represents every integer: 2^53.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         match self {
             Kind::Text => value.is_string().then_some(value),
@@ -325,7 +326,7 @@ mod tests {
         let tools = ToolSet::chat(true);
         let arguments = r#"{"channel": "c", "key": "s_0.ab", "from": "f"}"#;
         assert_eq!(told(&tools, "sync", arguments), "limit=7&channel=c&key=s%5F0%2Eab&wait=0.0&");
-        // The key may come in a header instead.
+        // The key is optional, since it may be in a header instead.
         assert_eq!(told(&tools, "sync", r#"{"channel": "c"}"#), "limit=7&channel=c&wait=0.0&");
         let join =
             told(&ToolSet::arena(true), "challenge_join", r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#);

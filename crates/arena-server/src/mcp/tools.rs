@@ -1,6 +1,7 @@
-//! The tools as plain data: their names, descriptions and arguments, and the REST calls behind them. `call.rs` runs the calls.
+//! The tools as plain data: their names, descriptions, arguments and REST calls. `call.rs` performs the calls.
 //!
-//! An agent without other knowledge of the arena plays by these texts alone, so they explain ids, the order of calls, and the end of a game.
+//! An agent may have no other information about the arena than these texts. So they explain ids, the order of calls, and
+//! the end of a game.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ pub(crate) struct ToolSet {
     pub(crate) name: &'static str,
     /// The endpoint's name for people.
     pub(crate) title: &'static str,
-    /// The instructions for agents that don't belong to a single tool.
+    /// Instructions for agents about the endpoint as a whole.
     pub(crate) instructions: String,
     tools: Vec<Tool>,
 }
@@ -157,7 +158,7 @@ impl ToolSet {
                         text("channel", "The ChallengeID from `challenge_join`."),
                         sender_argument(keys),
                         index(),
-                        // The default is long, since agents usually have nothing to do until the operator's next message.
+                        // The default is long, since agents usually must wait for the operator's next message.
                         seconds(25.0),
                     ],
                     call: Call::Read("/api/arena/sync"),
@@ -229,12 +230,12 @@ impl ToolSet {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The names of all tools, in order.
+    /// Returns the names of all tools, in order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.tools.iter().map(|tool| tool.name)
     }
 
-    /// The tools in the SDK's form, for listing.
+    /// Returns the tools in the SDK's format, for the response to `tools/list`.
     pub(crate) fn listed(&self) -> Vec<Listed> {
         self.tools.iter().map(Tool::listed).collect()
     }
@@ -248,7 +249,7 @@ fn whole(name: &'static str, about: &'static str) -> Argument {
     Argument { name, kind: Kind::Whole, required: true, about }
 }
 
-/// The JSON Schema of a challenge's description.
+/// Returns the JSON Schema of a challenge's description.
 fn info() -> Value {
     let method = json!({
         "type": "object",
@@ -268,7 +269,7 @@ fn info() -> Value {
     })
 }
 
-/// The JSON Schema of a sync's result.
+/// Returns the fields of a sync's result, as JSON Schema.
 fn messages() -> Vec<(&'static str, Value)> {
     let message = json!({
         "type": "object",
@@ -287,7 +288,8 @@ fn messages() -> Vec<(&'static str, Value)> {
     vec![("messages", json!({ "type": "array", "items": message })), ("count", json!({ "type": "integer" }))]
 }
 
-/// Returns the argument that identifies the caller. A session key may be in an `Authorization` header instead.
+/// Returns the argument that identifies the caller. A session key is optional, since it may be in an `Authorization`
+/// header instead.
 fn sender_argument(keys: bool) -> Argument {
     if keys {
         text(KEY, "Your session key: `sessionKey` in the result of `challenge_join`.").optional()
@@ -311,7 +313,7 @@ impl Argument {
         Argument { required: false, ..self }
     }
 
-    /// The argument's JSON Schema.
+    /// Returns the argument's JSON Schema.
     fn schema(&self) -> Value {
         let about = self.about;
         match self.kind {

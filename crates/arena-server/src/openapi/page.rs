@@ -1,5 +1,5 @@
-//! The OpenAPI document as a page without scripts. Ready-made viewers need scripts and a looser content security policy, and are about a
-//! hundred times larger.
+//! The OpenAPI document as an HTML page without scripts. Existing viewers need scripts and a looser content security
+//! policy, and are about a hundred times larger.
 
 use maud::{DOCTYPE, Markup, html};
 use serde_json::Value;
@@ -8,13 +8,13 @@ use super::{BASE, Description};
 use crate::web::{explained, head, top};
 
 impl Description {
-    /// Returns the page for a client that reaches the server at `base`.
+    /// Returns the page for a server with this base URL.
     pub(crate) fn page(&self, base: &str) -> String {
         self.page.replace(BASE, base)
     }
 }
 
-/// Renders the page, with a placeholder for the server's address.
+/// Renders the page, with [`BASE`] as placeholder.
 pub(super) fn page(document: &Value) -> String {
     let groups = document["tags"].as_array().into_iter().flatten();
     let groups: Vec<(&str, &str)> = groups.map(|tag| (text(&tag["name"]), text(&tag["description"]))).collect();
@@ -61,7 +61,7 @@ pub(super) fn page(document: &Value) -> String {
     page.into_string()
 }
 
-/// The operations of a group, in the order of their paths.
+/// Returns the operations of a group, in the order of their paths: path, method and description.
 fn operations<'d>(document: &'d Value, group: &str) -> Vec<(&'d str, &'d str, &'d Value)> {
     let all = fields(&document["paths"])
         .flat_map(|(path, item)| fields(item).map(move |(method, operation)| (path, method, operation)));
@@ -125,7 +125,7 @@ fn what_counts(operation: &Value) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// An example call for a shell.
+/// Returns an example `curl` command.
 fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String {
     let (mut path, mut query) = (path.to_owned(), Vec::new());
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
@@ -147,7 +147,7 @@ fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String
     format!("curl {key}{body}'{BASE}{path}{query}'")
 }
 
-/// An example body of a schema: its own example, or one built from its fields' examples.
+/// Returns an example body of a schema: the schema's example, or an object of its fields' examples.
 fn example(document: &Value, schema: &Value) -> Value {
     let schema = resolve(document, schema);
     if let Some(example) = schema.get("example") {
@@ -173,7 +173,7 @@ fn refers_to(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
 }
 
-/// The fields of an object, as a table.
+/// Renders the fields of an object as a table.
 fn properties(schema: &Value) -> Markup {
     let parts = schema["allOf"].as_array().or(schema["oneOf"].as_array());
     let is_required =
@@ -200,7 +200,7 @@ fn properties(schema: &Value) -> Markup {
     }
 }
 
-/// A schema's type, as a word or as a link to another schema.
+/// Renders a schema's type, as a word or as a link to another schema.
 fn kind(schema: &Value) -> Markup {
     if let Some(name) = refers_to(schema) {
         return html! { a href={ "#schema-" (name) } { (name) } };
@@ -223,7 +223,7 @@ fn kind(schema: &Value) -> Markup {
     }
 }
 
-/// Renders a text's paragraphs, lists and backticks.
+/// Renders a text with its paragraphs, lists and backticks.
 fn prose(text: &str) -> Markup {
     html! {
         @for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
@@ -236,7 +236,7 @@ fn prose(text: &str) -> Markup {
     }
 }
 
-/// Returns the entries of an object. Other values have none.
+/// Returns the entries of an object. For other values the iterator is empty.
 fn fields(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
 }

@@ -36,7 +36,7 @@ impl Paging {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Part {
-    /// Maximum number of items. Without a valid value the list is complete.
+    /// Maximum number of items. If it is missing or invalid, the list is complete.
     #[param(value_type = Option<u64>, minimum = 1, example = 10)]
     limit: Lenient<Whole<1>>,
     /// Number of items to skip. An invalid value means 0.
@@ -45,7 +45,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Returns `offset` and the optional `limit`.
+    /// Returns `offset`, and `limit` if it has a valid value.
     pub(crate) fn window(self) -> (u64, Option<u64>) {
         (self.offset.0, self.limit.known().map(|Whole(limit)| limit))
     }
@@ -71,20 +71,20 @@ pub(crate) struct Sender;
 
 impl IntoParams for Sender {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let about = "The caller: a player's invite. `viewer` or a missing value means a caller without identity.";
+        let about = "The caller: a player's invite. If it is missing or `viewer`, the caller is anonymous.";
         let from = ParameterBuilder::new().name("from").parameter_in(ParameterIn::Query).required(Required::False);
         let mode = ExtensionsBuilder::new().add(MODE, Mode::Standalone.name()).build();
         vec![from.description(Some(about)).schema(Some(String::schema())).extensions(Some(mode)).build()]
     }
 }
 
-/// The header `Idempotency-Key`. A repeated request with the same key takes effect only once.
+/// The header `Idempotency-Key`. Repeated requests with the same key take effect once.
 pub(crate) struct OnceKey;
 
 /// Name of the header in [`OnceKey`].
 pub(super) const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
-/// The header of [`OnceKey`] for requests whose response contains secrets.
+/// The header `Idempotency-Key` of requests whose response contains secrets. The key must be hard to guess.
 pub(crate) struct CreationKey;
 
 impl IntoParams for OnceKey {

@@ -1,5 +1,5 @@
-//! Adapts the handlers' descriptions to a server. It removes the parts of the other mode, and adds the errors and headers that follow from
-//! a body, a key or an `Idempotency-Key`. It works on the document as JSON.
+//! Adapts the OpenAPI document, as JSON, to a server's mode: removes the parts of the other mode, and adds the common errors
+//! and headers of operations with a body, a key or an `Idempotency-Key`.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::Mode;
 use super::parts::IDEMPOTENCY_KEY;
 use crate::routes::OPEN_TO_ALL;
 
-/// Extension of a field, a parameter or a response that exists in one mode only: the mode's name.
+/// Name of the extension that marks fields, parameters and responses of a single mode. Its value is the mode's name.
 pub(super) const MODE: &str = "x-mode";
 
-/// Names of the security schemes for session keys, in a header and in the query. Handlers name the first.
+/// Names of the security schemes for session keys, in a header and in the query. Handlers declare only the first.
 const BY_HEADER: &str = "sessionKey";
 const BY_QUERY: &str = "sessionKeyInQuery";
 
@@ -22,10 +22,10 @@ const TOKEN: &str = "administratorToken";
 /// Name of the security scheme for the key of an agent's or a tournament's owner. Handlers list it after [`TOKEN`].
 const OWNER: &str = "ownerKey";
 
-/// Groups of routes that bypass the common request handling (`request.rs`), so that its errors don't occur there.
+/// Groups of routes that bypass `request.rs`, so the errors of `request.rs` don't occur there.
 const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
 
-/// JSON pointer to the description of a body that `Post` reads.
+/// JSON pointer to the description of an operation's JSON body.
 const JSON_BODY: &str = "/requestBody/content/application~1json";
 
 /// Adapts the document to a server in this mode.
@@ -90,7 +90,7 @@ fn security_schemes(document: &Value, mode: Mode) -> Value {
     schemes
 }
 
-/// True if an operation accepts the security scheme of this name.
+/// True if an operation declares the security scheme of this name.
 fn shows(operation: &Value, name: &str) -> bool {
     operation["security"].as_array().into_iter().flatten().any(|way| way.get(name).is_some())
 }
@@ -129,7 +129,7 @@ fn drop_nulls(value: &mut Value) {
             if let Some(Value::Object(properties)) = fields.get_mut("properties") {
                 properties.iter_mut().filter(|(name, _)| !is_required(name)).for_each(|(_, field)| not_null(field));
             }
-            // A parameter.
+            // Only a parameter has the field `in`.
             if fields.contains_key("in")
                 && required != true
                 && let Some(schema) = fields.get_mut("schema")
@@ -158,7 +158,8 @@ fn not_null(schema: &mut Value) {
     }
 }
 
-/// Returns the name of the schema of an operation's body. Removes null from the schema, since an optional body is absent, never null.
+/// Removes null from the schema of an operation's body, since an optional body is absent, never null. Returns the schema's
+/// name.
 fn body_of(operation: &mut Value) -> Option<String> {
     let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
     not_null(schema);
@@ -166,7 +167,7 @@ fn body_of(operation: &mut Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the field `from` for the body of an operation whose query also accepts it; `None` for other operations.
+/// Returns the field `from` for the body of an operation whose query has a parameter `from`; `None` for other operations.
 fn sender(operation: &Value) -> Option<Value> {
     let parameters = operation["parameters"].as_array()?;
     parameters.iter().find(|parameter| parameter["name"] == "from")?;
@@ -180,7 +181,7 @@ fn sender(operation: &Value) -> Option<Value> {
     })
 }
 
-/// Adds `from` to the schemas of bodies, and declares that bodies accept unknown fields.
+/// Adds these fields `from` to the schemas of bodies, and declares that bodies accept unknown fields.
 fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
     for (name, from) in bodies {
         let schema = &mut document["components"]["schemas"][name];
@@ -193,7 +194,7 @@ fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
     }
 }
 
-/// Declares that objects without described fields have arbitrary fields. Otherwise type generators would generate empty types.
+/// Declares that objects without described fields have arbitrary fields. Otherwise code generators would make empty types.
 fn open_objects(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(open_objects),
@@ -309,13 +310,14 @@ const COMMON: [(Condition, &str, &str); 20] = [
     (Condition::Always, "503", "`SERVER_BUSY`: the server is out of memory or connections for this request."),
 ];
 
-/// Adds the body of an error response. Its error codes are those at the beginning of the description's lines; the code `…` allows any code.
+/// Adds the body and headers of an error response. Each line of the description begins with an error code, which the body
+/// may contain. The code `…` allows any code.
 fn word_refusal(status: &str, response: &mut Value) {
     let text = response["description"].as_str().unwrap_or_default().to_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let mut codes: Vec<&str> = Vec::new();
     for code in lines.iter().filter_map(|line| line.strip_prefix('`')?.split('`').next()) {
-        // A common error and an error of the handler may share a code.
+        // Two lines may have the same code: one of the handler, and one of the common errors.
         if !codes.contains(&code) {
             codes.push(code);
         }
@@ -337,7 +339,7 @@ fn word_refusal(status: &str, response: &mut Value) {
             response["headers"] = json!({ "WWW-Authenticate": header("`Bearer`.", "string") });
         }
         "429" | "503" => {
-            let mut wait = header("Seconds to wait before a retry, if known.", "integer");
+            let mut wait = header("Time to wait before a retry, in seconds, if known.", "integer");
             wait["required"] = json!(status == "429");
             response["headers"] = json!({ "Retry-After": wait });
         }

@@ -57,7 +57,7 @@ pub(crate) async fn act_in_session(State(arena): State<Arena>, request: Post) ->
     let caller = request.caller(&arena).await?;
     let from = caller.speaker()?;
     arena.rates.admit_writer(request.address, &from)?;
-    // Some clients send the name of the operator channel.
+    // Some clients send the name of the operator channel instead of the session's id.
     let session = session.strip_prefix("challenge_").unwrap_or(&session);
     let session = session.parse().map_err(|_| EngineError::UnknownSession)?;
     let respond = Box::new(|_: &Written<'_>| to_text(&Acted { ok: "Message sent" }));

@@ -1,4 +1,4 @@
-//! `/api/admin…`: the administrator's routes, one file each, and the token check of all of them.
+//! `/api/admin…`: the administrator's routes, and their token check.
 
 mod audit;
 mod bans;
@@ -24,7 +24,7 @@ use crate::error::ApiResult;
 use crate::identity::unauthenticated;
 use crate::request::admit;
 
-/// The administrator's routes. The token check wraps the whole list, so that it applies to every route.
+/// Returns the administrator's routes, each with the token check.
 pub(super) fn list(arena: &Arena) -> Vec<Route> {
     let routes: Vec<Route> = vec![
         routes!(audit::list_audit),

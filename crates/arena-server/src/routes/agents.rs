@@ -1,4 +1,4 @@
-//! `/api/agents`: agents for tournaments on this server. Their files and addresses are never returned.
+//! `/api/agents`: agents for tournaments on this server. No response contains their files or URLs.
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 impl AgentView {
     pub(crate) fn of(facts: &AgentFacts) -> AgentView {
         let (kind, sha256, bytes, files) = match &facts.home {
-            // The URL may be its owner's secret.
+            // The owner may keep the URL secret.
             Home::Url(_) => (Kind::Url, None, None, None),
             Home::Files { sha256, bytes, files, .. } => (Kind::Files, Some(sha256), Some(*bytes), Some(*files)),
         };
@@ -80,7 +80,7 @@ impl AgentView {
 struct Added {
     #[serde(flatten)]
     agent: AgentView,
-    /// The owner's key, returned only here. As a bearer token it authorizes the owner.
+    /// The owner's key, which authorizes the owner as a bearer token. Only this response contains it.
     owner_key: String,
 }
 
@@ -102,7 +102,7 @@ struct AgentPage {
 #[derive(Deserialize, ToSchema)]
 #[schema(as = AgentByUrl)]
 struct ByUrl {
-    /// The address to which the arena posts messages.
+    /// The URL to which the arena posts messages.
     #[schema(value_type = String, min_length = 8, max_length = 2000, example = "https://agent.example/play")]
     url: Filled,
     /// The agent's name. Default: host and path of the URL.
@@ -117,7 +117,7 @@ struct Names {
     /// The agent's name. Default: the name in the agent's manifest, or of its folder or file.
     #[param(min_length = 1, max_length = 64, example = "bot")]
     name: Option<String>,
-    /// The name of a single uploaded file. Its extension selects the interpreter.
+    /// The name of a single uploaded file. The extension selects the interpreter.
     #[param(example = "agent.py")]
     filename: Option<String>,
 }
@@ -149,7 +149,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
             .is_ok_and(|kind| kind.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json"))
     });
     let may_anyone = match (is_url, settings.upload) {
-        // A caller who may create tournaments may also add remote agents.
+        // Callers who may create tournaments may also add remote agents.
         (true, _) if !settings.urls => return Err(Refusal::UrlsOff.into()),
         (true, _) => settings.create == Creators::Anyone,
         (false, Uploaders::Nobody) => return Err(Refusal::UploadsOff.into()),
@@ -248,7 +248,10 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
     Ok(answer(to_text(&Removed::TRUE)))
 }
 
-/// Returns the server's agents and tournaments. Their routes exist only if tournaments are enabled.
+/// Returns the state of agents and tournaments.
+///
+/// # Errors
+/// 404 if tournaments are disabled. Then their routes don't exist either, so handlers never see this error.
 pub(super) fn played(arena: &Arena) -> ApiResult<&Tournaments> {
     let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
     arena.tournaments.as_ref().ok_or_else(none)

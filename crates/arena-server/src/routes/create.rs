@@ -17,7 +17,7 @@ use crate::request::Post;
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({}))]
 struct NewChallenge {
-    /// Overrides of the arena's options. The challenge type decides which options a session may override.
+    /// Overrides of the arena's options. The challenge type determines the options that a session may override.
     #[schema(value_type = Object, required = false)]
     options: Option<Map<String, Value>>,
 }

@@ -27,7 +27,7 @@ struct GameView {
     #[schema(example = "snake")]
     name: &'static str,
     description: &'static str,
-    /// The agents that move in an epoch: one, all, or all in separate worlds.
+    /// The update mode: in an epoch one agent moves, all move, or all move in separate worlds.
     #[schema(value_type = String, example = "SIMULTANEOUS")]
     update_mode: Value,
     seats: Seats,
@@ -51,7 +51,7 @@ struct Seats {
 pub(super) struct LimitsView {
     /// Time per step.
     step_ms: u64,
-    /// Time bank for the whole match, used beyond the time per step.
+    /// Time bank for the whole match, used when a step takes longer than the time per step.
     bank_ms: u64,
 }
 

@@ -16,12 +16,12 @@ use crate::request::accepts;
 /// The server's status.
 #[derive(ToSchema)]
 #[schema(example = json!({ "status": "ok" }))]
-#[expect(dead_code, reason = "written by hand; this is its description")]
+#[expect(dead_code, reason = "the type only describes the response")]
 struct Health {
-    /// `ok`, or `ready`.
+    /// `ok` from `/health`, `ready` from `/ready`.
     status: String,
-    /// State of the connection to NATS, for nodes that exchange events: `flowing`, or `out of reach`. If it is out of reach, events of
-    /// other nodes arrive later.
+    /// State of the connection to NATS, for nodes that exchange events: `flowing` or `out of reach`. Without the connection,
+    /// changes of other nodes arrive later.
     #[schema(nullable = false)]
     events: Option<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn health() -> Response {
     json(r#"{"status":"ok"}"#)
 }
 
-/// Time limit for the store's response to a readiness check. Load balancers use short timeouts.
+/// Time limit for the store's response to a readiness check. It is short, since load balancers use short timeouts.
 const READY_WITHIN: Duration = Duration::from_secs(2);
 
 /// Reports whether the process can serve requests.

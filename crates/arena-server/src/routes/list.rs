@@ -27,7 +27,7 @@ pub(super) struct SessionPage<'s> {
     pub(super) limit: usize,
     /// Number of sessions skipped.
     pub(super) offset: u64,
-    /// Profiles of the users visible on this page, by user id.
+    /// Profiles of the users whose identities this page shows, by user id.
     #[schema(value_type = BTreeMap<String, UserProfile>)]
     pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }
@@ -50,7 +50,7 @@ pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> A
 
 /// Lists the sessions of one challenge type, newest first.
 #[utoipa::path(get, path = "/api/challenges/{name}", tag = "challenges",
-    params(("name" = String, Path, description = "The challenge type's id. The page is empty if it is unknown.", example = "psi"),
+    params(("name" = String, Path, description = "The challenge type's id. For an unknown id the page is empty.", example = "psi"),
         Standing, Paging),
     responses((status = 200, body = SessionPage, description = "A page, of 10 by default.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {

@@ -1,5 +1,5 @@
-//! Lists that are complete unless a `limit` is given: users and leaderboards. A list's rows are read while the response is sent, so that
-//! memory stays bounded for lists of any length.
+//! Lists that are complete without `limit`: users and leaderboards. Their rows are read while the response is sent, so that
+//! memory is bounded for lists of any length.
 
 use std::collections::VecDeque;
 
@@ -31,11 +31,13 @@ pub(super) enum Source {
     Board(Board, Order),
 }
 
-/// Some rows of a list, with counts of rows.
+/// Some rows of a list.
 struct Rows {
     /// JSON of the rows, separated by commas.
     text: Vec<u8>,
+    /// Number of these rows.
     count: u64,
+    /// Number of rows in the whole list.
     total: u64,
 }
 
@@ -66,13 +68,13 @@ fn write(rows: &[impl Serialize], total: u64) -> Rows {
     Rows { text, count: rows.len() as u64, total }
 }
 
-/// Responds with one list.
+/// Builds a response with one list; `None` means an empty list.
 pub(super) async fn list(arena: Arena, request: &Get, source: Option<Source>) -> ApiResult {
     let lists = source.map(|source| ("[".to_owned(), source)).into_iter().collect();
     answer(arena, request, lists, "[]", "").await
 }
 
-/// Responds with an object of lists.
+/// Builds a response with an object of lists.
 pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)>) -> ApiResult {
     let lists = named.into_iter().enumerate().map(|(i, (name, source))| {
         let name = serde_json::Value::from(name);
@@ -86,7 +88,7 @@ struct Unfinished {
     source: Source,
     /// JSON of the rows that are read but not yet written.
     text: Vec<u8>,
-    /// True once a row is written, so that the next one needs a comma.
+    /// True if a row has been written, so the next row needs a comma.
     begun: bool,
     /// Position of the first unread row.
     next: u64,
@@ -101,7 +103,8 @@ struct Answer {
     end: &'static str,
 }
 
-/// Responds with these lists, each after its prefix. `empty` is the response if there are no lists, and `end` is the text after all lists.
+/// Builds a response with these lists, each after its prefix. `end` is the text after all lists. Without lists the
+/// response is `empty`.
 async fn answer(
     arena: Arena,
     request: &Get,
@@ -112,14 +115,16 @@ async fn answer(
     let (offset, limit) = request.query::<Part>()?.window();
     let mut answer = Answer { arena, lists: VecDeque::new(), end };
     let mut longest = 0;
-    // The first rows of each list are read before the response begins, since its headers need the lengths and a read may fail.
+    // The first rows of each list are read before the response begins. Its headers contain the lists' lengths, and a
+    // failed read can still become an error response.
     for (begin, source) in lists {
         let first = limit.unwrap_or(u64::MAX).min(PAGE as u64) as usize;
         let Rows { text, count, total } = source.read(&answer.arena, offset, first).await?;
         longest = longest.max(total);
         let until = limit.map_or(total, |limit| total.min(offset.saturating_add(limit)));
         let text = [begin.as_bytes(), text.as_slice()].concat();
-        // A player may have left the board since the board was sorted, so a page may have fewer rows than it covers.
+        // The next read continues after `first` positions, not after `count` rows: a player may have left the board since
+        // it was sorted, so a page may have fewer rows than positions.
         let next = offset.saturating_add(first as u64);
         answer.lists.push_back(Unfinished { source, text, begun: count > 0, next, until });
     }
@@ -178,7 +183,7 @@ impl Answer {
     }
 }
 
-/// Returns the `Link` header of a page: the next, previous, first and last page (RFC 8288). `None` if there is only one page.
+/// Returns the `Link` header with the next, previous, first and last page (RFC 8288); `None` if there is only one page.
 fn links(uri: &Uri, query: &Query, offset: u64, limit: u64, total: u64) -> Option<HeaderValue> {
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let others: String = query

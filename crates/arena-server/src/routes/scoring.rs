@@ -19,7 +19,7 @@ use crate::request::Get;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Sorted {
-    /// The metric to sort by, descending, such as `win-rate:utility`. The suffix `:low` sorts by the lower end of its interval.
+    /// The metric to sort by, descending, such as `win-rate:utility`. With the suffix `:low`, by the lower end of its interval.
     /// Default: the lower end of the board's first metric.
     sort: Option<String>,
 }
@@ -117,7 +117,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
     };
     let boards: Vec<Board> = all.into_iter().filter(is_wanted).collect();
     if let (Some(wanted), true) = (wanted, boards.is_empty()) {
-        let text = format!("{challenge} isn't scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
+        let text = format!("the challenge type {challenge} is not scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
         return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
     }
     let boards = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?;
@@ -138,7 +138,7 @@ struct StrategyShown {
     scope: Scope,
     /// The strategy's metrics, the most important first.
     metrics: Vec<MetricShown>,
-    /// The hosted challenge types whose games the strategy counts. For the global strategy: all those whose games its source counts.
+    /// The hosted challenge types whose games the strategy counts. For the global strategy: those of its source.
     challenges: Vec<String>,
     /// For the global strategy: the strategy whose metrics it averages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,9 +150,9 @@ struct StrategyShown {
 #[serde(rename_all = "lowercase")]
 #[schema(as = ScoringScope)]
 enum Scope {
-    /// The games of one challenge type.
+    /// Players' results in one challenge type.
     Challenge,
-    /// The players' results over all challenge types.
+    /// Players' results over all challenge types.
     Global,
 }
 
@@ -166,11 +166,11 @@ struct MetricShown {
     label: &'static str,
     /// The metric's format on pages.
     format: MetricFormat,
-    /// The direction of better values.
+    /// The direction in which values are better.
     direction: Direction,
 }
 
-/// The direction of a metric's better values.
+/// The direction in which a metric's values are better.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = ScoringDirection)]
@@ -188,7 +188,7 @@ fn shown(metrics: &[Metric]) -> Vec<MetricShown> {
 /// Lists the scoring strategies with their metrics.
 #[utoipa::path(get, path = "/api/scoring/strategies", tag = "scoring",
     responses((status = 200, body = [StrategyShown], description = "
-            All strategies that an arena can be set to, by name, and the global one if there is a global board.")))]
+            All strategies that an arena can use, sorted by name, then the global one if there is a global board.")))]
 pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let (scoring, hosted) = (arena.engine.scoring(), arena.engine.challenges());
     let counted = |name: &str| -> Vec<String> {
@@ -218,7 +218,7 @@ pub(crate) async fn list_strategies(State(arena): State<Arena>, _request: Get) -
     Ok(json(to_text(&strategies)))
 }
 
-/// The sort keys of the global board, or of the boards of challenge types.
+/// Returns the values of `sort` for the global board, or for the boards of all challenge types.
 pub(super) fn sorts(arena: &Arena, global: bool) -> Vec<String> {
     let scoring = arena.engine.scoring();
     let boards: Vec<Board> = if global {
@@ -250,10 +250,10 @@ struct BoardRow {
     prompt_sha256: Option<String>,
 }
 
-/// Lists the boards of one challenge type: the main board, and others with games.
+/// Lists the boards of one challenge type: the main board, and other boards that have games.
 #[utoipa::path(get, path = "/api/scoring/{name}/boards", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi")),
-    responses((status = 200, body = [BoardRow], description = "The main board, which may have no games yet, and others with games."),
+    responses((status = 200, body = [BoardRow], description = "The main board, which may have no games yet, and other boards that have games."),
         (status = 404, description = "`CHALLENGE_NOT_FOUND`: this server doesn't host the challenge type.")))]
 pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> ApiResult {
     let challenge = request.param("name");

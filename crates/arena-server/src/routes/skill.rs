@@ -1,6 +1,6 @@
 //! `GET /skill.md`, `GET /skill.json`: the guide for agents, with this server's address and challenges.
 //!
-//! The text is in `skill/*.md`. It follows the convention for skills: front matter with name and description, then instructions.
+//! The text in `skill/*.md` follows the format of agent skills: front matter with name and description, then instructions.
 
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -24,7 +24,7 @@ const NAME: &str = "arena";
 
 /// Returns the guide for agents as Markdown.
 #[utoipa::path(get, path = "/skill.md", tag = "documentation",
-    responses((status = 200, body = String, content_type = "text/markdown", description = "A skill with this server's address.")))]
+    responses((status = 200, body = String, content_type = "text/markdown", description = "An agent skill with this server's address.")))]
 pub(crate) async fn skill_text(State(arena): State<Arena>, request: Get) -> Response {
     let hosted = arena.engine.challenges();
     let skill = Skill::of(&arena, &hosted, &request.headers);
@@ -44,7 +44,7 @@ pub(crate) async fn skill_data(State(arena): State<Arena>, request: Get) -> Resp
     response
 }
 
-/// The request headers that determine the server's address in the guide.
+/// The value of `Vary`: the request headers that determine the server's address in the guide.
 pub(super) const VARY: HeaderValue = HeaderValue::from_static("host, x-forwarded-proto");
 
 /// The data of the guide.
@@ -80,7 +80,7 @@ impl<'a> Skill<'a> {
     fn text(&self) -> String {
         // Every JSON string is a valid YAML string.
         let front = format!("---\nname: {NAME}\ndescription: {}\n---\n\n", json!(self.description()));
-        // The challenges' own texts come last, so that placeholders in them are not replaced.
+        // The challenges' texts are inserted last, so that placeholders in them are not replaced.
         let text = TEXT
             .replace("{{PLAY}}", if self.keys { BY_KEY } else { BY_NAME }.trim_end())
             .replace("{{KEY_TOO}}", if self.keys { " and your session key" } else { "" })
@@ -148,13 +148,13 @@ impl<'a> Skill<'a> {
     }
 }
 
-/// Joins a text into one line, so that it stays within its list item.
+/// Joins the lines of a text, so that it stays within its list item.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the base URL from the request's `Host`, if `Host` is valid. Agents follow this URL, so an invalid `Host` must not get into the
-/// text. A proxy reports TLS in `X-Forwarded-Proto`.
+/// Returns the server's base URL: from the request's `Host` if that is valid, or else from the listening address. An
+/// invalid `Host` must not get into the text, since agents follow its URLs. A proxy reports TLS in `X-Forwarded-Proto`.
 pub(crate) fn base(headers: &HeaderMap, listen: SocketAddr) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let first = text("x-forwarded-proto").and_then(|list| list.split(',').next()).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events.
 //!
-//! The stream starts with `initial`, which holds the existing messages, or after `Last-Event-ID`. Then it sends each new message once, in
-//! order, and finally `game_ended`. Slow readers read missed messages from the store, so nothing is dropped and nothing accumulates.
+//! The stream starts with the event `initial`, which holds the existing messages, or after the event that `Last-Event-ID`
+//! names. Then it sends each new message once, in order, and finally `game_ended`. For slow readers the server reads
+//! missed messages from the store, so none are dropped and none accumulate in memory.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,38 +29,39 @@ use crate::metrics::Counted;
 use crate::openapi::Sender;
 use crate::request::Get;
 
-/// Maximum number of messages per write.
+/// Maximum number of messages per read of the channel, and so per write.
 const AT_ONCE: usize = 256;
 
-/// Size in bytes at which a write is sent.
+/// Size in bytes from which on no message is added to a write.
 const WRITE_BYTES: usize = 24 * 1024;
 
-/// Minimum size in bytes of a write that is sent before a long message.
+/// Minimum size in bytes of a write that is sent separately before a long message.
 const LEAST_WRITE_BYTES: usize = 64;
 
 /// Maximum time for which messages are collected between two writes.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Number of subscribers for each millisecond between two writes: about the number of writes that are possible in a millisecond.
+/// Number of subscribers that adds a millisecond to the time between two writes: about the number of writes that are
+/// possible in a millisecond.
 const SUBSCRIBERS_PER_MS: u64 = 100;
 
-/// Returns the minimum time between two writes to a subscriber. It is zero for few subscribers, since bots would otherwise wait in each ply
-/// (docs/decisions/0037).
+/// Returns the minimum time between two writes to a subscriber. For few subscribers it is zero, since it would delay bots in
+/// each ply (docs/decisions/0037).
 fn gathering(subscribers: usize) -> Duration {
     Duration::from_millis(subscribers as u64 / SUBSCRIBERS_PER_MS).min(GATHER)
 }
 
-/// Idle time after which a comment is sent, so that proxies keep the stream open.
+/// Idle time after which the server sends a comment, so that proxies keep the stream open.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// The last write when the server stops. It sets the reconnection delay to 500 ms, since the browsers' default is several seconds.
+/// The last write of a stopping server. It sets the reconnection delay to 500 ms; the browsers' default is several seconds.
 const COME_BACK: &[u8] = b"retry: 500\n\n";
 
 /// The `data` of an event.
 #[derive(ToSchema)]
 #[schema(rename_all = "snake_case")]
 #[serde(tag = "type")]
-#[expect(dead_code, reason = "written by hand; this is its description")]
+#[expect(dead_code, reason = "the type only describes the events")]
 enum StreamEvent {
     /// The existing messages: the first event, unless the request has `Last-Event-ID`.
     Initial {
@@ -109,7 +111,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
             let reader = Reader::new(arena, request.address, share, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
-        // A response to HEAD has headers only. A subscription would never be read.
+        // A response to HEAD has headers only, so its events would never be read.
         _ => Body::empty(),
     };
     let mut response = with_kind("text/event-stream", body);
@@ -125,11 +127,12 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
 enum Start {
     /// At the first message.
     Afresh,
-    /// After the event that `Last-Event-ID` names, which is the last one that the subscriber received.
+    /// After the event that `Last-Event-ID` names: the last event that the subscriber received.
     After { index: u64, ended: bool },
 }
 
-/// Suffix of event ids from `game_ended` on. A subscriber that resumes from such an id has already received `game_ended`.
+/// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes after such an id has already received
+/// `game_ended`.
 const ENDED: &str = ".ended";
 
 impl Start {
@@ -149,7 +152,7 @@ impl Start {
     }
 }
 
-/// True if a write is sent before this message is added to it. A long message gets a write of its own.
+/// True if the write `text` must be sent before the message `json` is added. A long message gets a write of its own.
 fn is_long_enough(text: &[u8], json: &[u8]) -> bool {
     text.len() > WRITE_BYTES || (text.len() > LEAST_WRITE_BYTES && text.len() + json.len() > FREE)
 }
@@ -224,7 +227,7 @@ impl Reader {
             }
             let snapshot = match self.subscription.read_within(self.next, AT_ONCE, WRITE_BYTES).await {
                 Ok(snapshot) => snapshot,
-                // The error ends the stream. The subscriber resumes with its last event id.
+                // The error ends the stream. The subscriber can resume after its last event id.
                 Err(error) => {
                     tracing::error!(%error, "a stream ended because its channel cannot be read: {error}");
                     self.closed = true;
@@ -247,12 +250,12 @@ impl Reader {
             if !events.is_empty() {
                 let enough = room.take().filter(|room| room.bytes() >= events.len());
                 let Some(room) = enough.map(Some).or_else(|| self.room_for(events.len())) else {
-                    // The messages are dropped, and read again once there is memory for them, so that none wait in memory.
+                    // The messages are dropped, so that they don't occupy memory during the wait, and are read again later.
                     let bytes = events.len();
                     drop((events, snapshot, profiles));
                     (self.next, self.initial, self.end_sent) = before;
                     if let Some(share) = &self.share {
-                        // On an error the subscriber resumes with its last event id.
+                        // Without memory the stream ends. The subscriber can resume after its last event id.
                         room = Some(share.hold_patiently(bytes).await.ok()?);
                     }
                     continue;
@@ -268,7 +271,7 @@ impl Reader {
             tokio::select! {
                 () = self.subscription.changed() => {
                     let gathering = gathering(self.subscription.watchers());
-                    // A timer rounds up to the next millisecond, even for a duration of zero.
+                    // A timer rounds a wait up to the next millisecond, even if the time is already over.
                     if !gathering.is_zero() {
                         tokio::time::sleep_until(self.last_write + gathering).await;
                     }
@@ -282,7 +285,8 @@ impl Reader {
         }
     }
 
-    /// Reserves memory for events of this length; `None` if the budget has no room. Short writes need no reservation.
+    /// Reserves memory for events of this length. Returns `None` if there is no memory, and `Some(None)` if the write is so
+    /// short that it needs no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
@@ -290,7 +294,7 @@ impl Reader {
         }
     }
 
-    /// Reads the players' profiles for `game_ended`. The map is empty before the session ends.
+    /// Reads the players' profiles for `game_ended`. The map is empty if this event isn't due.
     async fn profiles(&self, snapshot: &Snapshot) -> Result<BTreeMap<UserId, UserProfile>, arena_engine::EngineError> {
         match &snapshot.session {
             Some(session) if snapshot.ended() && !self.end_sent => self.arena.engine.profiles([&**session]).await,
@@ -310,7 +314,7 @@ impl Reader {
             .collect();
         let mut messages = messages.into_iter().peekable();
         if self.initial == Initial::Wanted {
-            // The event `initial` has at most a snapshot's number of messages. Later messages follow as separate events.
+            // The event `initial` has at most `AT_ONCE` messages. Later messages follow as separate events.
             self.initial = Initial::Until(snapshot.len.min(self.next - 1 + AT_ONCE as u64));
             text.extend_from_slice(b"data: {\"type\":\"initial\",\"messages\":[");
         }
@@ -325,7 +329,7 @@ impl Reader {
                 text.extend_from_slice(json);
                 self.next = index + 1;
             }
-            // The other messages of `initial` are not read yet.
+            // The remaining messages of `initial` follow in later writes.
             if self.next <= until && !snapshot.removed {
                 return text;
             }

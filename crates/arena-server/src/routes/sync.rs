@@ -23,26 +23,26 @@ use crate::memory::{Counted, FREE, Held, NoRoom, Share, busy};
 use crate::openapi::Sender;
 use crate::request::Get;
 
-/// Maximum wait for a message, in seconds. MCP clients time out after 60.
+/// Maximum wait for a message, in seconds. MCP clients time out after 60 s.
 pub(crate) const MAX_WAIT_S: f64 = 50.0;
 
 /// Maximum number of messages per read. Longer responses are streamed.
 const PAGE: usize = 500;
 
-/// Size in bytes at which a piece of a response is sent.
+/// Size in bytes from which on no message is added to a piece of a response.
 const PIECE_BYTES: usize = 24 * 1024;
 
-/// Minimum size in bytes of a piece that is sent before a long message.
+/// Minimum size in bytes of a piece that is sent separately before a long message.
 const LEAST_PIECE_BYTES: usize = 64;
 
 /// Selection of a channel's messages.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct WantedMessages {
-    /// The session's id. With the prefix `challenge_` both routes read the operator channel. An unknown channel is empty.
+    /// The session's id. With the prefix `challenge_`, both routes read the operator channel. An unknown channel is empty.
     #[param(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: Filled,
-    /// Index of the first message. Default and fallback for invalid values: 1.
+    /// Index of the first message. If it is missing or invalid: 1.
     #[param(value_type = Option<u64>, minimum = 1, example = 1)]
     index: Lenient<Whole<1>>,
     /// Maximum number of messages. Default: all.
@@ -121,7 +121,7 @@ async fn read_or_wait(
     let stopping = arena.stopping();
     tokio::pin!(deadline, stopping);
     loop {
-        // This read follows the subscription, so that no message between the two is missed.
+        // This read comes after the subscription. Otherwise a message between the two would be missed.
         let snapshot = subscription.read_within(from, limit, PIECE_BYTES).await?;
         if !is_worth_waiting(channel, &snapshot) {
             return Ok(snapshot);
@@ -134,8 +134,8 @@ async fn read_or_wait(
     }
 }
 
-/// True if there are no messages yet, but may be soon. After the end of a session its operator sends nothing, except to players who address
-/// it. Chat continues.
+/// True if there are no messages yet, but new ones are possible. The operator of an ended session sends only replies to
+/// actions, so a wait would be in vain. Chat continues after the end.
 fn is_worth_waiting(channel: Channel, snapshot: &Snapshot) -> bool {
     let is_over = matches!(channel, Channel::Operator(_)) && snapshot.ended();
     snapshot.messages.is_empty() && !snapshot.removed && !is_over
@@ -149,7 +149,8 @@ struct Wanted {
     limit: usize,
 }
 
-/// Streams the messages that existed at the time of the request. Memory stays bounded even for long channels and slow readers.
+/// Builds a response that streams the messages up to the channel's length in `first`. Memory is bounded even for long
+/// channels and slow readers.
 async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snapshot) -> ApiResult {
     let mut pieces = Pieces { ended: first.ended(), until: first.len, next: None, sent: 0, arena, share, wanted };
     let begun = pieces.begin(first).await?;
@@ -197,13 +198,13 @@ impl From<Unanswered> for ApiError {
 /// A response whose messages are read while it is written.
 struct Pieces {
     arena: Arena,
-    /// The memory budget; `None` if the response isn't written to a socket directly.
+    /// The memory budget; `None` if the response isn't written to a connection.
     share: Option<Share>,
     wanted: Wanted,
     ended: bool,
     /// Index of the last requested message.
     until: u64,
-    /// Index of the next message; `None` once all are written.
+    /// Index of the next message; `None` if all are written.
     next: Option<u64>,
     /// Number of messages written so far.
     sent: usize,
@@ -226,7 +227,7 @@ impl Pieces {
         }
     }
 
-    /// Reads and writes the next piece. If it gets no memory, its messages are dropped, and read again once there is memory.
+    /// Reads and writes the next piece. If there is no memory for it, its messages are dropped during the wait, and read again.
     async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
         let sent = self.sent;
         let mut room: Option<Held> = None;
@@ -247,7 +248,8 @@ impl Pieces {
         }
     }
 
-    /// Reserves memory for a piece of this length; `None` if the budget has no room. Small pieces need no reservation.
+    /// Reserves memory for a piece of this length. Returns `None` if there is no memory, and `Some(None)` if the piece is so
+    /// small that it needs no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
@@ -255,7 +257,7 @@ impl Pieces {
         }
     }
 
-    /// Writes messages until the piece is complete, with the JSON syntax around them.
+    /// Writes a piece of the response: messages until it is long enough, and the JSON syntax around them.
     fn write(&mut self, messages: &[Arc<Posted>]) -> Vec<u8> {
         let reveal_chat = self.arena.settings.sessions.reveal_chat;
         let mut text = Vec::with_capacity(128 + messages.len().min(64) * 320);

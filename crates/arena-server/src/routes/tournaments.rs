@@ -187,7 +187,7 @@ impl TournamentView {
 struct Created {
     #[serde(flatten)]
     tournament: TournamentView,
-    /// The owner's key, returned only here. As a bearer token it authorizes the owner.
+    /// The owner's key, which authorizes the owner as a bearer token. Only this response contains it.
     owner_key: String,
 }
 
@@ -247,7 +247,7 @@ struct LimitsRequest {
     /// Time per step.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 3_600_000)]
     step_ms: Option<Whole<1, MAX_MS>>,
-    /// Time bank for the whole match, used beyond the time per step.
+    /// Time bank for the whole match, used when a step takes longer than the time per step.
     #[schema(required = false, value_type = u64, minimum = 0, maximum = 3_600_000)]
     bank_ms: Option<Whole<0, MAX_MS>>,
 }

@@ -73,7 +73,7 @@ pub(crate) async fn find_user(State(arena): State<Arena>, request: Get) -> ApiRe
 
 /// Lists a user's ended sessions, newest first.
 #[utoipa::path(get, path = "/api/users/{userId}/challenges", tag = "users",
-    params(("userId" = String, Path, description = "The user's id. The page is empty if it is unknown.", example = "ada"), Paging),
+    params(("userId" = String, Path, description = "The user's id. For an unknown id the page is empty.", example = "ada"), Paging),
     responses((status = 200, body = SessionPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_played(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
@@ -106,7 +106,7 @@ struct Standing {
 
 /// Returns a user's entries on the main boards, which count games with this arena's current options, rules and prompts.
 #[utoipa::path(get, path = "/api/users/{userId}/scores", tag = "users",
-    params(("userId" = String, Path, description = "The user's id. The scores are empty if it is unknown.", example = "ada")),
+    params(("userId" = String, Path, description = "The user's id. For an unknown id the scores are empty.", example = "ada")),
     responses((status = 200, body = Scores, description = "The user's scores.")))]
 pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> ApiResult {
     // An unknown user has no scores.

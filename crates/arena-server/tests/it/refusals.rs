@@ -285,8 +285,8 @@ fn unknown_ids_are_refused_as_specified() {
         ("costUsd", json!("free"), dollars),
         ("ms", json!(86_400_001), days),
         ("estimated", json!(1), "true or false"),
-        ("model", json!("a\nb"), "at most 200 bytes without control characters"),
-        ("model", json!("x".repeat(201)), "at most 200 bytes without control characters"),
+        ("model", json!("a\nb"), "a string of at most 200 bytes without control characters"),
+        ("model", json!("x".repeat(201)), "a string of at most 200 bytes without control characters"),
     ] {
         let mut body = json!({ "challengeId": "$active", "from": "$ada", "inputTokens": 1, "outputTokens": 1 });
         body[field] = value;
@@ -958,7 +958,7 @@ fn a_caller_cannot_send_as_another() {
     let whisper = json!({ "channel": "$open", "from": "$free", "to": "$carl", "content": "hi" }).to_string();
     let (no_player, no_chat) =
         ("400 PLAYER_NOT_FOUND: Player not found.", "400 PLAYER_NOT_FOUND: only players of the session may chat here");
-    let (operator, nobody) = ("400 FORBIDDEN_SENDER: from can't be operator", "400 MISSING_FIELD: from is required");
+    let (operator, nobody) = ("400 FORBIDDEN_SENDER: from cannot be operator", "400 MISSING_FIELD: from is required");
     let mut rows = vec![
         row("an unclaimed invite", "POST /arena/message", wait, no_player),
         row("an unclaimed invite", "POST /chat/send", whisper, no_chat),
@@ -1032,7 +1032,7 @@ fn spectators_speak_under_names_of_reasonable_size_only() {
     let stage = Stage::with(|settings| settings.sessions.spectators_chat = true);
     let say = |from: &str| json!({ "channel": "$active", "from": from, "content": "hi" }).to_string();
     let mut rows = vec![
-        row("", "POST /chat/send", say("operator"), "400 FORBIDDEN_SENDER: from can't be operator"),
+        row("", "POST /chat/send", say("operator"), "400 FORBIDDEN_SENDER: from cannot be operator"),
         row("", "POST /chat/send", say("$free"), "400 PLAYER_NOT_FOUND: only players of the session may chat here"),
     ];
     let no_name = "400 INVALID_FIELD: from is not a user id (1 to 255 bytes without control characters)";

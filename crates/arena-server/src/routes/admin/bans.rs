@@ -1,4 +1,4 @@
-//! `/api/admin/bans`: bans. `POST /api/admin/bans/lift` replaces `DELETE`, since some clients and proxies drop the body of a `DELETE`.
+//! `/api/admin/bans`: bans. A ban is lifted with `POST`, since some clients and proxies drop the body of a `DELETE`.
 
 use arena_engine::Administrator;
 use arena_identity::PublicKey;
@@ -16,7 +16,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::fields::Is;
 use crate::request::{Get, Post};
 
-/// Maximum length of a ban's reason, in bytes. Every refusal contains it.
+/// Maximum length of a ban's reason, in bytes. Every refusal because of the ban contains the reason.
 const REASON_BYTES: usize = 500;
 
 fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
@@ -48,7 +48,7 @@ struct BanRequest {
     /// An address or a range, such as `192.0.2.0/24`.
     #[schema(value_type = Option<String>)]
     address: Option<Is<AddressRange>>,
-    /// The reason, which every refusal contains: 1 to 500 bytes without control characters.
+    /// The reason, which every refusal because of the ban contains: 1 to 500 bytes without control characters.
     #[schema(min_length = 1)]
     reason: String,
 }
@@ -108,7 +108,10 @@ pub(super) async fn lift_ban(
     }
 }
 
-/// The subject of a ban, from exactly one of `userId`, `publicKey` and `address`.
+/// Returns the subject of a ban.
+///
+/// # Errors
+/// 400 unless exactly one of `userId`, `publicKey` and `address` is given.
 fn subject_of(
     user: Option<Is<UserId>>,
     key: Option<Is<PublicKey>>,

@@ -1,5 +1,5 @@
-//! `POST /api/admin/import`: imports JSON lines of an export or of the reference server's responses. This file splits the body into lines
-//! as it arrives; the engine validates them.
+//! `POST /api/admin/import`: imports JSON lines of an export or of the reference server's responses. This file splits the
+//! body into lines as it arrives. The engine validates and stores them.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn told(report: arena_engine::ImportReport) -> ImportReport {
     request_body(content = inline(Option<Vec<u8>>), content_type = "application/octet-stream",
         description = "JSON lines as an export writes them, with any content type. Existing data is kept."),
         responses((status = 200, body = ImportReport, description = "The numbers of imported and skipped items."),
-        (status = 400, description = "`BODY_INCOMPLETE`: the body ended early. The lines before were imported."),
+        (status = 400, description = "`BODY_INCOMPLETE`: the body ended early. Its complete lines were imported."),
         (status = 408, description = "`REQUEST_TIMEOUT`: no data arrived for too long.")))]
 pub(super) async fn import(
     State(arena): State<Arena>,
@@ -62,7 +62,10 @@ pub(super) async fn import(
     }
 }
 
-/// Reads the next piece of a body; `None` after the last. Fails if no piece arrives within `patience`.
+/// Reads the next piece of a body; `None` after the last.
+///
+/// # Errors
+/// 400 if the body ends early; 408 if no piece arrives within `patience`.
 async fn next_piece(body: &mut Body, patience: Duration) -> ApiResult<Option<Bytes>> {
     loop {
         match tokio::time::timeout(patience, body.frame()).await {
@@ -74,7 +77,7 @@ async fn next_piece(body: &mut Body, patience: Duration) -> ApiResult<Option<Byt
             }
             Ok(Some(Err(_))) => {
                 let text =
-                    "the request body ended early; the lines before were imported, and it is safe to send them again";
+                    "the request body ended early; its complete lines were imported, and it is safe to send them again";
                 return Err(ApiError::bad_request("BODY_INCOMPLETE", text));
             }
             Err(_) => {
@@ -93,13 +96,13 @@ struct TooLong;
 struct Lines {
     /// Maximum length of a line, in bytes.
     limit: usize,
-    /// Received text that isn't returned yet.
+    /// Received bytes that are not yet returned as lines.
     rest: Vec<u8>,
     /// Number of bytes at the beginning of `rest` that contain no line end.
     searched: usize,
     /// Number of returned lines.
     taken: u64,
-    /// True if the beginning of the current line was dropped because the line is too long.
+    /// True if the current line is too long. The bytes received before were dropped.
     too_long: bool,
     ended: bool,
 }
@@ -152,7 +155,7 @@ mod tests {
         for piece in pieces {
             lines.push(piece, false);
             read.extend(std::iter::from_fn(|| lines.next_line()));
-            assert!(lines.rest.len() <= limit, "what is kept is bounded");
+            assert!(lines.rest.len() <= limit, "the buffer is bounded");
         }
         lines.push(b"", true);
         read.extend(std::iter::from_fn(|| lines.next_line()));

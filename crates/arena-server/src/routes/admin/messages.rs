@@ -25,7 +25,7 @@ struct HideRequest {
 
 /// Deletes the content of a message permanently.
 ///
-/// Readers of the message get the hash of the content instead.
+/// Readers of the message then get the hash of its content instead.
 #[utoipa::path(post, path = "/api/admin/messages/hide", tag = "administration", security(("administratorToken" = [])), request_body = HideRequest,
     responses((status = 200, body = Hidden, description = "The message was hidden."),
         (status = 404, description = "`MESSAGE_NOT_FOUND`: the message doesn't exist.")))]

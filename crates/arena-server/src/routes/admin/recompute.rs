@@ -1,4 +1,4 @@
-//! `POST /api/admin/recompute`: counts all games again and corrects differing scores.
+//! `POST /api/admin/recompute`: recomputes all scores from the games.
 
 use arena_engine::Administrator;
 use arena_wire::Counted;
