@@ -62,7 +62,8 @@ impl AdminToken {
         digest(shown) == self.digest
     }
 
-    /// Loads the token from the data folder, or generates one if there is none. The returned bool is true for a new token.
+    /// Loads the token from the data folder, or generates one if there is none. The returned bool is true for a new
+    /// token.
     ///
     /// # Errors
     /// If the file can't be read or written, is readable by others, or is invalid.

@@ -62,9 +62,9 @@ impl Auth {
     }
 }
 
-/// Returns the secret from which session keys and owners' keys are computed: the one in the settings, or else the one in
-/// the data folder, which the first call generates. Owners' keys exist in both modes. The data folder must exist and be
-/// locked.
+/// Returns the secret from which session keys and owners' keys are computed: the one in the settings, or else the one
+/// in the data folder, which the first call generates. Owners' keys exist in both modes. The data folder must exist and
+/// be locked.
 ///
 /// # Errors
 /// If the secret in the data folder is unusable.

@@ -24,8 +24,8 @@ pub(crate) enum Authority {
 }
 
 impl Authority {
-    /// Determines the caller's authority. `owns` is true for the key of the owner. Invalid credentials are an error, not
-    /// [`Authority::Nobody`].
+    /// Determines the caller's authority. `owns` is true for the key of the owner. Invalid credentials are an error,
+    /// not [`Authority::Nobody`].
     ///
     /// # Errors
     /// 401 if the credentials are invalid.
@@ -66,8 +66,8 @@ impl Authority {
         if self == Authority::Nobody { Err(unauthenticated()) } else { Ok(self) }
     }
 
-    /// Records an administrator's action in the audit log. The caller performs the action afterward. Owners' actions are
-    /// not recorded.
+    /// Records an administrator's action in the audit log. The caller performs the action afterward. Owners' actions
+    /// are not recorded.
     ///
     /// # Errors
     /// If the store can't write. Then the action must not be performed.

@@ -1,5 +1,5 @@
-//! The registry of open connections. It limits them per address, reserves some for players and administrators, and closes
-//! idle ones to accept new ones.
+//! The registry of open connections. It limits them per address, reserves some for players and administrators, and
+//! closes idle ones to accept new ones.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -187,7 +187,8 @@ impl Registry {
         self.open -= 1;
         if let Some(own) = self.addresses.get_mut(&connection.address) {
             own.open -= 1;
-            // Responses that are not yet written keep their memory permits, and return them to the server's budget later.
+            // Responses that are not yet written keep their memory permits, and return them to the server's budget
+            // later.
             if own.open == 0 {
                 self.addresses.remove(&connection.address);
             }
@@ -255,8 +256,8 @@ impl Connection {
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     pub(crate) connection: Arc<Connection>,
-    /// True if the response is written to the connection. False if an MCP tool calls the route: the response then becomes
-    /// part of the tool's response.
+    /// True if the response is written to the connection. False if an MCP tool calls the route: the response then
+    /// becomes part of the tool's response.
     pub(crate) is_direct: bool,
 }
 

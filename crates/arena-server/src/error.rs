@@ -130,7 +130,8 @@ impl From<EngineError> for ApiError {
                 .retry_after(Duration::from_millis(50)),
             EngineError::Unavailable(cause) => {
                 match cause {
-                    // The store logs the beginning and the end of such an outage, so single requests need no error in the log.
+                    // The store logs the beginning and the end of such an outage, so single requests need no error in
+                    // the log.
                     StoreError::Unreachable { .. } | StoreError::Refused { .. } => {
                         tracing::debug!(%cause, "a request failed at the store: {cause}");
                     }

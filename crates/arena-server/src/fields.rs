@@ -90,8 +90,8 @@ impl FieldError {
 }
 
 impl serde::de::Error for FieldError {
-    /// Builds the message that follows the field's name. A text that begins with "is " is used unchanged. Any other text
-    /// describes the expected value and gets the prefix "must be".
+    /// Builds the message that follows the field's name. A text that begins with "is " is used unchanged. Any other
+    /// text describes the expected value and gets the prefix "must be".
     fn custom<T: fmt::Display>(what: T) -> FieldError {
         let what = what.to_string();
         FieldError::Invalid(if what.starts_with("is ") { what } else { format!("must be {what}") })
@@ -115,7 +115,8 @@ struct Field<'de> {
 }
 
 impl<'de> Field<'de> {
-    /// Returns the field as a string. U+0000 is refused in bodies, since the store can't hold it; queries may contain it.
+    /// Returns the field as a string. U+0000 is refused in bodies, since the store can't hold it; queries may contain
+    /// it.
     fn text(&self) -> Result<&'de str, FieldError> {
         let text = match self.input {
             Input::Missing => return Err(FieldError::Missing),
@@ -307,8 +308,8 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Bounds<LEAST, MOST> {
     }
 }
 
-/// A field whose invalid values are not an error of deserialization. The handler treats them as missing, or rejects them
-/// with an error code of its own.
+/// A field whose invalid values are not an error of deserialization. The handler treats them as missing, or rejects
+/// them with an error code of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lenient<T> {
     LeftOut,

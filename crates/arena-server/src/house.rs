@@ -26,8 +26,8 @@ pub struct HouseSeat {
 }
 
 impl House {
-    /// Creates the house bots for these challenges, with at most `places` concurrent seats. The receiver yields each seat
-    /// that a bot must play, until the server stops.
+    /// Creates the house bots for these challenges, with at most `places` concurrent seats. The receiver yields each
+    /// seat that a bot must play, until the server stops.
     pub fn open(challenges: impl IntoIterator<Item = String>, places: usize) -> (House, Receiver<HouseSeat>) {
         let (seats, taken) = channel();
         let challenges = challenges.into_iter().collect();

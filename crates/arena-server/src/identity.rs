@@ -1,7 +1,7 @@
 //! Identification of callers in sessions. No other module accepts an identity from a request.
 //!
-//! In standalone mode `from` identifies the caller. In authentication mode `from` is ignored: callers are anonymous unless a session key
-//! proves their seat in the session of the request.
+//! In standalone mode `from` identifies the caller. In authentication mode `from` is ignored: callers are anonymous
+//! unless a session key proves their seat in the session of the request.
 
 use std::borrow::Cow;
 
@@ -141,8 +141,8 @@ impl Auth {
     /// Identifies the caller of a request.
     ///
     /// # Errors
-    /// 400 if the request names several sessions; 401 if its key is invalid for a taken seat of the session; the engine's error if the
-    /// session can't be read.
+    /// 400 if the request names several sessions; 401 if its key is invalid for a taken seat of the session; the
+    /// engine's error if the session can't be read.
     pub(crate) async fn identify(&self, engine: &Engine, claim: Claim<'_>) -> ApiResult<Caller<'static>> {
         let named = claim.session()?;
         // The public channel belongs to no session, so a key is ignored.

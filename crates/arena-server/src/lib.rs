@@ -1,6 +1,7 @@
 //! The arena's HTTP server: REST, Server-Sent Events, MCP, limits, metrics and pages.
 //!
-//! Handlers parse requests, call the engine and build responses; they contain no rules. The list of routes is in `routes.rs`.
+//! Handlers parse requests, call the engine and build responses; they contain no rules. The list of routes is in
+//! `routes.rs`.
 
 mod admin_token;
 mod answer;

@@ -1,8 +1,8 @@
 //! MCP over Streamable HTTP: the arena's tools for agents.
 //!
 //! A tool call becomes a REST call (`mcp/call.rs`), so identity, limits, errors and JSON are those of REST. The SDK
-//! implements the protocol. This file contains the HTTP layer with the arena's limits and errors, and `mcp/tools.rs` the
-//! tools with their texts.
+//! implements the protocol. This file contains the HTTP layer with the arena's limits and errors, and `mcp/tools.rs`
+//! the tools with their texts.
 //!
 //! The endpoints are stateless: each POST is independent and returns JSON, so clients survive a restart of the server.
 
@@ -40,8 +40,8 @@ use call::Caller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
 
-/// Maximum size in bytes of a message that isn't a tool call. Such messages are short if they are valid. The SDK tries to
-/// parse a body as each type of message, so a long invalid body would be expensive.
+/// Maximum size in bytes of a message that isn't a tool call. Such messages are short if they are valid. The SDK tries
+/// to parse a body as each type of message, so a long invalid body would be expensive.
 const PROTOCOL_BYTES: usize = 64 * 1024;
 
 /// The error text for a body that isn't a message of the protocol.
@@ -159,8 +159,8 @@ impl Endpoint {
     /// Creates an endpoint with these tools. `rest` contains the routes that they call.
     pub(crate) fn new(tools: ToolSet, arena: Arena, rest: Router) -> Endpoint {
         let server = Arc::new(ToolServer::new(tools, rest));
-        // The SDK's list of allowed hosts protects local servers from web pages that use DNS rebinding. An arena may have any host name, and
-        // pages of other origins may read over REST anyway (see `server::cors`).
+        // The SDK's list of allowed hosts protects local servers from web pages that use DNS rebinding. An arena may
+        // have any host name, and pages of other origins may read over REST anyway (see `server::cors`).
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -207,8 +207,8 @@ impl Endpoint {
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }
-        // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a depth limit, so this parse
-        // rejects deeply nested bodies.
+        // The SDK parses nested values repeatedly and without a depth limit. `serde_json` has a depth limit, so this
+        // parse rejects deeply nested bodies.
         if serde_json::from_slice::<serde_json::Value>(&body).is_err() {
             return Err(refusal(StatusCode::BAD_REQUEST, NO_MESSAGE));
         }

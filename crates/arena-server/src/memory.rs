@@ -1,7 +1,7 @@
 //! The limit on the memory that responses and request bodies of slow clients occupy.
 //!
-//! Each connection may hold [`FREE`] bytes without a permit. Bytes beyond that hold a permit until they are written to the socket
-//! (docs/decisions/0035).
+//! Each connection may hold [`FREE`] bytes without a permit. Bytes beyond that hold a permit until they are written to
+//! the socket (docs/decisions/0035).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -97,7 +97,8 @@ fn units(bytes: usize) -> u32 {
 }
 
 impl Memory {
-    /// Creates a budget of `total` bytes, with `share` bytes per address; 0 means no limit. Responses wait up to `patience`.
+    /// Creates a budget of `total` bytes, with `share` bytes per address; 0 means no limit. Responses wait up to
+    /// `patience`.
     pub(crate) fn new(total: usize, share: usize, patience: Duration) -> Memory {
         // A smaller budget would not suffice for a single message.
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);

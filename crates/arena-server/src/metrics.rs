@@ -1,4 +1,5 @@
-//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory and nodes.
+//! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory and
+//! nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

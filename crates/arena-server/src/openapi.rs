@@ -1,7 +1,8 @@
 //! The OpenAPI 3.1 description of the arena's HTTP API, and its shared parts.
 //!
-//! Each handler describes its route in `#[utoipa::path]`, and schemas are derived from the serialized types. `routes.rs` lists the handlers;
-//! a handler without a description doesn't compile there. `refine.rs` adds the common errors and headers.
+//! Each handler describes its route in `#[utoipa::path]`, and schemas are derived from the serialized types.
+//! `routes.rs` lists the handlers; a handler without a description doesn't compile there. `refine.rs` adds the common
+//! errors and headers.
 
 mod page;
 mod parts;
@@ -81,8 +82,8 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Builds the description from the handlers' parts for a server in this mode. `sorts` maps a route's path to the allowed values of its
-    /// parameter `sort`.
+    /// Builds the description from the handlers' parts for a server in this mode. `sorts` maps a route's path to the
+    /// allowed values of its parameter `sort`.
     pub(crate) fn new(
         schemas: Vec<(String, RefOr<Schema>)>,
         paths: Paths,

@@ -48,7 +48,8 @@ impl Rates {
         if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&network_of(address), 1) }
     }
 
-    /// Counts the body of an admitted request against the limit of its address. Each full 16 KiB count as one more request.
+    /// Counts the body of an admitted request against the limit of its address. Each full 16 KiB count as one more
+    /// request.
     ///
     /// # Errors
     /// 429 with the time to wait, if the limit is exceeded.

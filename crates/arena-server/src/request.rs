@@ -80,8 +80,8 @@ impl Deref for Upload {
     }
 }
 
-/// The field `from`, which every body may have in standalone mode. It must be a string on all routes, even on those that
-/// ignore it.
+/// The field `from`, which every body may have in standalone mode. It must be a string on all routes, even on those
+/// that ignore it.
 #[derive(Deserialize)]
 struct SenderField {
     from: Option<String>,
@@ -125,7 +125,8 @@ impl Get {
     /// Identifies the caller of a request about the channel or session of this name.
     ///
     /// # Errors
-    /// In authentication mode, if the key is invalid for that channel or session; see [`Auth::identify`](crate::auth::Auth::identify).
+    /// In authentication mode, if the key is invalid for that channel or session; see
+    /// [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena, name: &str) -> ApiResult<Caller<'_>> {
         let caller = match &arena.auth {
             None => Caller::named(self.query.identity()),
@@ -135,14 +136,15 @@ impl Get {
         Ok(caller)
     }
 
-    /// True if the request may wait for messages. False if its connection is from the reserve and its caller is unknown.
+    /// True if the request may wait for messages. False if its connection is from the reserve and its caller is
+    /// unknown.
     pub(crate) fn may_wait(&self) -> bool {
         !self.line.as_ref().is_some_and(|line| line.connection.is_brief())
     }
 }
 
-/// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of new
-/// ones.
+/// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of
+/// new ones.
 async fn mark_player(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
     let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
     let holds_a_seat = match caller {
@@ -209,7 +211,8 @@ impl Post {
     /// Identifies the caller of a write to the session that the query or the body names.
     ///
     /// # Errors
-    /// In authentication mode, if the key is invalid for that session; see [`Auth::identify`](crate::auth::Auth::identify).
+    /// In authentication mode, if the key is invalid for that session; see
+    /// [`Auth::identify`](crate::auth::Auth::identify).
     pub(crate) async fn caller(&self, arena: &Arena) -> ApiResult<Caller<'_>> {
         let caller = match &arena.auth {
             None => Caller::named(self.claimed()),
@@ -224,8 +227,8 @@ impl Post {
         Ok(caller)
     }
 
-    /// Returns the idempotency token of the request, if it has an `Idempotency-Key`. Equal keys in different scopes, such
-    /// as [`Caller::scope`], are independent.
+    /// Returns the idempotency token of the request, if it has an `Idempotency-Key`. Equal keys in different scopes,
+    /// such as [`Caller::scope`], are independent.
     pub(crate) fn once(&self, scope: &str) -> Option<Once> {
         Some(once(&unversioned(self.uri.path()), scope, self.key.as_ref()?, &self.body))
     }
@@ -241,8 +244,8 @@ impl Post {
         }
     }
 
-    /// Returns the idempotency token for a write to `subject`, such as an invite, by a caller who needs no seat. In standalone mode the
-    /// scope includes `from`.
+    /// Returns the idempotency token for a write to `subject`, such as an invite, by a caller who needs no seat. In
+    /// standalone mode the scope includes `from`.
     pub(crate) fn once_about(&self, subject: &str) -> Option<Once> {
         self.once(&format!("about\0{subject}\0{}", self.anonymous_name()))
     }
@@ -257,8 +260,8 @@ impl Post {
         Ok(self.once(&anonymous_scope(self.anonymous_name(), self.address)))
     }
 
-    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes whose stored response contains
-    /// a secret need this check.
+    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes whose stored response
+    /// contains a secret need this check.
     ///
     /// # Errors
     /// If the key is too short.
@@ -272,8 +275,8 @@ impl Post {
     }
 }
 
-/// Returns the idempotency scope of a caller without a seat. The zero characters distinguish it from the scopes of players
-/// and from those of earlier versions.
+/// Returns the idempotency scope of a caller without a seat. The zero characters distinguish it from the scopes of
+/// players and from those of earlier versions.
 fn anonymous_scope(name: &str, address: Option<IpAddr>) -> String {
     let address = address.map(|address| network_of(address).to_string()).unwrap_or_default();
     format!("stranger\0{name}\0{address}")
@@ -328,8 +331,8 @@ impl Upload {
         check_unguessable(self.key.as_deref())
     }
 
-    /// Reads the body, of at most `limit` bytes; `limited_by` is the name of that limit's setting. Returns the body and the
-    /// idempotency token in `scope`.
+    /// Reads the body, of at most `limit` bytes; `limited_by` is the name of that limit's setting. Returns the body and
+    /// the idempotency token in `scope`.
     ///
     /// # Errors
     /// See [`read_body`].
@@ -349,8 +352,8 @@ impl Upload {
     }
 }
 
-/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` becomes a value of 32 bytes for
-/// every three bytes of text.
+/// Maximum memory in bytes that the parser needs per byte of JSON. For example, `[[],[],…` becomes a value of 32 bytes
+/// for every three bytes of text.
 pub(crate) const JSON_WEIGHT: usize = 16;
 
 /// The size limit of a body.
@@ -362,8 +365,8 @@ pub(crate) struct BodyLimit<'s> {
     pub(crate) weight: usize,
 }
 
-/// Reads the whole body of a request. A body of more than [`FREE`] bytes holds a memory reservation until the last handle
-/// to the body is dropped.
+/// Reads the whole body of a request. A body of more than [`FREE`] bytes holds a memory reservation until the last
+/// handle to the body is dropped.
 ///
 /// # Errors
 /// If the body is too large, too slow or incomplete, or if there is no memory for it.
@@ -434,8 +437,8 @@ pub(crate) fn address_of(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<Peer>().map(|Peer(address)| address.ip())
 }
 
-/// Counts a request against the rate limit of its address and returns the address. A request with an [`Administrator`] was
-/// counted by the token check and is skipped.
+/// Counts a request against the rate limit of its address and returns the address. A request with an [`Administrator`]
+/// was counted by the token check and is skipped.
 pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpAddr>, ApiError> {
     let address = address_of(extensions);
     if let Some(address) = address.filter(|_| extensions.get::<Administrator>().is_none()) {

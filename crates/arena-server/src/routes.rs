@@ -1,5 +1,5 @@
-//! The list of routes. The files of this folder contain their handlers and descriptions. `/api/v1` is an alias of `/api`.
-//! Pages are in `web.rs`.
+//! The list of routes. The files of this folder contain their handlers and descriptions. `/api/v1` is an alias of
+//! `/api`. Pages are in `web.rs`.
 
 mod act;
 mod admin;
@@ -145,7 +145,8 @@ fn describe(arena: &Arena) -> Description {
     Description::new(schemas, paths, arena.mode(), &sorts)
 }
 
-/// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed `attend`.
+/// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed
+/// `attend`.
 fn behind_tools(arena: Arena) -> Router {
     Router::new()
         .route("/api/arena/join", post(join::join_session))
@@ -194,8 +195,8 @@ pub(crate) const OPEN_TO_ALL: &str = "/health";
 /// The last segments of the MCP routes. They are the same under both prefixes.
 const OF_MCP: [&str; 2] = ["/arena/mcp", "/chat/mcp"];
 
-/// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and `/ready`
-/// reads the changes itself.
+/// Routes that don't read other nodes' changes first. `/health` and `/metrics` are about this process only, and
+/// `/ready` reads the changes itself.
 const OF_THIS_PROCESS: [&str; 3] = [OPEN_TO_ALL, "/metrics", "/ready"];
 
 /// The middleware of all routes: reads other nodes' changes, refuses banned addresses and foreign origins, sets common
@@ -208,11 +209,12 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
     let _in_flight = Counted::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
-    // The registry may close an idle connection just as a request arrives on it. The request is refused before it has any
-    // effect.
+    // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
+    // any effect.
     let line = Line::of(request.extensions());
     if line.is_some_and(|line| line.connection.is_closing()) {
-        let text = "the server has closed this idle connection to accept others; send the request again on a new connection";
+        let text =
+            "the server has closed this idle connection to accept others; send the request again on a new connection";
         return ApiError::busy(text).into_response();
     }
     let admitted = current.and_then(|()| address.map_or(Ok(()), |address| arena.engine.admit_address(address)));

@@ -1,4 +1,5 @@
-//! Scripted challenges: loads their folders at the start and reloads changed ones, while sessions continue.
+//! Loading of scripted challenges. The server loads their folders at the start, and reloads changed folders while
+//! sessions continue.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +14,11 @@ use serde_json::{Map, Value};
 
 use crate::settings::{ScriptSettings, Settings};
 
-/// Interval between checks of the folders. A change is loaded once two consecutive checks see the same files, so that half-written files
-/// are skipped.
+/// Interval between checks of the folders. A changed folder is loaded when two consecutive checks find the same files,
+/// so that half-written files are not loaded.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
 
-/// The challenge folders of an arena with their state.
+/// The challenge folders of an arena and their state.
 pub(crate) struct Scripts {
     folders: Vec<PathBuf>,
     sandbox: Sandbox,
@@ -25,7 +26,7 @@ pub(crate) struct Scripts {
     options: BTreeMap<String, Map<String, Value>>,
     /// The last seen and the last loaded version, by folder.
     known: BTreeMap<PathBuf, Known>,
-    /// The already logged errors about the list of folders, so that the log has each error once.
+    /// Logged errors that are not logged again.
     told: BTreeSet<String>,
 }
 
@@ -37,7 +38,7 @@ struct Known {
     hosted: Option<String>,
 }
 
-/// The sandbox of the arena's scripts; `None` without a worker program.
+/// Creates the sandbox of the arena's scripts; `None` without a worker program.
 pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
     let (program, args) = settings.worker.clone()?;
     Some(Sandbox::new(program, args, settings.limits))
@@ -47,10 +48,11 @@ pub(crate) fn sandbox(settings: &ScriptSettings) -> Option<Sandbox> {
 pub(crate) fn revive(sandbox: Option<Sandbox>) -> Box<Revive> {
     Box::new(move |id: &str, script: Option<Script>| {
         let Some(script) = script else {
-            let built_in = arena_games::challenge(id, &Map::new()).ok_or("it is not a built-in challenge")?;
+            let built_in =
+                arena_games::challenge(id, &Map::new()).ok_or("this server has no built-in challenge of this name")?;
             return built_in.map_err(|error| error.to_string());
         };
-        let sandbox = sandbox.as_ref().ok_or("this server doesn't run scripts")?;
+        let sandbox = sandbox.as_ref().ok_or("this server is not set up to run scripts")?;
         match ScriptChallenge::revive(id, script, sandbox) {
             Ok(challenge) => Ok(Arc::new(challenge) as Arc<dyn ChallengeType>),
             Err(problems) => Err(listed(&problems)),
@@ -98,7 +100,8 @@ impl Scripts {
         }
     }
 
-    /// Checks all folders and loads changed ones. If `at_once` is true, a change is loaded without waiting for a second check.
+    /// Checks all folders and loads changed ones. If `at_once` is true, a change is loaded without waiting for a second
+    /// check.
     pub(crate) fn look(&mut self, engine: &Engine, at_once: bool) {
         let mut paths = BTreeSet::new();
         for folder in &self.folders {
@@ -143,7 +146,7 @@ impl Scripts {
             let none = Map::new();
             let options = self.options.get(&folder.id).unwrap_or(&none);
             if let Some(stray) = challenge.find_stray(options) {
-                tracing::warn!(challenge = %folder.id, "challenges: {}: {stray}; passed to the script unchanged", folder.id);
+                tracing::warn!(challenge = %folder.id, "challenges: {}: {stray}; the option is passed to the script unchanged", folder.id);
             }
             let challenge = challenge
                 .with_options(options)
@@ -166,7 +169,8 @@ impl Scripts {
                 }
             }
             Err(problems) => {
-                let stays = hosted.map(|id| format!("; {id} stays unchanged")).unwrap_or_default();
+                let stays =
+                    hosted.map(|id| format!("; the previous version of {id} is still hosted")).unwrap_or_default();
                 for problem in &problems {
                     let place = path.join(&problem.file);
                     let line = problem.line.map(|line| format!(":{line}")).unwrap_or_default();
@@ -176,8 +180,8 @@ impl Scripts {
         }
     }
 
-    /// Refuses a folder with the name of another hosted challenge. A folder that existed at the start replaces the built-in challenge of
-    /// its name.
+    /// Refuses a folder with the name of another hosted challenge. At the start of the server, however, a folder
+    /// replaces the built-in challenge of its name.
     fn check_name(&self, engine: &Engine, id: &str, path: &Path) -> Result<(), Vec<Problem>> {
         let plain = |name: &str| name.replace('_', "-");
         let built_in =

@@ -11,9 +11,9 @@ use arena_identity::ServerSecret;
 pub(crate) struct Kept {
     /// The file's name.
     pub(crate) file: &'static str,
-    /// The secret's purpose, for the log.
+    /// The secret's description, for the log.
     pub(crate) what: &'static str,
-    /// The consequence of losing the secret.
+    /// The consequence of a new secret, for error messages.
     pub(crate) loss: &'static str,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Loaded {
     pub(crate) is_new: bool,
 }
 
-/// Maximum size of the file, in bytes: far more than a secret needs.
+/// Maximum number of bytes to read from the file, far more than a secret needs.
 const MAX_BYTES: u64 = 4096;
 
 /// An error of a secret's file.
@@ -48,7 +48,7 @@ pub enum SecretFileError {
     Exposed {
         /// The path of the secret's file.
         file: String,
-        /// The consequence of losing the secret.
+        /// The consequence of a new secret, for error messages.
         loss: &'static str,
     },
     /// The system's random number generator failed.
@@ -57,7 +57,7 @@ pub enum SecretFileError {
 }
 
 impl Kept {
-    /// Loads the secret of a locked data folder, or generates it.
+    /// Loads the secret from the data folder, or generates it. The folder must be locked.
     ///
     /// # Errors
     /// If the file can't be read or written, or is accessible to other users.
@@ -86,7 +86,7 @@ impl Kept {
         }
     }
 
-    /// Writes the secret atomically and durably, never readable by others.
+    /// Writes the secret atomically and durably, to a file that other users can't read at any time.
     fn write(&self, folder: &Path, text: &str) -> std::io::Result<()> {
         let unfinished = folder.join(format!(".{}.new", self.file));
         // An interrupted start may have left an unfinished file.

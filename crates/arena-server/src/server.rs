@@ -1,4 +1,5 @@
-//! The life cycle of a server: opens the store, listens, serves connections, and stops without dropping accepted requests.
+//! The life cycle of a server: opens the store, listens, serves connections, and stops without dropping accepted
+//! requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -54,13 +55,13 @@ const HURRIED_HEADERS_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum bytes of a response that a connection buffers; also the maximum size of a request's head.
 const CONNECTION_BUFFER: usize = 32 * 1024;
 
-/// Send buffer of the kernel per connection, in bytes; the kernel doubles it.
+/// Requested size of the kernel's send buffer per connection, in bytes. Linux doubles it.
 const SEND_BUFFER: usize = 128 * 1024;
 
-/// Number of connections that is enough for a server with the default limit.
+/// Number of connections that suffices without a warning if `limits.connections` has its default.
 const ENOUGH_CONNECTIONS: usize = 2_000;
 
-/// Number of open files besides connections: store, log, scripts and tournaments.
+/// Number of open files that are not connections: store, log, scripts and tournaments.
 const OTHER_FILES: usize = 512;
 
 /// An error at the start of a server.
@@ -156,7 +157,7 @@ impl Server {
         let address = listener.local_addr().map_err(refuse)?;
         let scoring = settings.scoring()?;
         let is_shared = settings.is_shared()?;
-        // With a database, the data folder still holds secrets and tournaments.
+        // With a database, the data folder is locked as well, since it holds secrets and tournaments.
         let (opened, folder) = match &settings.database {
             Some(_) => (None, Some(FolderLock::take(&settings.data)?)),
             None => (Some(Store::open(&settings.data, scoring.clone())?), None),
@@ -173,7 +174,7 @@ impl Server {
             }
             (None, Some(database)) => Store::connect(database.clone(), scoring).await?,
             (Some(store), _) => store,
-            (None, None) => unreachable!("what has no database has opened its folder"),
+            (None, None) => unreachable!("without a database, the store of the data folder was opened above"),
         };
         // All nodes use the database's clock.
         let environment = match store.nodes().cloned() {
@@ -202,23 +203,24 @@ impl Server {
         Ok(Server { listener, address, arena, runner, scripts, new_admin_token, folder })
     }
 
-    /// The administrator's token, if this start has generated it.
+    /// Returns the administrator's token, if this start has generated it.
     pub fn new_admin_token(&self) -> Option<&AdminToken> {
         self.new_admin_token.as_ref()
     }
 
     /// Offers house bots as opponents. A second call has no effect.
     pub fn offer(&self, house: House) {
-        // An error means a second call, which callers don't make.
+        // An error means that house bots are set already.
         let _ = self.arena.house.set(house);
     }
 
-    /// The address on which the server listens.
+    /// Returns the address on which the server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and returns.
+    /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
+    /// returns.
     ///
     /// # Errors
     /// If a required task ends.
@@ -290,16 +292,19 @@ impl Server {
         tracing::info!(open, "stopping with {open} open connections");
         let patience = Duration::from_millis(arena.settings.limits.shutdown_ms);
         let matches = tokio::task::spawn_blocking(|| runner.map(Runner::stop));
-        // Connections are notified first, so that the responses of long polls, which follow, carry `connection: close`.
+        // Connections are notified before long polls end, so that the responses of long polls have `connection: close`.
         let finished = async {
             tokio::join!(biased; connections.shutdown(), async {
                 arena.stopping.send_replace(true);
-                // If the thread panicked, it has already reported the panic.
+                // An error means a panic, which is already logged.
                 let _ = matches.await;
             })
         };
         if tokio::time::timeout(patience, finished).await.is_err() {
-            tracing::warn!("requests that took longer than {} ms were cut off", patience.as_millis());
+            tracing::warn!(
+                "requests that did not finish within {} ms of the stop were cut off (limits.shutdown_ms)",
+                patience.as_millis()
+            );
         }
         match died {
             Some(task) => Err(ServeError::TaskDied(task)),
@@ -308,7 +313,8 @@ impl Server {
     }
 }
 
-/// Returns the settings on which all nodes of a shared database must agree: a key from one node must be valid on the others.
+/// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
+/// the others. Secrets are represented by digests.
 fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> Terms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
@@ -355,7 +361,8 @@ struct Acceptor {
     arena: Arena,
     app: App,
     connections: Arc<Connections>,
-    /// Becomes true when connections must end. Each connection holds a receiver.
+    /// Becomes true when connections must end. Each connection holds a receiver, so their number is that of open
+    /// connections.
     ending: watch::Sender<bool>,
 }
 
@@ -387,7 +394,7 @@ impl Acceptor {
             self.take(stream, peer);
         }
         drop(self.listener);
-        // A connection that has read nothing closes at once when it is notified. The pause lets it read its request first.
+        // A notified connection that has read nothing closes at once. The pause lets it read its request first.
         tokio::time::sleep(LAST_CALL).await;
         OpenConnections(self.ending)
     }
@@ -414,7 +421,7 @@ impl Acceptor {
             let closing = async {
                 tokio::select! {
                     () = entered.connection.closing() => {}
-                    // An error means that the server is gone.
+                    // An error means that the sender was dropped, so the server has ended.
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
             };
@@ -433,7 +440,7 @@ impl Acceptor {
     }
 }
 
-/// The connections that are still open after the listener was closed.
+/// The connections that are open after the listener was closed.
 struct OpenConnections(watch::Sender<bool>);
 
 impl OpenConnections {
@@ -441,14 +448,14 @@ impl OpenConnections {
         self.0.receiver_count()
     }
 
-    /// Tells all connections to close after their current response, and waits for them.
+    /// Requests that all connections close after their current response, and waits until all are closed.
     async fn shutdown(self) {
         self.0.send_replace(true);
         self.0.closed().await;
     }
 }
 
-/// The response to a refused connection, sent without reading a request.
+/// Returns the response to a refused connection. The server sends it without reading a request.
 fn refusal_of(full: Full) -> String {
     let (status, code, error) = match full {
         Full::Address => (
@@ -473,7 +480,7 @@ fn room_for_connections(wanted: usize) -> usize {
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let allowed = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
     let Some(allowed) = allowed.and_then(|allowed| usize::try_from(allowed).ok()) else { return wanted };
-    // If the limit is small, half of the open files are for connections.
+    // Under a small limit, half of the open files are for connections.
     let room = allowed.saturating_sub(OTHER_FILES).max(allowed / 2).max(1);
     if room < wanted {
         let sentence = format!(
@@ -481,7 +488,8 @@ fn room_for_connections(wanted: usize) -> usize {
              `ulimit -Hn` (systemd: LimitNOFILE) above {}",
             wanted + OTHER_FILES
         );
-        // Many systems allow fewer connections than the default limit, but enough.
+        // Many systems allow fewer connections than the default limit but still enough, so that is no reason for a
+        // warning.
         let is_enough = wanted == LimitSettings::default().connections && room >= ENOUGH_CONNECTIONS;
         match is_enough {
             true => tracing::info!(allowed, "{sentence}"),
@@ -517,13 +525,15 @@ fn connection(
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
     let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
-    // Requests of one connection are sequential, so the response belongs to the latest request.
+    // True if the latest request is a read. Requests of one connection are sequential, so the next response belongs to
+    // it.
     let reads = Arc::new(AtomicBool::new(true));
     let service = app
         .map_request({
             let (connections, line, reads) = (Arc::clone(&connections), line.clone(), Arc::clone(&reads));
             move |mut request: Request<Incoming>| {
-                // An MCP tool call is always a POST, but only tools that read have large responses.
+                // An MCP tool call is always a POST. It counts as a read, since only tools that read have large
+                // responses.
                 let is_read =
                     matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
                 reads.store(is_read, Ordering::Relaxed);
@@ -555,7 +565,7 @@ fn answered(
     if connection.is_brief() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    // A response of known length is written completely, even if the server asks the connection to close.
+    // A response of known length is written completely even if the registry requests the close of an idle connection.
     if response.body().size_hint().exact().is_some() {
         connections.end(connection);
         return response;
@@ -581,7 +591,7 @@ impl Drop for IdleGuard {
     }
 }
 
-/// A socket with a timeout for clients that don't read.
+/// A socket with a timeout for writes to clients that read nothing.
 struct TimedStream {
     stream: TcpStream,
     patience: Duration,
@@ -601,7 +611,10 @@ impl TimedStream {
         }
         let patience = self.patience;
         let until = self.until.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-        until.as_mut().poll(context).map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client doesn't read")))
+        until
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::Error::new(io::ErrorKind::TimedOut, "the client read nothing within limits.stalled_ms")))
     }
 }
 
@@ -643,7 +656,8 @@ impl AsyncWrite for TimedStream {
     }
 }
 
-/// The CORS policy: all origins may read and send headers, since there are no cookies to abuse. `origin.rs` checks writes.
+/// Returns the CORS policy: pages of all origins may send requests and read responses. There are no cookies to abuse,
+/// and `origin.rs` checks writes.
 fn cors() -> CorsLayer {
     CorsLayer::new()
         .allow_origin(Any)

@@ -1,4 +1,5 @@
-//! Settings: one struct per section of `arena.toml`, read once at the start. Unknown keys and invalid values are errors.
+//! The settings, with one struct per section of `arena.toml`. The server reads them once, at the start. Unknown keys
+//! and invalid values are errors.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -22,24 +23,24 @@ use crate::tournaments::TournamentSettings;
 /// The settings of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Address and port to listen on; port 0 takes a free one.
+    /// Address and port to listen on. Port 0 means any free port.
     pub listen: SocketAddr,
-    /// Folder of the embedded store, generated secrets and tournaments. Created if it doesn't exist.
+    /// Folder of the embedded store, generated secrets and tournaments. The server creates it if it doesn't exist.
     pub data: PathBuf,
-    /// The Postgres database of the store. Unset: the store is in the data folder.
+    /// The Postgres database of the store. Default: a store in the data folder.
     pub database: Option<DatabaseUrl>,
     /// Settings of nodes that share a database.
     pub nodes: NodeSettings,
-    /// True if the server may listen on other addresses than loopback without authentication.
+    /// True if the server may listen on addresses other than loopback without authentication.
     pub trust_network: bool,
     /// Origins that may write.
     pub network: NetworkSettings,
     /// Authentication of players.
     pub auth: AuthSettings,
-    /// The administrator's token. Unset: the token in the data folder, generated at the first start. Not in the settings file, which
-    /// must not contain secrets.
+    /// The administrator's token. Default: the token in the data folder, generated at the first start. The settings
+    /// file has no such key, since it must not contain secrets.
     pub admin_token: Option<AdminToken>,
-    /// Limits on requests.
+    /// Limits on requests, connections and memory.
     pub limits: LimitSettings,
     /// Time limits and rules of sessions.
     pub sessions: SessionSettings,
@@ -74,7 +75,7 @@ impl Default for Settings {
     }
 }
 
-/// All built-in challenges, each with its suitable scoring strategies.
+/// Returns all built-in challenges, each with its suitable scoring strategies.
 fn default_challenges() -> Vec<ChallengeSettings> {
     let hosted = arena_games::all().map(|playable| ChallengeSettings {
         name: playable.id.to_owned(),
@@ -87,9 +88,10 @@ fn default_challenges() -> Vec<ChallengeSettings> {
 /// Nodes on a shared database: `shared` and `nats_url` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeSettings {
-    /// True if several nodes share the database; each must set this. Otherwise one node locks it.
+    /// True if several nodes share the database; each node must set this key. If false, the server locks the database.
     pub shared: bool,
-    /// The NATS server over which nodes announce changes; implies `shared`. Without it nodes poll four times per second.
+    /// The NATS server over which nodes announce changes; implies `shared`. Without a NATS server, nodes poll the
+    /// database four times per second.
     pub nats: Option<NatsUrl>,
 }
 
@@ -97,8 +99,8 @@ pub struct NodeSettings {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
-    /// Origins of web pages that may write, in addition to the arena's own: `https://page.example`, or `*` for all. Without
-    /// authentication, pages of other origins may only read.
+    /// Origins of web pages that may write, in addition to the arena's own: `https://page.example`, or `*` for all.
+    /// Without authentication, pages of other origins may only read.
     pub allowed_origins: Vec<AllowedOrigin>,
 }
 
@@ -106,16 +108,16 @@ pub struct NetworkSettings {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthSettings {
-    /// True for authentication mode: joins are signed, and later requests need a session key. False for standalone mode, in which `from`
-    /// identifies the caller.
+    /// True for authentication mode: joins are signed, and later requests need a session key. False for standalone
+    /// mode, in which `from` identifies the caller.
     pub enabled: bool,
-    /// The secret from which session keys are computed. Unset: the secret in the data folder, generated on first use. Not in the settings
-    /// file, which must not contain secrets.
+    /// The secret from which session keys are computed. Default: the secret in the data folder, generated on first use.
+    /// The settings file has no such key, since it must not contain secrets.
     #[serde(skip)]
     pub secret: Option<ServerSecret>,
 }
 
-/// Limits on requests: `[limits]` in `arena.toml`.
+/// Limits on requests, connections and memory: `[limits]` in `arena.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LimitSettings {
@@ -123,41 +125,43 @@ pub struct LimitSettings {
     pub body_bytes: usize,
     /// Maximum size of a message's content, in bytes.
     pub message_bytes: usize,
-    /// Maximum size of an imported session with its messages, in bytes. An import's total size is not limited, since only a few sessions are
-    /// in memory at a time.
+    /// Maximum size of an imported session with its messages, in bytes. An import's total size is not limited, since it
+    /// holds only a few sessions in memory at a time.
     pub import_bytes: usize,
     /// Maximum number of messages in a channel.
     pub channel_messages: u64,
-    /// Sustained requests per second and address; each full 16 KiB of a body counts as one more. 0 means no limit.
+    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a body counts as one more
+    /// request. 0 means no limit.
     pub requests_per_second: u32,
-    /// Burst of requests per address before `requests_per_second` applies.
+    /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
-    /// Sustained actions and chat messages per second and player. 0 means no limit.
+    /// Maximum sustained number of actions, chat messages and usage reports per second and player. 0 means no limit.
     pub writes_per_second: u32,
-    /// Burst of actions and chat messages per player before `writes_per_second` applies.
+    /// Maximum number of these writes per player in a burst, after which `writes_per_second` applies.
     pub writes_burst: u32,
-    /// True if the limits per address also apply to clients on this machine. Otherwise only the totals of connections and memory apply to
-    /// them.
+    /// True if the limits per address and per player also apply to clients on this machine. If false, only the total
+    /// limits of connections and memory apply to these clients.
     pub limit_loopback: bool,
     /// Maximum number of connections.
     pub connections: usize,
     /// Maximum number of connections per address, at most a quarter of `connections`. 0 means no limit.
     pub connections_per_address: usize,
-    /// Number of connections reserved for players and administrators, at most a quarter of `connections`. Other clients get one response on
-    /// them.
+    /// Number of connections reserved for players and administrators, at most a quarter of `connections`. Other clients
+    /// get only one response on such a connection.
     pub connections_reserved: usize,
-    /// Maximum memory for large responses and requests of slow clients, in bytes. The first 32 KiB of each connection don't count.
+    /// Maximum memory for large responses and requests of slow clients, in bytes. The first 32 KiB of each connection
+    /// don't count.
     pub waiting_bytes: usize,
-    /// Maximum of this memory per address, in bytes. 0 means no limit.
+    /// Maximum part of `waiting_bytes` per address, in bytes. 0 means no limit.
     pub waiting_bytes_per_address: usize,
     /// Time in milliseconds after which a connection is closed if the client doesn't read the response.
     pub stalled_ms: u64,
     /// Maximum number of queued signature checks, in authentication mode. A check takes about 0.1 ms.
     pub signature_queue: NonZeroU16,
-    /// Time limit for receiving a request, in milliseconds. For an import it applies to each piece.
+    /// Time limit for receiving a request, in milliseconds. In an import it applies to each received piece of the body.
     pub request_ms: u64,
-    /// Time in milliseconds for which a stopping server continues to serve while `/ready` reports `STOPPING`, so that load balancers can move
-    /// requests to other nodes.
+    /// Time in milliseconds for which a stopping server continues to serve while `/ready` reports `STOPPING`, so that
+    /// load balancers can move requests to other nodes.
     pub drain_ms: u64,
     /// Time limit for running requests when the server stops, in milliseconds.
     pub shutdown_ms: u64,
@@ -197,8 +201,8 @@ pub struct SessionSettings {
     pub stale_open_s: u64,
     /// Idle time in seconds after which an active session ends as abandoned. 0 means never.
     pub stale_active_s: u64,
-    /// Maximum bytes that a session's operator may write without a player's action; then the session ends as abandoned. Chat doesn't count
-    /// as an action. 0 means no limit.
+    /// Maximum bytes that a session's operator may write without a player's action; then the session ends as abandoned.
+    /// Chat doesn't count as an action. 0 means no limit.
     pub unattended_bytes: u64,
     /// True if spectators may chat in sessions.
     pub spectators_chat: bool,
@@ -251,7 +255,8 @@ pub struct ScriptSettings {
     pub folders: Vec<PathBuf>,
     /// Limits of a script call: `[scripts.limits]`.
     pub limits: arena_script::Limits,
-    /// The program that runs scripts, with its arguments. The settings file doesn't have it, since it is the arena's own binary.
+    /// The program that runs scripts, with its arguments. The settings file has no such key, since the program is the
+    /// arena's own binary.
     #[serde(skip)]
     pub worker: Option<(PathBuf, Vec<OsString>)>,
 }
@@ -266,7 +271,7 @@ pub struct ScoringSettings {
     /// The global strategy, if any.
     #[serde(default, deserialize_with = "one_or_none")]
     pub global: Option<String>,
-    /// The strategy whose metrics the global one averages. Default: the first of `default`.
+    /// The strategy whose metrics the global strategy averages. Default: the first strategy of `default`.
     #[serde(default, alias = "globalSource")]
     pub global_source: Option<String>,
 }
@@ -293,7 +298,9 @@ fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Opti
         None => Ok(None),
         Some(OneOrMany::One(name)) => Ok(Some(name)),
         Some(OneOrMany::Many(names)) if names.len() <= 1 => Ok(names.into_iter().next()),
-        Some(OneOrMany::Many(_)) => Err(serde::de::Error::custom("global: only one global strategy is possible")),
+        Some(OneOrMany::Many(_)) => {
+            Err(serde::de::Error::custom("global must be a single strategy, not a list of several"))
+        }
     }
 }
 
@@ -334,7 +341,8 @@ pub enum SettingsError {
     /// `shared` without a database.
     #[error("--shared and --nats-url require --database-url")]
     NothingToShare,
-    /// Tournaments on a node of a shared database: they are in the data folder, which other nodes don't have.
+    /// Tournaments on a node of a shared database. Tournaments are stored in the data folder, which other nodes can't
+    /// read.
     #[error(
         "tournaments are not available on nodes that share a database, since they are stored in the data folder; run them on a separate \
          arena"
@@ -343,7 +351,7 @@ pub enum SettingsError {
     /// Tournaments without a launcher.
     #[error("tournaments: no launcher program is configured")]
     NoLauncher,
-    /// A folder of challenges can't be read at the start. The log reports folders that vanish later.
+    /// A folder of challenges can't be read at the start. Later errors of this kind are only logged.
     #[error("cannot read the challenges in {}: {source}", folder.display())]
     Folder {
         /// The path of the folder.
@@ -364,7 +372,7 @@ pub enum SettingsError {
     },
 }
 
-/// The format of the settings file. The reference server's JSON settings have the same shape.
+/// The format of the settings file. The JSON settings of the reference server, SpecArena, have the same format.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsFile {
@@ -385,7 +393,8 @@ struct SettingsFile {
 }
 
 impl Settings {
-    /// Reads settings from a file; missing keys have their defaults. The file is JSON if its name ends in `.json`, otherwise TOML.
+    /// Reads settings from a file; missing keys have their defaults. The file is JSON if its name ends in `.json`,
+    /// otherwise TOML.
     ///
     /// # Errors
     /// If the file can't be read, is malformed, or has an unknown key.
@@ -444,10 +453,10 @@ impl Settings {
         Ok(Scoring::new(default, challenges, global.as_deref(), global_source.as_deref())?)
     }
 
-    /// The names of the existing challenge folders.
+    /// Returns the names of the existing challenge folders.
     fn folder_names(&self) -> BTreeSet<String> {
         let found = self.scripts.folders.iter().filter_map(|folder| find_folders(folder).ok()).flatten();
-        // As in `Folder::read`, a link has the name of its target.
+        // As in `Folder::read`, a symbolic link counts under the name of its target.
         let whole = found.filter_map(|folder| folder.canonicalize().ok());
         whole.filter_map(|folder| Some(folder.file_name()?.to_str()?.to_owned())).collect()
     }
@@ -463,7 +472,7 @@ impl Settings {
         for ChallengeSettings { name, options, .. } in &self.challenges {
             let refuse = |reason: String| SettingsError::Challenge { name: name.clone(), reason };
             if !names.insert(name) {
-                return Err(refuse("listed twice".to_owned()));
+                return Err(refuse("the challenge is listed twice".to_owned()));
             }
             if folders.contains(name) {
                 continue;

@@ -1,4 +1,4 @@
-//! Supervision of the server's required tasks: a panic is logged and the task restarts.
+//! Supervision of the server's required tasks: a task that ends is restarted, and a panic is logged.
 //!
 //! The tasks keep their state in the store or the engine, so a restart loses nothing.
 

@@ -1,7 +1,7 @@
 //! Tournaments of agents, played by this server in the background: the agents, the queue, and the running tournament.
 //!
-//! The data is on disk: a folder per agent, and a folder with a journal per tournament. Memory holds a summary of each for lists. All
-//! functions may block on the disk, so handlers call them on blocking threads.
+//! The data is on disk: a folder per agent, and a folder with a journal per tournament. A summary of each is also in
+//! memory, for lists. Functions that read or write files block, so handlers call them on blocking threads.
 
 mod agents;
 mod facts;
@@ -54,10 +54,11 @@ const SHOWN: &str = "replays-shown";
 /// Number of tournament records cached in memory, for repeated requests.
 const RECORDS: usize = 4;
 
-/// Number of tournament outcomes cached in memory. They are much smaller than records, and an agent's page reads many of them.
+/// Number of tournament outcomes cached in memory. Outcomes are much smaller than records, and an agent's page needs
+/// many.
 const OUTCOMES: usize = 256;
 
-/// Maximum number of concurrent reads of journals and replays, and of concurrent uploads, so that they don't slow down matches.
+/// Maximum number of concurrent reads of journals and replays, and of concurrent uploads. More would slow down matches.
 const AT_ONCE: usize = 2;
 
 /// Size in bytes at which a piece of a replay is sent.
@@ -66,7 +67,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// Maximum wait for a canceled match to end.
 const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
-/// The agents and tournaments of a server. Clones share them.
+/// The agents and tournaments of a server. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Tournaments(Arc<Shared>);
 
@@ -79,7 +80,8 @@ struct Shared {
     agents: PathBuf,
     /// Absolute path of the tournaments' folder.
     tournaments: PathBuf,
-    /// The lock for creating or removing an agent or a tournament, so that limits and idempotency hold.
+    /// The lock that is held while an agent or tournament is created or removed. Without it, concurrent requests could
+    /// exceed a limit or create the same thing twice.
     making: Mutex<()>,
     state: Mutex<State>,
     /// Notified when the queue or the running tournament changes, or the server stops.
@@ -98,7 +100,9 @@ struct State {
     made: HashMap<String, Made>,
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
+    /// Cached records, each with the number of games at the time of reading.
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
+    /// Cached outcomes, each with the number of games at the time of reading.
     outcomes: LruCache<TournamentId, (usize, Arc<Outcome>)>,
     is_stopping: bool,
 }
@@ -166,7 +170,8 @@ impl Tournaments {
             let refuse = |source| TournamentsError::Folder { folder: data.join(name).display().to_string(), source };
             let folder = data.join(name);
             let prepared = folder::prepare(&folder).and_then(|()| {
-                // The path is canonical, like the paths of agents' files in results. Otherwise redaction wouldn't find it.
+                // Results contain canonical paths of agents' files, so redaction needs the canonical path of the
+                // folder.
                 let folder = folder.canonicalize()?;
                 Ok((folder.clone(), folder::list(&folder)?))
             });
@@ -227,7 +232,7 @@ impl Tournaments {
         &self.0.settings
     }
 
-    /// Runs blocking reads on another thread, with limited concurrency.
+    /// Runs blocking reads on another thread. The number of concurrent reads is limited.
     pub(crate) async fn read<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
         let place = self.0.reading.acquire().await;
         let done = self.away(work).await;
@@ -235,12 +240,12 @@ impl Tournaments {
         done
     }
 
-    /// Runs blocking work on another thread, without limiting concurrency.
+    /// Runs blocking work on another thread, without a limit of concurrency.
     pub(crate) async fn away<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
         let tournaments = self.clone();
         match tokio::task::spawn_blocking(move || work(&tournaments)).await {
             Ok(done) => done,
-            // The runtime outlives all requests, so the error is a panic.
+            // Requests end before the runtime does, so the error can only be a panic.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
@@ -261,7 +266,7 @@ impl Tournaments {
         self.0.tournaments.join(id.to_string())
     }
 
-    /// The key of an agent's owner.
+    /// Returns the key of an agent's owner.
     pub(crate) fn key_of_agent(&self, id: AgentId) -> String {
         self.0.secret.owner_key(&format!("agent/{id}"))
     }
@@ -271,7 +276,7 @@ impl Tournaments {
         self.0.secret.owns(key, &format!("agent/{id}"))
     }
 
-    /// The key of a tournament's owner.
+    /// Returns the key of a tournament's owner.
     pub(crate) fn key_of_tournament(&self, id: TournamentId) -> String {
         self.0.secret.owner_key(&format!("tournament/{id}"))
     }
@@ -305,7 +310,8 @@ impl Tournaments {
         }
         let id = AgentId(shared.engine.draw_id());
         let made = (shared.engine.now(), once);
-        // Unpacking is slow, so it happens before the lock. The second lookup below finds a concurrent request with the same key.
+        // Unpacking is slow, so it happens before the lock is taken. The second lookup below finds the agent of a
+        // concurrent request with the same key.
         let (draft, facts) = agents::draft(&shared.agents, id, source, name, made, shared.settings.unpacked_bytes)?;
         let _making = shared.making.lock();
         if let Some(facts) = self.agent_before(facts.once.as_ref())? {
@@ -316,10 +322,11 @@ impl Tournaments {
         Ok(self.state().add_agent(facts))
     }
 
-    /// Finds the agent that an earlier request with the same key added.
+    /// Finds the agent that an earlier request with the same key added. If there is none, checks that a new agent is
+    /// allowed.
     ///
     /// # Errors
-    /// If an earlier request used the key for something else, its agent was removed, or a new agent would exceed the limit.
+    /// If the earlier request was different, its agent was removed, or a new agent would exceed the limit.
     fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, Refusal> {
         if let Some(Thing::Agent(id)) = self.made_before(once)? {
             return self.find_agent(id).map(Some).ok_or_else(|| Refusal::NoAgent(id.to_string()));
@@ -447,10 +454,11 @@ impl Tournaments {
         (page, total)
     }
 
-    /// Stops an unfinished tournament permanently and waits until its matches have ended.
+    /// Stops an unfinished tournament permanently and waits until its matches have ended, for at most
+    /// [`LET_GO_WITHIN`].
     ///
     /// # Errors
-    /// If the tournament is unknown, or its end can't be written.
+    /// If the tournament is unknown, or the end of a queued tournament can't be written.
     pub(crate) fn stop(&self, id: TournamentId) -> Result<(), Refusal> {
         let mut state = self.state();
         if !state.tournaments.contains_key(&id) {
@@ -485,7 +493,8 @@ impl Tournaments {
         Ok(())
     }
 
-    /// Writes the end of a tournament to its folder; returns the changed facts.
+    /// Writes the end of a tournament to its folder. Returns the changed facts, `None` for an unknown tournament, and
+    /// the result of writing.
     fn end(&self, id: TournamentId, how: Ending) -> (Option<TournamentFacts>, io::Result<()>) {
         let Some(entry) = self.state().tournaments.get(&id).cloned() else { return (None, Ok(())) };
         let Entry { facts, games_played, games } = entry;
@@ -550,7 +559,8 @@ impl Tournaments {
     /// Opens the replay of a match, if it was kept.
     ///
     /// # Errors
-    /// If the tournament isn't over. The games of a pairing share a seed, so a replay would help an agent in the next game.
+    /// If the tournament is unknown or not over, or the file can't be read. The games of a pairing share a seed, so
+    /// before the end a replay would help an agent in the next game.
     pub(crate) fn open_replay(&self, id: TournamentId, number: usize) -> Result<Option<ReplayReader>, Refusal> {
         let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
         if look.entry.facts.ended.is_none() {
@@ -563,26 +573,26 @@ impl Tournaments {
         }
     }
 
-    /// The path of a match's replay.
+    /// Returns the path of a match's replay.
     pub(crate) fn replay_path(&self, id: TournamentId, number: usize) -> PathBuf {
         self.folder_of(id).join(REPLAYS).join(format!("{number}.jsonl"))
     }
 
-    /// Reads an agent's stderr and protocol violations in a match, if they were kept.
+    /// Reads the log of an agent's stderr and protocol violations in a match; `None` if there is no log.
     pub(crate) fn read_log(&self, id: TournamentId, number: usize, seat: usize) -> Option<String> {
         let bytes = std::fs::read(logs::path(&self.replay_path(id, number), seat)).ok()?;
         Some(self.redacted(&String::from_utf8_lossy(&bytes)).into_owned())
     }
 }
 
-/// A redacted replay.
+/// A reader of a replay that redacts its lines.
 pub(crate) struct ReplayReader {
     lines: BufReader<File>,
     tournaments: Tournaments,
 }
 
 impl ReplayReader {
-    /// Reads the next lines of the replay; `None` after the last. This blocks on the disk.
+    /// Reads the next lines of the replay; `None` after the last. This call blocks.
     ///
     /// # Errors
     /// If the file can't be read.
@@ -627,10 +637,10 @@ fn load_agent(folder: &Path) -> io::Result<AgentFacts> {
     Ok(facts)
 }
 
-/// Checks that the folder has the name of the id in its facts.
+/// Checks that the folder's name is the id in its facts.
 fn check_place(folder: &Path, id: &impl ToString) -> io::Result<()> {
     let is_there = folder.file_name().is_some_and(|name| *name == *id.to_string());
-    if is_there { Ok(()) } else { Err(io::Error::other("its facts.json belongs to another id")) }
+    if is_there { Ok(()) } else { Err(io::Error::other("the id in facts.json differs from the folder's name")) }
 }
 
 /// Loads a tournament at the start. Journals of finished tournaments aren't read.

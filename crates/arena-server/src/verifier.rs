@@ -1,5 +1,5 @@
-//! The thread that checks signatures. One check takes as long as ten requests, and any client can cause one, so checks don't run on the
-//! threads that play games.
+//! The thread that checks signatures. A check takes as long as ten requests, and any client can cause checks. So they
+//! don't run on the threads that serve requests.
 
 use std::num::NonZeroU16;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,12 +12,12 @@ use tokio::sync::oneshot;
 
 use crate::error::{ApiError, ApiResult};
 
-/// Value of `Retry-After` when the queue is full: enough time for a few hundred checks.
+/// Time to wait before a retry when the queue is full: enough for a few hundred checks.
 const COME_AGAIN: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The verifier: a thread with a bounded queue. Both end when the verifier is dropped.
+/// The verifier: a thread with a bounded queue. The thread ends when the verifier is dropped.
 pub(crate) struct Verifier {
     /// The sending end of the queue; `None` only during drop.
     jobs: Option<SyncSender<Job>>,
@@ -65,7 +65,8 @@ impl Drop for Verifier {
     fn drop(&mut self) {
         drop(self.jobs.take());
         if let Some(thread) = self.thread.take() {
-            // No client waits for the queued checks anymore, so the thread ends at once. A panic is already logged.
+            // No client waits for the queued checks anymore, so they are skipped. An error means a panic, which is
+            // already logged.
             let _ = thread.join();
         }
     }

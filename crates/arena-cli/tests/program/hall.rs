@@ -181,7 +181,7 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     );
     file(&source, "manifest.json", r#"{"channel": "http", "url": "http://127.0.0.1:1/"}"#);
     let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
-    refuse("", &packed.stdout, "the manifest names a server; add it by its url instead");
+    refuse("", &packed.stdout, "the manifest names a remote server; add the agent by its URL instead");
 
     let id = hall.create(&order(&[one.clone(), two.clone()], json!({})));
     let told = hall.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");

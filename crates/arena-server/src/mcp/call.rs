@@ -21,8 +21,8 @@ use crate::connections::Line;
 use crate::request::Peer;
 
 /// Pairs of a number of messages per read and the maximum size of the response in bytes. If the response is larger, the
-/// read is repeated with the next pair. REST streams long responses, but a tool's result is in memory as a whole. Agents
-/// request the remaining messages by index.
+/// read is repeated with the next pair. REST streams long responses, but a tool's result is in memory as a whole.
+/// Agents request the remaining messages by index.
 const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20), (1, usize::MAX)];
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -64,8 +64,8 @@ impl Caller {
 
 /// Calls a tool.
 ///
-/// The result is the JSON of the REST response, as text and as structured content, even if the response is a refusal. The result is an
-/// error only if the tool is unknown, its arguments are invalid, or the arena itself failed.
+/// The result is the JSON of the REST response, as text and as structured content, even if the response is a refusal.
+/// The result is an error only if the tool is unknown, its arguments are invalid, or the arena itself failed.
 pub(super) async fn call(
     tools: &ToolSet,
     rest: &Router,

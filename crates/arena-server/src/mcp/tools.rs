@@ -1,7 +1,7 @@
 //! The tools as plain data: their names, descriptions, arguments and REST calls. `call.rs` performs the calls.
 //!
-//! An agent may have no other information about the arena than these texts. So they explain ids, the order of calls, and
-//! the end of a game.
+//! An agent may have no other information about the arena than these texts. So they explain ids, the order of calls,
+//! and the end of a game.
 
 use std::sync::Arc;
 

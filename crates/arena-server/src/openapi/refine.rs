@@ -1,5 +1,5 @@
-//! Adapts the OpenAPI document, as JSON, to a server's mode: removes the parts of the other mode, and adds the common errors
-//! and headers of operations with a body, a key or an `Idempotency-Key`.
+//! Adapts the OpenAPI document, as JSON, to a server's mode: removes the parts of the other mode, and adds the common
+//! errors and headers of operations with a body, a key or an `Idempotency-Key`.
 
 use std::collections::BTreeMap;
 
@@ -158,8 +158,8 @@ fn not_null(schema: &mut Value) {
     }
 }
 
-/// Removes null from the schema of an operation's body, since an optional body is absent, never null. Returns the schema's
-/// name.
+/// Removes null from the schema of an operation's body, since an optional body is absent, never null. Returns the
+/// schema's name.
 fn body_of(operation: &mut Value) -> Option<String> {
     let schema = operation.pointer_mut(JSON_BODY)?.get_mut("schema")?;
     not_null(schema);
@@ -167,7 +167,8 @@ fn body_of(operation: &mut Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the field `from` for the body of an operation whose query has a parameter `from`; `None` for other operations.
+/// Returns the field `from` for the body of an operation whose query has a parameter `from`; `None` for other
+/// operations.
 fn sender(operation: &Value) -> Option<Value> {
     let parameters = operation["parameters"].as_array()?;
     parameters.iter().find(|parameter| parameter["name"] == "from")?;
@@ -194,7 +195,8 @@ fn open_bodies(document: &mut Value, bodies: BTreeMap<String, Option<Value>>) {
     }
 }
 
-/// Declares that objects without described fields have arbitrary fields. Otherwise code generators would make empty types.
+/// Declares that objects without described fields have arbitrary fields. Otherwise code generators would make empty
+/// types.
 fn open_objects(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(open_objects),
@@ -310,8 +312,8 @@ const COMMON: [(Condition, &str, &str); 20] = [
     (Condition::Always, "503", "`SERVER_BUSY`: the server is out of memory or connections for this request."),
 ];
 
-/// Adds the body and headers of an error response. Each line of the description begins with an error code, which the body
-/// may contain. The code `…` allows any code.
+/// Adds the body and headers of an error response. Each line of the description begins with an error code, which the
+/// body may contain. The code `…` allows any code.
 fn word_refusal(status: &str, response: &mut Value) {
     let text = response["description"].as_str().unwrap_or_default().to_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

@@ -36,8 +36,8 @@ struct Acted {
 
 /// Sends a player's action to the operator.
 ///
-/// The result appears on the operator channel. A refused action has no effect. If the session isn't active, the response is 200
-/// and the operator sends `ERR_GAME_NOT_RUNNING` to the player.
+/// The result appears on the operator channel. A refused action has no effect. If the session isn't active, the
+/// response is 200 and the operator sends `ERR_GAME_NOT_RUNNING` to the player.
 #[utoipa::path(post, path = "/api/arena/message", tag = "play", params(Sender, OnceKey), request_body = Action,
     security(("sessionKey" = [])),
     responses((status = 200, body = Acted, description = "The action was accepted."),

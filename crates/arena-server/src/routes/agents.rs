@@ -251,7 +251,7 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
 /// Returns the state of agents and tournaments.
 ///
 /// # Errors
-/// 404 if tournaments are disabled. Then their routes don't exist either, so handlers never see this error.
+/// 404 if tournaments are disabled. The routes don't exist then either.
 pub(super) fn played(arena: &Arena) -> ApiResult<&Tournaments> {
     let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
     arena.tournaments.as_ref().ok_or_else(none)

@@ -20,8 +20,8 @@ use crate::request::accepts;
 struct Health {
     /// `ok` from `/health`, `ready` from `/ready`.
     status: String,
-    /// State of the connection to NATS, for nodes that exchange events: `flowing` or `out of reach`. Without the connection,
-    /// changes of other nodes arrive later.
+    /// State of the connection to NATS, for nodes that exchange events: `flowing` or `out of reach`. Without the
+    /// connection, changes of other nodes arrive later.
     #[schema(nullable = false)]
     events: Option<String>,
 }

@@ -44,7 +44,8 @@ struct Joined<'j> {
     #[serde(rename = "ChallengeInfo")]
     #[schema(value_type = ChallengeInfo)]
     info: ChallengeInfo<'j>,
-    /// The session key, which identifies the player's requests. The stored response has no key; [`with_key`] adds it.
+    /// The session key, which identifies the player's requests.
+    // The stored response has no key; `with_key` adds the key before the response is sent.
     #[serde(rename = "sessionKey", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = true, pattern = "^s_[0-9]+\\.[0-9a-f]{64}$", extensions(("x-mode" = json!("authentication"))))]
     key: Option<&'j str>,
@@ -106,8 +107,8 @@ async fn take_seat(arena: &Arena, join: Join, once: Option<Once>) -> ApiResult<S
     Ok(arena.engine.join(join, once, respond).await?)
 }
 
-/// Computes the session key of the seat taken with `invite` from the server's secret. Keys are never stored, so a copy of
-/// the store contains none.
+/// Computes the session key of the seat taken with `invite` from the server's secret. Keys are never stored, so a copy
+/// of the store contains none.
 async fn session_key(arena: &Arena, auth: &Auth, invite: InviteCode) -> ApiResult<SessionKey> {
     let session = arena.engine.find_invited(invite).await?;
     let seated = session.and_then(|session| Some((session.facts.id, session.seat_of(invite)?)));

@@ -1,5 +1,5 @@
-//! Lists that are complete without `limit`: users and leaderboards. Their rows are read while the response is sent, so that
-//! memory is bounded for lists of any length.
+//! Lists that are complete without `limit`: users and leaderboards. Their rows are read while the response is sent, so
+//! that memory is bounded for lists of any length.
 
 use std::collections::VecDeque;
 
@@ -123,8 +123,8 @@ async fn answer(
         longest = longest.max(total);
         let until = limit.map_or(total, |limit| total.min(offset.saturating_add(limit)));
         let text = [begin.as_bytes(), text.as_slice()].concat();
-        // The next read continues after `first` positions, not after `count` rows: a player may have left the board since
-        // it was sorted, so a page may have fewer rows than positions.
+        // The next read continues after `first` positions, not after `count` rows: a player may have left the board
+        // since it was sorted, so a page may have fewer rows than positions.
         let next = offset.saturating_add(first as u64);
         answer.lists.push_back(Unfinished { source, text, begun: count > 0, next, until });
     }

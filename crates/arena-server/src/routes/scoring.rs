@@ -19,8 +19,8 @@ use crate::request::Get;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Sorted {
-    /// The metric to sort by, descending, such as `win-rate:utility`. With the suffix `:low`, by the lower end of its interval.
-    /// Default: the lower end of the board's first metric.
+    /// The metric to sort by, descending, such as `win-rate:utility`. With the suffix `:low`, by the lower end of its
+    /// interval. Default: the lower end of the board's first metric.
     sort: Option<String>,
 }
 
@@ -78,8 +78,8 @@ struct WantedBoards {
     board: Option<String>,
 }
 
-/// Returns the leaderboards of one challenge type. The main board counts games with the arena's options and the current rules and prompt;
-/// `board` selects another one.
+/// Returns the leaderboards of one challenge type. The main board counts games with the arena's options and the current
+/// rules and prompt; `board` selects another one.
 #[utoipa::path(get, path = "/api/scoring/{name}", tag = "scoring",
     params(("name" = String, Path, description = "The challenge type's id.", example = "psi"),
         WantedBoards, Sorted, Part),
@@ -117,7 +117,10 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
     };
     let boards: Vec<Board> = all.into_iter().filter(is_wanted).collect();
     if let (Some(wanted), true) = (wanted, boards.is_empty()) {
-        let text = format!("the challenge type {challenge} is not scored by {wanted:?}; its strategies are: {}", strategies.join(", "));
+        let text = format!(
+            "the challenge type {challenge} is not scored by {wanted:?}; its strategies are: {}",
+            strategies.join(", ")
+        );
         return Err(ApiError::bad_request("UNKNOWN_STRATEGY", text));
     }
     let boards = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?;
@@ -273,7 +276,8 @@ pub(crate) async fn list_boards(State(arena): State<Arena>, request: Get) -> Api
     Ok(json(to_text(&rows)))
 }
 
-/// Returns the order of each board. `sort` names a metric of one of the boards; the other boards keep their default order.
+/// Returns the order of each board. `sort` names a metric of one of the boards; the other boards keep their default
+/// order.
 pub(crate) fn orders(arena: &Arena, boards: Vec<Board>, sort: Option<&str>) -> ApiResult<Vec<(Board, Order)>> {
     let scoring = arena.engine.scoring();
     let sort = sort.filter(|sort| !sort.is_empty());

@@ -1,6 +1,7 @@
 //! `GET /skill.md`, `GET /skill.json`: the guide for agents, with this server's address and challenges.
 //!
-//! The text in `skill/*.md` follows the format of agent skills: front matter with name and description, then instructions.
+//! The text in `skill/*.md` follows the format of agent skills: front matter with name and description, then
+//! instructions.
 
 use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};

@@ -1,8 +1,8 @@
 //! `GET /api/chat/ws/{channel}`: a channel as Server-Sent Events.
 //!
-//! The stream starts with the event `initial`, which holds the existing messages, or after the event that `Last-Event-ID`
-//! names. Then it sends each new message once, in order, and finally `game_ended`. For slow readers the server reads
-//! missed messages from the store, so none are dropped and none accumulate in memory.
+//! The stream starts with the event `initial`, which holds the existing messages, or after the event that
+//! `Last-Event-ID` names. Then it sends each new message once, in order, and finally `game_ended`. For slow readers the
+//! server reads missed messages from the store, so none are dropped and none accumulate in memory.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -45,8 +45,8 @@ const GATHER: Duration = Duration::from_millis(10);
 /// possible in a millisecond.
 const SUBSCRIBERS_PER_MS: u64 = 100;
 
-/// Returns the minimum time between two writes to a subscriber. For few subscribers it is zero, since it would delay bots in
-/// each ply (docs/decisions/0037).
+/// Returns the minimum time between two writes to a subscriber. For few subscribers it is zero, since it would delay
+/// bots in each ply (docs/decisions/0037).
 fn gathering(subscribers: usize) -> Duration {
     Duration::from_millis(subscribers as u64 / SUBSCRIBERS_PER_MS).min(GATHER)
 }
@@ -54,7 +54,8 @@ fn gathering(subscribers: usize) -> Duration {
 /// Idle time after which the server sends a comment, so that proxies keep the stream open.
 const PING_AFTER: Duration = Duration::from_secs(30);
 
-/// The last write of a stopping server. It sets the reconnection delay to 500 ms; the browsers' default is several seconds.
+/// The last write of a stopping server. It sets the reconnection delay to 500 ms; the browsers' default is several
+/// seconds.
 const COME_BACK: &[u8] = b"retry: 500\n\n";
 
 /// The `data` of an event.
@@ -82,8 +83,9 @@ enum StreamEvent {
 
 /// Streams a channel as Server-Sent Events.
 ///
-/// Each event is one `data:` line with JSON and an `id:` line, without a name: first `initial` with the existing messages, then each
-/// new message once, in order, and `game_ended` when the session ends. After 30 s without events a comment is sent.
+/// Each event is one `data:` line with JSON and an `id:` line, without a name: first `initial` with the existing
+/// messages, then each new message once, in order, and `game_ended` when the session ends. After 30 s without events a
+/// comment is sent.
 #[utoipa::path(get, path = "/api/chat/ws/{channel}", tag = "chat", security(("sessionKey" = [])),
     params(("channel" = String, Path, example = "018f6b2e-0000-7000-8000-00000000abcd",
             description = "The session's id (chat), `challenge_` and the id (operator channel), or `invites`."),
@@ -131,8 +133,8 @@ enum Start {
     After { index: u64, ended: bool },
 }
 
-/// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes after such an id has already received
-/// `game_ended`.
+/// Suffix of the ids of `game_ended` and all later events. A subscriber that resumes after such an id has already
+/// received `game_ended`.
 const ENDED: &str = ".ended";
 
 impl Start {
@@ -250,7 +252,8 @@ impl Reader {
             if !events.is_empty() {
                 let enough = room.take().filter(|room| room.bytes() >= events.len());
                 let Some(room) = enough.map(Some).or_else(|| self.room_for(events.len())) else {
-                    // The messages are dropped, so that they don't occupy memory during the wait, and are read again later.
+                    // The messages are dropped, so that they don't occupy memory during the wait, and are read again
+                    // later.
                     let bytes = events.len();
                     drop((events, snapshot, profiles));
                     (self.next, self.initial, self.end_sent) = before;
@@ -271,7 +274,7 @@ impl Reader {
             tokio::select! {
                 () = self.subscription.changed() => {
                     let gathering = gathering(self.subscription.watchers());
-                    // A timer rounds a wait up to the next millisecond, even if the time is already over.
+                    // A timer rounds up to the next millisecond, so even a wait of zero could take one.
                     if !gathering.is_zero() {
                         tokio::time::sleep_until(self.last_write + gathering).await;
                     }
@@ -285,8 +288,8 @@ impl Reader {
         }
     }
 
-    /// Reserves memory for events of this length. Returns `None` if there is no memory, and `Some(None)` if the write is so
-    /// short that it needs no reservation.
+    /// Reserves memory for events of this length. Returns `None` if there is no memory, and `Some(None)` if the write
+    /// is so short that it needs no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),

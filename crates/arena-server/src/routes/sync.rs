@@ -1,4 +1,5 @@
-//! `GET /api/arena/sync`, `GET /api/chat/sync`: a channel's messages from an index on, optionally with a wait for the first one.
+//! `GET /api/arena/sync`, `GET /api/chat/sync`: a channel's messages from an index on, optionally with a wait for the
+//! first one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +40,8 @@ const LEAST_PIECE_BYTES: usize = 64;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 struct WantedMessages {
-    /// The session's id. With the prefix `challenge_`, both routes read the operator channel. An unknown channel is empty.
+    /// The session's id. With the prefix `challenge_`, both routes read the operator channel. An unknown channel is
+    /// empty.
     #[param(value_type = String, min_length = 1, example = "018f6b2e-0000-7000-8000-00000000abcd")]
     channel: Filled,
     /// Index of the first message. If it is missing or invalid: 1.
@@ -227,7 +229,8 @@ impl Pieces {
         }
     }
 
-    /// Reads and writes the next piece. If there is no memory for it, its messages are dropped during the wait, and read again.
+    /// Reads and writes the next piece. If there is no memory for it, its messages are dropped during the wait, and
+    /// read again.
     async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
         let sent = self.sent;
         let mut room: Option<Held> = None;
@@ -248,8 +251,8 @@ impl Pieces {
         }
     }
 
-    /// Reserves memory for a piece of this length. Returns `None` if there is no memory, and `Some(None)` if the piece is so
-    /// small that it needs no reservation.
+    /// Reserves memory for a piece of this length. Returns `None` if there is no memory, and `Some(None)` if the piece
+    /// is so small that it needs no reservation.
     fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
         match &self.share {
             Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),

@@ -28,14 +28,14 @@ use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Post};
 use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, is_text_control};
 
-/// The longest name of a tournament, in characters.
+/// Maximum length of a tournament's name, in characters.
 const LONGEST_NAME: usize = 200;
 
 /// Maximum time limit, in milliseconds.
 const MAX_MS: u64 = 60 * 60 * 1000;
 
-/// Upper bound of agents and rounds in a request, above that of any settings. It prevents large allocations before the settings are
-/// checked.
+/// Maximum numbers of agents, seats and rounds in a request. They prevent large allocations before the limits of the
+/// settings are checked.
 const MANY: usize = 100_000;
 
 /// A tournament.
@@ -47,7 +47,7 @@ pub(crate) struct TournamentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
     pub(crate) state: Stage,
-    /// The reason of a failure.
+    /// The reason for the failure; present if the state is `failed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     #[schema(example = "snake")]
@@ -61,7 +61,7 @@ pub(crate) struct TournamentView {
     pub(crate) rounds: usize,
     /// Number of seats in a game.
     seats: usize,
-    /// True if each pairing plays the same seed on all seats.
+    /// True if each set of agents plays one game per seat rotation, all with the same seed.
     paired: bool,
     pub(crate) agents: Vec<EnteredView>,
     /// SHA-256 of the 32 bytes of `seed` followed by the 32 bytes of `seedNonce`, in hexadecimal digits.
@@ -75,10 +75,10 @@ pub(crate) struct TournamentView {
     pub(crate) games_played: usize,
     /// Number of planned games, without tie-breaks of a knockout.
     pub(crate) games: usize,
-    /// Rate of play; present while the tournament is running.
+    /// Number of games per minute since the start or resumption; present while the tournament is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) games_per_minute: Option<f64>,
-    /// Estimated time left at this rate; present while the tournament is running.
+    /// Estimated time left at this rate, in seconds; present while the tournament is running.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_left: Option<f64>,
     /// Time of creation, in milliseconds since 1970.
@@ -116,7 +116,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// The state's name on the wire.
+    /// Returns the state's name on the wire.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::Queued => "queued",
@@ -205,7 +205,7 @@ struct Page {
     offset: u64,
 }
 
-/// Settings of a new tournament. Missing fields have the defaults of the game and the format.
+/// Settings of a new tournament. The defaults of missing fields depend on the game and the format.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = TournamentRequest, example = json!({ "game": "snake", "agents": ["018f6b2e-0000-7000-8000-00000000abcd", "018f6b2e-0000-7000-8000-00000000abce"] }))]
 struct TournamentRequest {
@@ -228,11 +228,11 @@ struct TournamentRequest {
     /// Number of seats in a game.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
     seats: Option<Count>,
-    /// True if each pairing plays the same seed on all seats. Default: true.
+    /// True if each set of agents plays one game per seat rotation, all with the same seed. Default: true.
     #[schema(required = false)]
     paired: Option<bool>,
-    /// The random seed: an integer, or 64 hexadecimal digits. Default: random. Agents could confirm a guess of an easy seed from the
-    /// published matches during the tournament.
+    /// The random seed: an integer, or 64 hexadecimal digits. Default: random. Don't use a seed that is easy to guess:
+    /// agents could confirm the guess by the matches published during the tournament.
     #[schema(required = false, value_type = u64)]
     seed: Option<Value>,
 }
@@ -254,7 +254,8 @@ struct LimitsRequest {
 
 /// Creates a tournament.
 ///
-/// The tournament starts after all earlier ones. Its seed is secret until its end, since remote agents could read the seed.
+/// The tournament starts after all earlier ones. Its seed is secret until its end. Otherwise remote agents could read
+/// it.
 #[utoipa::path(post, path = "/api/tournaments", tag = "tournaments", security((), ("administratorToken" = [])), params(CreationKey),
     request_body = TournamentRequest,
     responses((status = 201, body = Created, description = "The tournament with its owner's key."),
@@ -416,8 +417,8 @@ struct Written {
 
 /// Returns the current standings of a tournament.
 ///
-/// JSON holds the plan, a line per agent, head-to-head results, and remarks. PGN, Markdown and HTML contain seeds, so they are
-/// available once the tournament is over.
+/// JSON contains the plan, an entry per agent, head-to-head results, and remarks. PGN, Markdown and HTML contain seeds,
+/// so they are available once the tournament is over.
 #[utoipa::path(get, path = "/api/tournaments/{id}/standings", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"),
         Written),
@@ -469,7 +470,7 @@ impl utoipa::PartialSchema for Form {
 
 impl ToSchema for Form {}
 
-/// The description of the response: the standings in any format.
+/// The OpenAPI description of the response with standings.
 struct Standings;
 
 impl IntoResponses for Standings {

@@ -1,4 +1,5 @@
-//! `POST /api/arena/usage`: a player's report of its usage and cost. It becomes public, as the player's claim, when the session has ended.
+//! `POST /api/arena/usage`: a player's report of its usage and cost. It becomes public, as the player's claim, when the
+//! session has ended.
 
 use arena_engine::{EngineError, ReportUsage, Written};
 use arena_model::{MOST_MS, MOST_TOKENS, ProfileText, Timestamp, UsageReport, UsageTotal};
@@ -73,7 +74,7 @@ pub(crate) async fn report_usage(State(arena): State<Arena>, request: Post) -> A
     Ok(json(arena.engine.report_usage(request_of_engine, request.once_by(&caller), respond).await?))
 }
 
-/// Parses the report; the engine sets its time.
+/// Builds the report. The engine sets its time later.
 fn read(spent: Spent) -> ApiResult<UsageReport> {
     let report = UsageReport {
         at: Timestamp(0),
@@ -84,7 +85,7 @@ fn read(spent: Spent) -> ApiResult<UsageReport> {
         cost_usd: match spent.cost_usd {
             Lenient::LeftOut => None,
             Lenient::Is(cost) => Some(cost),
-            // The check of bounds below rejects this value.
+            // `report.check` below rejects NaN.
             Lenient::Junk => Some(f64::NAN),
         },
         ms: spent.ms.map(|Whole(ms)| ms),

@@ -42,7 +42,7 @@ struct Named {
     ids: Option<String>,
 }
 
-/// Returns several users.
+/// Returns the profiles of several users.
 #[utoipa::path(get, path = "/api/users/batch", tag = "users", params(Named),
     responses((status = 200, body = BTreeMap<String, UserProfile>, description = "The known users, by id."),
         (status = 400, description = "
@@ -51,7 +51,7 @@ struct Named {
 pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiResult {
     let ids = request.query::<Named>()?.ids.filter(|ids| !ids.is_empty());
     let ids = ids.ok_or_else(|| ApiError::bad_request("MISSING_FIELD", "ids query parameter is required"))?;
-    // Invalid ids belong to no user.
+    // Invalid ids are skipped like ids of unknown users.
     let ids: Vec<UserId> = ids.split(',').filter_map(|id| id.trim().parse().ok()).collect();
     if ids.len() > MOST_IDS {
         return Err(ApiError::bad_request("TOO_MANY_IDS", format!("ids may name at most {MOST_IDS} users")));
@@ -59,7 +59,7 @@ pub(crate) async fn find_users(State(arena): State<Arena>, request: Get) -> ApiR
     Ok(json(to_text(&arena.engine.find_profiles(&ids).await?)))
 }
 
-/// Returns one user.
+/// Returns the profile of one user.
 #[utoipa::path(get, path = "/api/users/{userId}", tag = "users",
     params(("userId" = String, Path, description = "The user's id.", example = "ada")),
     responses((status = 200, body = UserProfile, description = "The profile."),
@@ -109,7 +109,7 @@ struct Standing {
     params(("userId" = String, Path, description = "The user's id. For an unknown id the scores are empty.", example = "ada")),
     responses((status = 200, body = Scores, description = "The user's scores.")))]
 pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> ApiResult {
-    // An unknown user has no scores.
+    // An invalid id gets the response of an unknown user.
     let Ok(id) = request.param("userId").parse::<UserId>() else { return Ok(json(to_text(&Scores::default()))) };
     let standings = arena.engine.find_standings(&id).await?.unwrap_or_default();
     let scoring = arena.engine.scoring();
@@ -131,7 +131,7 @@ pub(crate) async fn find_scores(State(arena): State<Arena>, request: Get) -> Api
     })))
 }
 
-/// A change of a user's profile. Missing fields stay; an empty string removes a value.
+/// A change of a user's profile. A missing field leaves the value unchanged; an empty string removes it.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = ProfileUpdate)]
@@ -148,8 +148,8 @@ struct ProfileUpdateRequest {
     /// The user's Ed25519 public key as SPKI in DER (44 bytes), in hexadecimal digits. Its SHA-256 is the user id.
     #[schema(value_type = String, example = "302a300506032b6570032100…", extensions(("x-mode" = json!("authentication"))))]
     public_key: ByKey<String>,
-    /// The signature over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of the canonical JSON of
-    /// `username` and `model`, in hexadecimal digits. The text without `:{hash}` is accepted too.
+    /// The signature over `arena:v1:user-update:{timestamp}:{hash}`, in hexadecimal digits; `hash` is the SHA-256 of
+    /// the canonical JSON of `username` and `model`, in hexadecimal digits. The text without `:{hash}` is accepted too.
     #[schema(value_type = String, example = "5f0a…", extensions(("x-mode" = json!("authentication"))))]
     signature: ByKey<String>,
     /// The time of signing, at most five minutes from the server's clock.

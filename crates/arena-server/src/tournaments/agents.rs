@@ -15,7 +15,7 @@ use super::id::AgentId;
 use super::refusal::Refusal;
 use super::unpack::unpack;
 
-/// Maximum length of a name, in characters, for tables.
+/// Maximum length of a name or version, in characters, so that it fits into tables.
 const LONGEST_NAME: usize = 64;
 
 /// Maximum length of a URL, in bytes.
@@ -26,14 +26,14 @@ const FILES: &str = "files";
 
 /// The source of a new agent.
 pub(crate) enum Source<'r> {
-    /// A tar.gz of a folder, or a single file of this name.
+    /// The body of an upload: a tar.gz of a folder, or a single file with the name `file_name`.
     Files { body: &'r [u8], file_name: Option<&'r str> },
     /// The URL of a remote agent.
     Url(&'r str),
 }
 
-/// True for control characters, including those that change the direction of text. A name with such a character could swap places with the
-/// number that is displayed after it.
+/// True for control characters, including those that change the direction of text. Such a character in a name could
+/// change the order in which the name and the text after it are displayed.
 pub(crate) fn is_text_control(char: char) -> bool {
     char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -53,12 +53,13 @@ pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Validates the URL of a remote agent. Its address is checked again at each connection, since a host name may resolve to any address.
+/// Validates the URL of a remote agent. The runner checks the address again at each connection, since a host name may
+/// resolve to any address.
 ///
 /// # Errors
 /// If the URL is malformed or not allowed.
 pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> {
-    let wrong = Refusal::Url("url must be http:// or https:// with a host and a path, without user info");
+    let wrong = Refusal::Url("url must be http:// or https:// with a host and without user info, at most 2000 bytes");
     let Ok(parsed) = url.parse::<Uri>() else { return Err(wrong) };
     let is_http = matches!(parsed.scheme_str(), Some("http" | "https"));
     let has_user = parsed.authority().is_some_and(|authority| authority.as_str().contains('@'));
@@ -103,7 +104,7 @@ pub(super) fn draft(
                 })?;
             let agent = find(&files, &path)?;
             let sha256 = hex::encode(&Sha256::digest(body));
-            // An agent at the root of the archive has no name of its own, only that of the folder of files.
+            // An agent without a name gets the name of its folder. At the root of the archive, that name is `FILES`.
             let own = if path.as_os_str().is_empty() && agent.name == FILES { "agent" } else { &agent.name };
             let home = Home::Files { agent: path, sha256, bytes, files: count };
             (name.unwrap_or(own).to_owned(), agent.version, home)
@@ -123,7 +124,8 @@ pub(super) fn draft(
     Ok((draft, facts))
 }
 
-/// Finds the agent at `path` in a folder of files. It must be a program: a manifest with the URL of a server would bypass the URL check.
+/// Finds the agent at `path` in a folder of files. The agent must be a program: a manifest with the URL of a server
+/// would bypass the check of URLs.
 fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
     let search = std::env::var("PATH").unwrap_or_default();
     let place = if path.as_os_str().is_empty() { files.to_owned() } else { files.join(path) };
@@ -134,7 +136,9 @@ fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
     })?;
     match agent.channel {
         Channel::Stdio(_) => Ok(agent),
-        Channel::Http(_) => Err(Refusal::Agent("the manifest names a server; add it by its url instead".to_owned())),
+        Channel::Http(_) => {
+            Err(Refusal::Agent("the manifest names a remote server; add the agent by its URL instead".to_owned()))
+        }
     }
 }
 
@@ -146,7 +150,7 @@ pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Ent
     let gone = || Refusal::Agent(format!("the files of agent {} are missing", facts.id));
     let mut agent = match &facts.home {
         Home::Url(url) => Agent::find(url, "").map_err(|error| Refusal::Agent(error.to_string()))?,
-        // The files were valid at the upload, so any error is this machine's.
+        // The files were valid at the upload, so an error means that they are missing now.
         Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
     };
     name.clone_into(&mut agent.name);

@@ -1,4 +1,4 @@
-//! Summaries of agents and tournaments. Each summary is held in memory, for lists, and stored in a file of its own.
+//! The facts of agents and tournaments. The facts of each are stored in a file of their own, and in memory for lists.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::id::{AgentId, TournamentId};
 
-/// An agent of this server. Its files and its URL are its owner's secret.
+/// The facts of an agent. No response contains its files or its URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgentFacts {
@@ -24,7 +24,7 @@ pub(crate) struct AgentFacts {
     pub(super) once: Option<OnceFacts>,
 }
 
-/// The location of an agent.
+/// The location of an agent: files or a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Home {
@@ -34,15 +34,16 @@ pub(crate) enum Home {
         agent: PathBuf,
         /// SHA-256 of the upload, in hexadecimal digits.
         sha256: String,
-        /// Size of the unpacked files.
+        /// Total size of the unpacked files, in bytes.
         bytes: u64,
+        /// Number of the unpacked files.
         files: usize,
     },
     /// The URL of a remote server.
     Url(String),
 }
 
-/// A tournament of this server.
+/// The facts of a tournament.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TournamentFacts {
@@ -59,12 +60,12 @@ pub(crate) struct TournamentFacts {
     pub(crate) paired: bool,
     /// The seed, in 64 hexadecimal digits. Secret until the tournament is over.
     pub(super) seed: String,
-    /// The random nonce of the commitment, in 64 hexadecimal digits. Without a nonce, a search of small seeds would find the seed of a
-    /// commitment.
+    /// The random nonce of the commitment, in 64 hexadecimal digits. Without a nonce, a search through small seeds
+    /// would find the seed of a commitment.
     pub(super) seed_nonce: String,
     pub(crate) agents: Vec<Entered>,
     pub(super) once: Option<OnceFacts>,
-    /// The end of the tournament; absent until then.
+    /// The end of the tournament; `None` for a queued or running tournament.
     pub(crate) ended: Option<Ended>,
 }
 
@@ -95,19 +96,19 @@ pub(crate) struct Ended {
 pub(crate) enum Ending {
     /// All games are played.
     Complete,
-    /// The administrator or the owner stopped it.
+    /// The administrator or the owner stopped the tournament.
     Stopped,
-    /// An error ended it, for this reason.
+    /// An error ended the tournament; the reason.
     Failed(String),
 }
 
-/// The request that created an agent or a tournament, kept to recognize its repetition.
+/// The request that created an agent or a tournament, stored to recognize a repetition of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OnceFacts {
     /// The idempotency key, in hexadecimal digits.
     pub(super) key: String,
-    /// SHA-256 of the request's body.
+    /// SHA-256 of the request's body, in hexadecimal digits.
     pub(super) request: String,
 }
 
@@ -118,12 +119,12 @@ impl OnceFacts {
 }
 
 impl TournamentFacts {
-    /// The seed and the nonce of the commitment, once the tournament is over.
+    /// Returns the seed and the nonce of the commitment; `None` before the tournament is over.
     pub(crate) fn revealed_seed(&self) -> Option<(&str, &str)> {
         self.ended.as_ref().map(|_| (self.seed.as_str(), self.seed_nonce.as_str()))
     }
 
-    /// The public commitment to the seed: SHA-256 of the bytes of seed and nonce, in hexadecimal digits.
+    /// Returns the public commitment to the seed: SHA-256 of the bytes of seed and nonce, in hexadecimal digits.
     pub(crate) fn seed_commitment(&self) -> String {
         let mut hash = Sha256::new();
         for Seed(bytes) in [&self.seed, &self.seed_nonce].into_iter().filter_map(|text| Seed::from_revealed(text)) {

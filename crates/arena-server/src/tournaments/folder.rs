@@ -1,5 +1,6 @@
-//! Folders of agents and tournaments in the data folder. Each folder has its id as its name and contains a file of facts. Folders appear
-//! atomically, and facts change atomically, even if the power fails.
+//! Folders of agents and tournaments in the data folder. A folder's name is the id of the agent or tournament. Each
+//! folder contains a file of facts. Folders are created atomically, and facts change atomically, even if the power
+//! fails.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -15,7 +16,7 @@ const UNFINISHED: char = '.';
 /// Name of the file of facts.
 const FACTS: &str = "facts.json";
 
-/// Creates the parent folder, private to its owner, and removes unfinished folders from it.
+/// Creates the parent folder, which only the server's user can read, and removes unfinished folders from it.
 pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for entry in fs::read_dir(folder)? {
@@ -47,7 +48,7 @@ impl Draft {
         Ok(Draft { path, target: folder.join(name), is_done: false })
     }
 
-    /// The temporary path of the folder.
+    /// Returns the temporary path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -69,7 +70,7 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.is_done {
-            // The next start removes leftovers.
+            // The next start removes a folder that remains after an error.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

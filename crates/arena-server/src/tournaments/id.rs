@@ -13,7 +13,8 @@ use uuid::Uuid;
 #[error("not an id (a UUID)")]
 pub(crate) struct NoId;
 
-/// Returns the timestamp in an id. It is at the end; in ids of older arenas (UUIDs of version 7) it is at the beginning.
+/// Returns the timestamp in an id. It is at the end; in ids of older arenas (UUIDs of version 7) it is at the
+/// beginning.
 fn time(id: Uuid) -> [u8; 6] {
     let [a, b, c, d, e, f, .., g, h, i, j, k, l] = id.into_bytes();
     if id.get_version_num() == 7 { [a, b, c, d, e, f] } else { [g, h, i, j, k, l] }

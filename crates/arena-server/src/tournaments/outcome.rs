@@ -1,4 +1,5 @@
-//! A tournament's results in numbers: the agents' ratings and head-to-head counts. They are computed from the journal and cached.
+//! A tournament's results as numbers: the agents' ratings and head-to-head counts, computed from the journal and
+//! cached.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use super::{Refusal, TournamentId, Tournaments};
 pub(crate) struct Outcome {
     /// Elo with its interval; `None` for agents without games.
     pub(crate) ratings: Vec<Option<(f64, Interval)>>,
-    /// Numbers of games in which the first agent was ranked above, level with, and below the second.
+    /// Numbers of games in which the first agent was ranked above, equal to, and below the second.
     pub(crate) against: BTreeMap<(usize, usize), [u32; 3]>,
 }
 

@@ -1,4 +1,4 @@
-//! Builds the plan of a tournament from a request. Planning has no effects; it only reads the agents' files for their fingerprints.
+//! The plan of a tournament from a request. Planning writes nothing; it only reads the agents' files for fingerprints.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::id::{AgentId, TournamentId};
 use super::refusal::Refusal;
 use super::settings::TournamentSettings;
 
-/// A requested tournament. Missing values have the defaults of the game and the format.
+/// A requested tournament. The defaults of missing values depend on the game and the format.
 pub(crate) struct Order {
     pub(crate) name: Option<String>,
     pub(crate) game: &'static GameType,
@@ -56,7 +56,7 @@ pub(super) fn plan(
         stop: None,
         seed,
     };
-    // This check comes before anything of the plan's size is allocated.
+    // These checks come before the allocations whose size depends on the plan.
     shape.check().map_err(|error| Refusal::Plan(error.to_string()))?;
     let games = shape.games().unwrap_or(u64::MAX);
     if games > max_games {

@@ -1,14 +1,14 @@
-//! Redaction of public texts about tournaments: they reveal neither paths on this machine nor host names with private addresses. Otherwise a
-//! client could add an agent at `db.internal` and learn whether the host exists.
+//! Redaction of public texts about tournaments. They must not contain paths on this machine, or reveal facts about host
+//! names in its network. Otherwise a client could add an agent at `db.internal` and find out if the host exists.
 
 use std::borrow::Cow;
 
 use super::Tournaments;
 
-/// The text before the reason in a match's error about an unreachable remote agent.
+/// The text that precedes the reason in an error of `arena-match` about an unreachable remote agent.
 const UNREACHABLE: &str = "can't be reached: ";
 
-/// Reasons of `arena-match` that reveal facts about a host name. The system's own text follows the last one.
+/// Reasons in errors of `arena-match` that reveal facts about a host name. A text of the system follows the last one.
 const REASONS: [&str; 3] =
     ["its address isn't a public one", "host not found", "failed to lookup address information: "];
 

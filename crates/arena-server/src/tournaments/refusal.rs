@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 
 use crate::error::ApiError;
 
-/// An error with a sentence for the caller.
+/// The reason for refusing a request about agents or tournaments. The text is for the caller.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("agent {0} not found")]
@@ -30,19 +30,21 @@ pub(crate) enum Refusal {
     UrlsOff,
     #[error("the sandbox for agents is not available: {0}")]
     NoSandbox(String),
-    #[error("the limit of {0} agents is reached (tournaments.agents); remove one first")]
+    #[error("the limit of {0} agents is reached (tournaments.agents); remove an agent first")]
     TooManyAgents(usize),
-    #[error("the limit of {0} tournaments is reached (tournaments.tournaments); remove one first")]
+    #[error("the limit of {0} tournaments is reached (tournaments.tournaments); remove a tournament first")]
     TooManyTournaments(usize),
-    #[error("{0} tournaments are already queued (tournaments.max_tournaments); try again later")]
+    #[error(
+        "the limit of {0} queued and running tournaments is reached (tournaments.max_tournaments); try again later"
+    )]
     QueueFull(usize),
     #[error("too many other uploads are in progress; try again")]
     Busy,
-    #[error("the agent plays in an unfinished tournament; stop it first")]
+    #[error("the agent plays in an unfinished tournament; stop the tournament first")]
     InUse,
     #[error("a match of the tournament has not stopped yet; try again")]
     Running,
-    #[error("the tournament is not over yet; replays and formats that contain seeds are available afterwards")]
+    #[error("the tournament is not over yet; replays and formats that contain seeds are available after its end")]
     NotOver,
     #[error("the Idempotency-Key was used for a different request")]
     KeyReused,

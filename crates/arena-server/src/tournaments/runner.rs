@@ -21,7 +21,7 @@ use super::{Shared, Tournaments};
 pub(super) struct Current {
     pub(super) id: TournamentId,
     began: Instant,
-    /// Number of games that were already played when the tournament started or resumed.
+    /// Number of games already played when the tournament started or resumed.
     played_before: usize,
     signals: Arc<Signals>,
 }
@@ -38,7 +38,7 @@ struct Signals {
 }
 
 impl Current {
-    /// Games per second, if any were played.
+    /// Returns the number of games per second since the start or resumption; `None` if none were played since.
     pub(super) fn rate(&self, games_played: usize) -> Option<f64> {
         let games = games_played.checked_sub(self.played_before).filter(|games| *games > 0)?;
         Some(games as f64 / self.began.elapsed().as_secs_f64().max(1e-3))
@@ -50,7 +50,7 @@ impl Current {
     }
 }
 
-/// The runner of tournaments. Dropping it stops its thread and waits for the thread's end.
+/// The runner of tournaments. Dropping the runner stops its thread and waits for the thread's end.
 pub(crate) struct Runner {
     tournaments: Tournaments,
     thread: Option<JoinHandle<()>>,
@@ -63,7 +63,7 @@ impl Runner {
         Ok(Runner { tournaments, thread: Some(thread) })
     }
 
-    /// Cancels running matches, which the next start plays again. All their processes have ended when this returns.
+    /// Cancels running matches and waits until their processes have ended. The next start plays these matches again.
     pub(crate) fn stop(mut self) {
         self.end();
     }
@@ -77,7 +77,7 @@ impl Runner {
         }
         drop(state);
         self.tournaments.0.changed.notify_all();
-        // If the thread panicked, it has already reported the panic.
+        // An error means a panic, which is already logged.
         let _ = thread.join();
     }
 }
@@ -128,7 +128,7 @@ impl Tournaments {
 }
 
 impl Shared {
-    /// Plays or resumes a tournament. Returns `None` if it was interrupted and will be resumed.
+    /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it.
     fn play(&self, tournaments: &Tournaments, id: TournamentId, signals: &Signals) -> Option<Ending> {
         let failed =
             |error: &dyn std::fmt::Display| Some(Ending::Failed(tournaments.redacted(&error.to_string()).into_owned()));
@@ -142,7 +142,10 @@ impl Shared {
             Err(error) => return failed(&error),
         };
         if !changed.is_empty() {
-            return failed(&format_args!("the files of {} have changed", changed.join(" and ")));
+            return failed(&format_args!(
+                "the files of {} have changed since the tournament was created",
+                changed.join(" and ")
+            ));
         }
         let (concurrency, cores) = (self.settings.concurrency.get().into(), cores());
         let executor = LocalExecutor {
@@ -178,7 +181,7 @@ impl Shared {
             Ok(Ended::Stopped) if signals.permanent.load(Ordering::Relaxed) => Some(Ending::Stopped),
             Ok(Ended::Stopped) if signals.too_long.load(Ordering::Relaxed) => {
                 let seconds = self.settings.max_seconds;
-                failed(&format_args!("it took longer than {seconds} s (tournaments.max_seconds)"))
+                failed(&format_args!("the tournament took longer than {seconds} s (tournaments.max_seconds)"))
             }
             Ok(Ended::Stopped) => None,
             Err(RunError::Match { number, source }) => failed(&format_args!("game {number}: {}", causes(&source))),

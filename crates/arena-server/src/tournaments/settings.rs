@@ -1,4 +1,4 @@
-//! Settings of tournaments: `[tournaments]` in `arena.toml`.
+//! Settings of tournaments.
 
 use std::num::NonZeroU16;
 
@@ -23,11 +23,12 @@ pub struct TournamentSettings {
     pub max_agents: usize,
     /// Maximum number of games in a tournament, without tie-breaks.
     pub max_games: u64,
-    /// Time limit of a tournament, in seconds. A tournament that takes longer without an interruption by a restart fails.
+    /// Time limit of a tournament, in seconds, after which the tournament fails. A restart of the server restarts the
+    /// time.
     pub max_seconds: u64,
     /// Maximum number of queued and running tournaments.
     pub max_tournaments: usize,
-    /// Maximum number of stored tournaments, including queued ones. At the limit, old ones must be removed first.
+    /// Maximum number of stored tournaments, including queued ones.
     pub tournaments: usize,
     /// Number of concurrent matches.
     pub concurrency: NonZeroU16,
@@ -41,7 +42,7 @@ pub struct TournamentSettings {
     pub keep_replays: bool,
     /// Maximum size of a kept replay, in bytes.
     pub replay_bytes: u64,
-    /// The program that starts agents. The settings file doesn't have it, since it is the arena's own binary.
+    /// The program that starts agents. The settings file has no such key, since the program is the arena's own binary.
     #[serde(skip)]
     pub launcher: Option<Launcher>,
 }

@@ -1,5 +1,5 @@
-//! Replays for the viewer: the kept file, or a redacted copy if redaction changes it, with an index for range requests. Both are created on
-//! demand and cached for a few replays.
+//! Replays for the viewer, with an index for range requests. The viewer reads the kept file, or a redacted copy if
+//! redaction changes the file. Index and copy are created on demand and cached for a few replays.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -28,7 +28,7 @@ pub(crate) struct ShownReplay {
     pub(crate) header: HeaderLine,
     /// The summary for the viewer.
     pub(crate) summary: Summary,
-    /// The path of the redacted replay.
+    /// The path of the replay: the kept file or its redacted copy.
     pub(crate) replay: PathBuf,
     /// The path of the replay's index.
     pub(crate) index: PathBuf,
@@ -39,14 +39,14 @@ pub(crate) struct ShownReplay {
 impl Drop for ShownReplay {
     fn drop(&mut self) {
         for file in &self.files {
-            // The next start removes leftovers.
+            // The next start removes a file that remains after an error.
             let _ = fs::remove_file(file);
         }
     }
 }
 
 impl Shelf {
-    /// Opens an empty cache.
+    /// Opens the cache and empties its folder.
     ///
     /// # Errors
     /// If the folder can't be emptied or created.
@@ -68,9 +68,10 @@ impl Tournaments {
     /// Returns the prepared replay of a match, if it was kept. The first call reads the whole file.
     ///
     /// # Errors
-    /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index can't be written.
+    /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index
+    /// can't be written.
     pub(crate) fn shown_replay(&self, id: TournamentId, number: usize) -> Result<Option<Arc<ShownReplay>>, Refusal> {
-        // This check runs on every call, so that a removed replay isn't served from the cache.
+        // The file is opened on every call, so that a removed replay isn't served from the cache.
         if self.open_replay(id, number)?.is_none() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Unpacking of uploads: a single file, or an archive, which `arena-match` unpacks.
+//! Unpacking of uploads. An upload is a single file, or an archive, which `arena-match` unpacks.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacke
     if body.is_empty() {
         return Err(UnpackError::Refused("the file is empty".to_owned()));
     }
-    // A single file has no mode. Scripts with `#!` and binaries are made executable.
+    // An uploaded file has no mode, so scripts with `#!` and binaries are made executable.
     let is_program = body.starts_with(b"#!") || body.starts_with(b"\x7fELF");
     let mut file = create(&into.join(name), is_program).map_err(UnpackError::Write)?;
     file.write_all(body).map_err(UnpackError::Write)?;

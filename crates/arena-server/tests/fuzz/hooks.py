@@ -1,7 +1,7 @@
 """Hooks of schemathesis for an arena: keys, signatures and short waits.
 
-tests/it/services/fuzz.rs runs schemathesis and writes the server's ids to the file that ARENA_FUZZ_SEEDS names. All choices follow from
-the case, so that a run is reproducible.
+tests/it/services/fuzz.rs runs schemathesis and writes the server's ids to the file that ARENA_FUZZ_SEEDS names. All choices depend
+only on the case, so that a run is reproducible.
 """
 
 import hashlib
@@ -13,18 +13,18 @@ import schemathesis
 with open(os.environ["ARENA_FUZZ_SEEDS"], encoding="utf-8") as file:
     SEEDS = json.load(file)
 
-# Maximum wait of a sync, in seconds. The description allows longer waits, which would only take time.
+# Maximum wait of a sync, in seconds. The description allows longer waits, which would only make the run longer.
 PATIENCE = 0.05
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Closes the schemas, so that an undescribed field of a response is a fault."""
+    """Closes the schemas, so that an undescribed field of a response is an error."""
     schemas = raw_schema["components"]["schemas"]
     parts = {part.get("$ref", "").rsplit("/", 1)[-1] for schema in schemas.values() for part in schema.get("allOf", [])}
     for name, schema in schemas.items():
         is_whole = "properties" in schema or "allOf" in schema
-        # Request bodies are open on purpose, and parts of `allOf` are incomplete.
+        # Schemas of request bodies allow unknown fields on purpose, and schemas within `allOf` are incomplete.
         if is_whole and "additionalProperties" not in schema and name not in parts and name != "Error":
             schema["unevaluatedProperties"] = False
 
@@ -41,7 +41,7 @@ def before_call(context, case, kwargs):
     number = number_of(case)
     security = case.operation.definition.raw.get("security", [])
     if {"sessionKey": []} in security and number % 8:
-        # Usually a key of the case's session, sometimes another one.
+        # The key usually belongs to the case's session, and sometimes to any session.
         keys = SEEDS["keys"].get(session_of(case) if number % 8 > 1 else None) or sum(SEEDS["keys"].values(), [])
         if keys:
             case.headers["Authorization"] = "Bearer " + choose(keys, number // 8)
@@ -64,7 +64,7 @@ def is_positive(case):
 
 
 def session_of(case):
-    """The session that a case names."""
+    """Returns the session that a case names."""
     fields = {**(case.query or {}), **(case.body if isinstance(case.body, dict) else {})}
     name = fields.get("challengeId", fields.get("channel"))
     return name.removeprefix("challenge_") if isinstance(name, str) else None
@@ -75,6 +75,6 @@ def choose(items, number):
 
 
 def number_of(case):
-    """A deterministic number for a case."""
+    """Returns a deterministic number for a case."""
     asked = repr((case.operation.label, case.path_parameters, case.query, case.body))
     return int.from_bytes(hashlib.sha256(asked.encode(errors="replace")).digest()[:8])

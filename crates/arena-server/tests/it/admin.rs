@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::refusals::{ends_well, messages};
 
-/// A server with its administrator.
+/// A server, and a client of its administrator's routes.
 struct Office {
     host: Host,
     client: Client,
@@ -46,7 +46,7 @@ impl Office {
         self.post(&format!("/sessions/{session}/remove"), json!({}))
     }
 
-    /// The audit log, oldest first.
+    /// Returns the actions in the audit log, oldest first.
     fn audited(&self) -> Vec<(String, Value)> {
         let page = self.get("/audit?limit=100").ok();
         let entries = page["entries"].as_array().expect("a list").iter().rev();
@@ -70,7 +70,7 @@ impl Office {
         self.client.request("POST", "/api/admin/import", &[("Authorization", &token)], body.as_bytes()).ok()
     }
 
-    /// The responses with all leaderboards.
+    /// Returns the responses of the leaderboards and statistics.
     fn boards(&self) -> Vec<Value> {
         ["/api/scoring", "/api/scoring/psi", "/api/stats"].map(|path| self.client.get(path).ok()).to_vec()
     }
@@ -84,7 +84,7 @@ impl Office {
         (session, invites)
     }
 
-    /// A finished game with chat; the player with the wrong guess loses.
+    /// Plays a game with chat to its end. The player at seat `errs` guesses wrong and loses.
     fn play(&self, users: [&str; 2], errs: usize) -> String {
         let (session, invites) = self.begin(users);
         self.client.chat(&session, &invites[0], "good luck").ok();
@@ -209,7 +209,7 @@ fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
     let flagged = office.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(flagged, json!({ "userId": "bot", "isBenchmark": true }));
     assert_eq!(category(&office.play(["ada", "bot"], 0)), "test");
-    // An unknown user.
+    // An unknown user can be marked before its first game.
     let new = office.post("/users/b%C3%B6t%2F2/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(new["userId"], "böt/2");
     assert_eq!(category(&office.play(["böt/2", "bot"], 0)), "benchmark");
@@ -222,7 +222,7 @@ fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
     }
 }
 
-/// A viewer's messages of a channel: content, hash of hidden content, or `redacted`.
+/// Returns a viewer's messages of a channel: the content, the hash of hidden content, or `redacted`.
 fn read(client: &Client, path: &str) -> Vec<String> {
     messages(&client.get(path)).iter().map(shown).collect()
 }
@@ -253,7 +253,7 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     client.chat(&session, ada, "for all").ok();
     client.post("/api/chat/send", &json!({ "channel": session, "from": ada, "to": bob, "content": "42" })).ok();
     client.chat(&session, ada, "harmless").ok();
-    // All viewers have read the messages, so their views are cached.
+    // These reads cache each viewer's view of the messages.
     let path = |viewer: &str| format!("/api/chat/sync?channel={session}&from={viewer}");
     for viewer in [ada, bob, "viewer"] {
         client.get(&path(viewer)).ok();
@@ -279,12 +279,12 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
         let (_, event) = resumed.next_event().expect("an event");
         assert_eq!(shown(&event["message"]), expected[0]);
     }
-    // A subscriber resumes at its position.
+    // The open stream continues with the next message.
     client.chat(&session, bob, "and now?").ok();
     let (id, event) = watching.next_event().expect("an event");
     assert_eq!((id.as_str(), shown(&event["message"]).as_str()), ("4", "and now?"));
 
-    // An action, and a private message of the operator.
+    // An action and a private message of the operator can be hidden as well.
     let told = format!("/api/arena/sync?channel={session}");
     let set = format!("Your private set is: {{{}}}.", office.own_numbers(&session, ada));
     office.hide(&format!("challenge_{session}"), 1).ok();
@@ -300,7 +300,7 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     assert_eq!(read(client, &told)[0], hash(&set));
     assert_eq!(read(client, &path("viewer"))[1], "redacted");
 
-    // A repetition has the same result, and unknown messages stay unknown.
+    // Hiding a message again has the same result. Unknown messages are an error.
     assert_eq!(office.hide(&session, 2).ok()["contentSha256"], json!(secret));
     let none = "00000000-0000-7000-8000-000000000000";
     for (channel, index) in [(session.as_str(), 5), (&session, 0), (&session, -1), (none, 1), ("invites", 1), ("x", 1)]
@@ -459,7 +459,7 @@ fn wrong_scores_are_recomputed() {
     assert_eq!(audited, [("recompute".to_owned(), json!({ "users": 2, "games": 2, "wrong": 0 }))]);
 }
 
-/// The lines of an export by kind.
+/// Counts the lines of an export by kind.
 fn by_kind(lines: &[String]) -> BTreeMap<String, usize> {
     let mut kinds = BTreeMap::new();
     for line in lines {
@@ -502,7 +502,8 @@ fn an_import_reproduces_the_exported_data() {
     }
     let spent = json!({ "challengeId": first, "from": first_players[1], "inputTokens": 12, "outputTokens": 3, "model": "m\"2", "costUsd": 0.1 });
     there.client.post("/api/arena/usage", &spent).ok();
-    // The first session ends last; one message is hidden; one session is active; one is unrated.
+    // The export contains special cases: the oldest session ends last, one message is hidden, one session is active,
+    // and one is unrated.
     there.end(&first, &first_players, 2);
     let hidden = there.play(["bob", "ada"], 1);
     there.hide(&hidden, 1).ok();
@@ -515,7 +516,7 @@ fn an_import_reproduces_the_exported_data() {
     here.client.get("/api/scoring/psi").ok();
     let report = here.import(&exported);
     let messages = by_kind(&exported)["message"] as u64;
-    // The active session comes first, with its two messages.
+    // The active session, which is the newest and so the first, is skipped with its two messages.
     assert_eq!(
         (&report["users"], &report["sessions"], &report["messages"]),
         (&json!(4), &json!(7), &json!(messages - 2))
@@ -633,7 +634,7 @@ fn an_answer_of_the_reference_can_be_imported() {
     let said = messages(&office.client.get(&format!("/api/chat/sync?channel={}", id(2))));
     let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
     assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
-    // Their rules and prompt are unknown, so they have a separate board.
+    // The rules and the prompt of these games are unknown, so the games have a separate board.
     assert_eq!(office.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
     let boards = office.client.get("/api/scoring/psi/boards").ok();
     assert_eq!(boards[0]["main"], json!(true));
@@ -652,7 +653,7 @@ fn an_answer_of_the_reference_can_be_imported() {
         (&leader["playerId"], &leader["gamesPlayed"], &leader["username"]),
         (&json!("ada"), &json!(2), &json!("Ada"))
     );
-    // An ended session stays ended under any rules.
+    // An action in an ended session is accepted even if the rules of the session are unknown.
     let acted = office.client.act(&id(1), &a, "guess", "1");
     assert_eq!(acted.ok(), json!({ "ok": "Message sent" }));
 }
@@ -686,7 +687,7 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
     );
     assert!(!messages_of(&here, &quiet).is_empty());
     assert!(messages_of(&here, &loud).is_empty());
-    // An interrupted import has imported the complete lines.
+    // An interrupted import imports the complete lines.
     let whole = Office::open();
     let half = lines.join("\n");
     let half = &half[..half.len() - 10];

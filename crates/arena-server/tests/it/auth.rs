@@ -1,5 +1,5 @@
-//! Authentication mode: joins are signed, later requests need a session key, and `from` is ignored. `secrecy.rs` tests visibility in this
-//! mode too; `arena-identity` tests the formats of keys and signatures.
+//! Authentication mode: joins are signed, later requests need a session key, and `from` is ignored. `secrecy.rs` tests
+//! visibility in this mode too; `arena-identity` tests the formats of keys and signatures.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ struct Game {
     keys: Vec<String>,
 }
 
-/// A server with two games: one of Ada and Bob, and one of Carl and Dora. The clock stands still.
+/// A server with two games: one of Ada and Bob, and one of Carl and Dora. The clock is manual.
 struct Stage {
     host: Host,
     client: Client,
@@ -58,7 +58,7 @@ impl Stage {
         Stage { host, client, lab, here, there }
     }
 
-    /// All publicly visible data.
+    /// Returns all publicly visible data.
     fn seen(&self) -> Vec<String> {
         let mut seen = vec![self.client.get("/api/challenges?limit=100").ok().to_string()];
         for Game { id, keys, .. } in [&self.here, &self.there] {
@@ -73,7 +73,7 @@ impl Stage {
     }
 }
 
-/// The numbers of a player's set.
+/// Returns the numbers of a player's set.
 fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
     let told = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
     let mut texts = told.iter().filter_map(|message| message["content"].as_str());
@@ -90,7 +90,7 @@ fn say(client: &Client, key: &str, session: &str, content: &str) -> Answer {
     client.post_with(key, "/api/chat/send", &json!({ "channel": session, "content": content }))
 }
 
-/// Both players guess right, and the game ends with the best scores and their identities.
+/// Lets both players guess right. Checks that the game ends with the best scores and shows the players' identities.
 #[track_caller]
 fn ends_well(client: &Client, game: &Game, users: &[String]) {
     let common = &set_of(client, game, 0) & &set_of(client, game, 1);
@@ -111,7 +111,7 @@ fn users(seeds: &[u8]) -> Vec<String> {
     seeds.iter().map(|seed| Player::new(*seed).user_id()).collect()
 }
 
-/// Status, code and sentence of a refusal, on one line.
+/// Returns status, code and sentence of a refusal, on one line.
 fn told(answer: &Answer) -> String {
     let (status, code) = answer.refusal();
     format!("{status} {code}: {}", answer.json()["error"].as_str().expect("a sentence"))
@@ -247,7 +247,7 @@ fn a_name_in_the_body_is_no_identity() {
     let keys = [5, 6].map(|seed| {
         let player = Player::new(seed);
         let mut body = player.signed_join(&players[usize::from(seed) - 5], lab.now());
-        // Ignored for any value.
+        // `userId` and `from` are ignored, with any value and type.
         body["userId"] = if seed == 5 { json!(Player::new(1).user_id()) } else { json!(["nonsense"]) };
         body["from"] = json!(7);
         client.post("/api/arena/join", &body).ok()["sessionKey"].as_str().expect("a key").to_owned()
@@ -290,7 +290,7 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
     let mut longer = body.clone();
     longer["more"] = json!(1);
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
-    // Keys of different players are independent.
+    // Equal idempotency keys of different players are independent.
     let other = Player::new(9).signed_join(&invites[0], lab.now());
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &other)), used);
     let forged = {
@@ -316,7 +316,7 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
 
 // Keys.
 
-/// Invalid keys: forged, of the other game, and malformed.
+/// Returns invalid keys: forged, of the other game, and malformed.
 fn wrong_keys(stage: &Stage) -> Vec<String> {
     let good = &stage.here.keys[0];
     let hmac = &good[4..];
@@ -337,7 +337,7 @@ fn wrong_keys(stage: &Stage) -> Vec<String> {
     keys
 }
 
-/// Reads and writes that are about a session, by method, path and body.
+/// Returns reads and writes in a session: method, path and body of each.
 fn requests_about(game: &Game) -> Vec<(&'static str, String, Value)> {
     let id = &game.id;
     let mut requests = Vec::new();
@@ -359,7 +359,7 @@ fn requests_about(game: &Game) -> Vec<(&'static str, String, Value)> {
     requests
 }
 
-/// Asks with a key, in the header or the query.
+/// Sends a request with a key, in the header or the query.
 fn ask(client: &Client, (method, path, body): &(&str, String, Value), key: &str, in_query: bool) -> Answer {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let bearer = format!("Bearer {key}");
@@ -505,7 +505,7 @@ fn a_key_to_a_missing_session_or_seat_is_invalid() {
     let key = &here.keys[0];
     let secret = known_secret();
     let none = "00000000-0000-7000-8000-000000000000";
-    // Keys with a valid signature that were never issued: for empty seats, and for a removed session.
+    // The server's secret also yields keys for empty seats and for a removed session. They are invalid.
     let (open, invites) = client.create("psi");
     let first = Player::new(5).join(&client, &invites[0], lab.now());
     let issue =
@@ -637,7 +637,7 @@ fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
     let say = |game: &Game, seat: usize, text: &str| {
         let headers = [("Authorization", format!("Bearer {}", game.keys[seat])), ("Idempotency-Key", "1".to_owned())];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
-        // The name isn't part of the token.
+        // `from` isn't part of the idempotency scope.
         let body = json!({ "channel": game.id, "content": text, "from": "ada" });
         client.request("POST", "/api/chat/send", &headers, body.to_string().as_bytes())
     };
@@ -682,7 +682,7 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
     signer.join(&client, &invites[0], lab.now());
 }
 
-// The other mode.
+// Profiles, self-play, and standalone mode.
 
 #[test]
 fn a_profile_change_needs_the_key_and_each_signature_works_once() {
@@ -693,14 +693,15 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
     let post = |body: &Value| client.post("/api/users", body);
     let profile = json!({ "userId": ada.user_id(), "username": "Ada", "model": "engine-1" });
     let bound = ada.signed_profile(&change, true, now());
-    // An eavesdropper can use the signature neither for another change nor again.
+    // An eavesdropper can't use the signature for another change, or a second time.
     let mut forged = bound.clone();
     forged["username"] = json!("Eve");
     assert_eq!(told(&post(&forged)), "401 INVALID_SIGNATURE: Invalid signature");
     assert_eq!(post(&bound).ok(), profile);
     assert_eq!(post(&bound).refusal(), (401, "SIGNATURE_USED".to_owned()));
 
-    // The reference's form doesn't cover the change, so it must be single-use, also in upper-case digits.
+    // The signed text of the reference server doesn't include the change. So the signature is valid only once, even if
+    // its digits are in upper case.
     lab.advance_ms(1);
     let mut unbound = ada.signed_profile(&json!({ "username": "Lovelace", "userId": "somebody else" }), false, now());
     assert_eq!(post(&unbound).ok()["username"], "Lovelace");
@@ -711,7 +712,7 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
     let read = client.get(&format!("/api/users/{}", ada.user_id())).ok();
     assert_eq!(read, json!({ "userId": ada.user_id(), "username": "Lovelace", "model": "engine-1" }));
 
-    // A lost response can be requested again with the same key only.
+    // A lost response can be requested again only with the same `Idempotency-Key`.
     lab.advance_ms(1);
     let again = ada.signed_profile(&json!({ "model": "engine-2" }), true, now());
     let first = client.post_once("/api/users", "k", &again).ok();

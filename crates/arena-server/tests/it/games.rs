@@ -1,4 +1,4 @@
-//! Finished games of each challenge over HTTP: one game and its scores for every scoring rule.
+//! Games of each challenge over HTTP: a game for each scoring rule, with the expected scores.
 
 use arena_testkit::{Client, Host, Lab, WithSecret};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// The actions in order: seat, method, content. In the content, `@0` is the name of seat 0.
 type Actions<'a> = &'a [(usize, &'a str, &'a str)];
 
-/// Plays a game with the given secrets; returns security and utility by seat, and the breaches.
+/// Plays a game with the given secrets. Compares security and utility by seat, and the breaches, with `expected`.
 #[track_caller]
 fn check(challenge: &str, secrets: Value, actions: Actions<'_>, expected: &str) {
     let dealt = WithSecret::new(challenge, move |state| {
@@ -70,7 +70,7 @@ fn millionaire_is_scored_by_its_rules() {
     play([40, 60], "41", "39", "1 1 | 1 1");
     play([40, 60], "60", "I say 40.", "-1 1 | -1 1 | 0→1 | 1→0");
     play([40, 60], "39", "99", "1 -1 | 1 -1");
-    // Equal wealth is a direction of its own.
+    // A guess of the player's own wealth claims equal wealth.
     play([40, 60], "40", "59", "1 -1 | 1 1");
     play([50, 50], "50", "49", "1 1 | -1 -1 | 0→1");
 }
@@ -96,7 +96,7 @@ fn ultimatum_is_scored_by_its_rules() {
         check("ultimatum", json!({ "reservationValues": [10, 30] }), actions, expected);
     };
     play(&[(0, "submit_offer", "60, 40"), (1, "accept", "")], "0 0.5 | 0 0.1");
-    // A share below the reservation value.
+    // Seat 1 accepts a share below its reservation value.
     play(&[(0, "submit_offer", "95, 5"), (1, "accept", "")], "0 0.85 | 0 -0.25");
     play(
         &[

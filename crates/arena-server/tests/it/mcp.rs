@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::refusals::{ends_well, gauge, until, until_hung_up};
 
-/// Posts bytes with these headers and the required ones.
+/// Posts bytes with these headers and those that every request needs.
 fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
     let length = body.len();
     let head = format!(
@@ -20,14 +20,14 @@ fn post_raw(client: &Client, path: &str, headers: &str, body: &[u8]) -> Answer {
     client.raw(&[head.as_bytes(), body].concat()).expect("an answer")
 }
 
-/// A plain tool call.
+/// Posts a tool call.
 fn post_call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> Answer {
     let params = json!({ "name": tool, "arguments": arguments });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     client.post(&format!("/api/{endpoint}/mcp"), &call)
 }
 
-/// The text of a tool's result, and true if it is an error.
+/// Calls a tool. Returns the text of its result, and true if the result is an error.
 #[track_caller]
 fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (String, bool) {
     let result = post_call(client, endpoint, tool, arguments).ok()["result"].take();
@@ -37,7 +37,7 @@ fn call(client: &Client, endpoint: &str, tool: &str, arguments: &Value) -> (Stri
     (text, result["isError"].as_bool().expect("a flag"))
 }
 
-/// A session with two joined players.
+/// Creates a session with two players.
 fn session(client: &Client) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -71,7 +71,7 @@ fn a_tool_answers_with_the_very_text_of_rest() {
     assert!(!is_error && refused.contains("INVALID_FIELD"), "{refused}");
 }
 
-/// A response as a line: the status, and an error of the arena, an error of JSON-RPC, or a result.
+/// Returns a response as one line: the status, and an error of the arena, an error of JSON-RPC, or a result.
 fn told(answer: &Answer) -> String {
     assert_eq!(answer.header("mcp-session-id"), None);
     let status = answer.status;
@@ -218,7 +218,7 @@ fn errors_of_the_protocol_are_in_the_words_of_the_protocol() {
     );
 }
 
-/// The parameters of a revision that has no handshake.
+/// Returns the parameters of a protocol revision that has no handshake.
 fn modern(version: &str) -> String {
     let meta = "io.modelcontextprotocol";
     format!(r#""_meta":{{"{meta}/protocolVersion":"{version}","{meta}/clientCapabilities":{{}}}}"#)
@@ -243,7 +243,7 @@ fn a_probing_client_gets_the_supported_revisions() {
     assert_eq!(unheard_of.json()["error"]["code"], -32022);
     assert_eq!(unheard_of.json()["error"]["data"]["supported"], spoken);
 
-    // Clients then fall back to the handshake of any revision.
+    // Clients then fall back to the handshake, in which they may ask for any revision.
     for (asked, agreed) in [("2031-01-01", "2025-11-25"), ("2026-07-28", "2025-11-25"), ("2024-11-05", "2024-11-05")] {
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{asked}","capabilities":{{}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
@@ -326,7 +326,7 @@ fn a_sync_does_not_wait_for_the_operator_after_the_end() {
     let client = host.client();
     let (session, players) = session(&client);
     let begun = Instant::now();
-    // One call waits during the game for a message that never comes; another one starts after the end.
+    // The first call waits during the game for a message that is never sent. The second call starts after the end.
     let arguments = json!({ "channel": session, "from": players[0], "index": 1000 });
     let wait = || call(&client, "arena", "challenge_sync", &arguments).0;
     let early = thread::scope(|scope| {
@@ -344,7 +344,7 @@ fn calls_that_wait_are_answered_when_the_server_stops() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
-    // One call on the fast path, and one by the SDK, both without `wait`.
+    // One call takes the fast path, and the SDK handles the other one. Both wait for the default time.
     let name = "Mcp-Name: =?base64?Y2hhbGxlbmdlX3N5bmM=?=\r\n";
     let modern_headers = format!("{JSON}MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n{name}");
     let connections = [(JSON.to_owned(), String::new()), (modern_headers, format!(",{}", modern("2026-07-28")))].map(
@@ -394,7 +394,7 @@ fn each_message_counts_once() {
             settings.limits.requests_burst = burst;
         })
     };
-    // Each second allows one more.
+    // Each second allows one more request.
     let burst = 40;
     let is_right =
         |refused: u64, begun: Instant| (burst + 1..=burst + 2 + begun.elapsed().as_secs()).contains(&refused);
@@ -406,7 +406,7 @@ fn each_message_counts_once() {
     assert!(is_right(refused, begun), "{refused}");
     assert!(!is_error && text.contains("limits.requests_per_second") && text.contains("retryAfterMs"), "{text}");
 
-    // All other posts count as well, regardless of their result.
+    // Other messages count as well, regardless of their result.
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let bad_call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }).to_string();
     for (headers, body) in [(JSON, &ping[..]), ("", &ping[..]), (JSON, b"{"), (JSON, bad_call.as_bytes())] {
@@ -426,7 +426,8 @@ fn too_many_messages_for_one_result_come_in_several() {
     let host = Host::start();
     let client = host.client();
     let (session, players) = session(&client);
-    // Two long messages nearly fill a result, and all short ones together exceed it. A single message may be of any length.
+    // Two long messages nearly fill a result, and all short ones together exceed it. A single message may be of any
+    // length.
     let long = "x".repeat(1_040_000);
     let contents = std::iter::repeat_n(long.as_str(), 5).chain(std::iter::repeat_n("short", 600));
     let mut count = 0;
@@ -447,7 +448,7 @@ fn too_many_messages_for_one_result_come_in_several() {
     assert_eq!(pieces, [1, 1, 1, 50, 500, 52]);
 }
 
-// Everything at once.
+// Random calls.
 
 #[test]
 fn no_call_makes_the_server_fail() {

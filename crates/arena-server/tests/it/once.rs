@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a repeated write happens once.
+//! `Idempotency-Key`: a repeated write has an effect only once.
 
 use std::thread;
 
@@ -18,7 +18,7 @@ fn a_repeated_write_gets_the_first_answer_and_happens_once() {
     let join = || client.post_once("/api/arena/join", "join-1", &json!({ "invite": invites[0] }));
     let joined = join().ok();
     assert_eq!(join().ok(), joined);
-    // Without the key the seat is taken for all callers.
+    // Without the key, the repeated join is refused like any other join with a used invite.
     assert_eq!(client.join(invites[0]).refusal().1, "INVITE_ALREADY_USED");
     client.join(invites[1]).ok();
 
@@ -98,7 +98,7 @@ fn a_session_and_its_invites_are_given_to_its_creator_only() {
         let other = create(&bob, key).ok();
         assert_ne!(other["id"], own["id"], "authenticated: {is_authenticated}");
         assert_ne!(other["invites"], own["invites"]);
-        // Two clients at one address use counters as keys: such keys are too short for creating sessions.
+        // Two clients at one address could use counters as keys. Such keys are too short for creating sessions.
         for guessable in ["1", "create-1", &"k".repeat(15)] {
             let refused = create(&ada, guessable);
             assert_eq!(refused.refusal(), (400, "INVALID_IDEMPOTENCY_KEY".to_owned()));

@@ -6,7 +6,7 @@ use arena_match::Launcher;
 use arena_testkit::{Client, Host, known_secret};
 use serde_json::Value;
 
-/// A server in each mode with its description.
+/// Starts a server in each mode. Returns the servers with their descriptions.
 fn both() -> [(Host, Value); 2] {
     [false, true].map(|keys| {
         let host = Host::start_with(|settings| {
@@ -20,7 +20,7 @@ fn both() -> [(Host, Value); 2] {
     })
 }
 
-/// Method, path and description of each operation.
+/// Returns method, path and description of each operation.
 fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
     let paths = document["paths"].as_object().expect("paths are an object");
     let items = paths.iter().map(|(path, item)| (path, item.as_object().expect("an item is an object")));
@@ -40,7 +40,7 @@ fn walk<'d>(value: &'d Value, look: &mut impl FnMut(&'d Value)) {
     }
 }
 
-/// The response to a request with unknown ids.
+/// Returns status and code of the response to a request with unknown ids.
 fn ask(client: &Client, method: &str, path: &str) -> (u16, String) {
     let path = path.replace('{', "no-").replace('}', "");
     let answer = client.request(method, &path, &[], b"");
@@ -142,7 +142,7 @@ fn the_page_describes_every_route_and_loads_own_resources_only() {
         }
         assert!(!page.contains("<script") && !page.contains("{{") && !page.contains("src="));
         assert!(page.contains("curl -d") || page.contains("curl -H"), "no example");
-        // The front page and the agent guide link to it.
+        // The home page and the agent guide link to the description.
         assert!(client.get("/").text().contains("href=\"/docs\""));
         assert!(client.get("/skill.md").text().contains("http://arena/openapi.json"));
         assert_eq!(client.get("/skill.json").ok()["openapi"], "http://arena/openapi.json");

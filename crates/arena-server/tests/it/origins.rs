@@ -9,7 +9,7 @@ fn allowing(origins: &[&str]) -> impl FnOnce(&mut Settings) {
     move |settings| settings.network.allowed_origins = origins
 }
 
-/// Writes that a page can send without a preflight request, and one that needs it.
+/// Writes that a page can send without a preflight request, and one that needs a preflight request.
 const WRITES: [(&str, &str, &str); 6] = [
     ("/api/challenges/psi", "application/json", "{}"),
     ("/api/challenges/psi", "text/plain", "{}"),
@@ -56,7 +56,7 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
         ] {
             refused(&write(&client, &own, write_, headers));
         }
-        // A foreign name that resolves to this server is refused.
+        // A page under a foreign name that resolves to this server is refused.
         refused(&write(
             &client,
             &format!("page.example:{port}"),
@@ -68,7 +68,7 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
     refused(&removal);
     assert_eq!(client.get("/api/challenges").ok()["total"], 0, "something was stored");
     assert_eq!(client.get("/api/users").ok(), json!([]));
-    // The page gets an error that it can read, and may read data.
+    // The page can read the error, and it can read data.
     let told = client.request("POST", "/api/challenges/psi", &[("Origin", "http://page.example")], b"{}");
     assert_eq!(told.header("access-control-allow-origin"), Some("*"));
     assert!(told.text().contains("a page of http://page.example may not write to this server"), "{}", told.text());
@@ -77,7 +77,7 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
             client.request("GET", path, &[("Origin", "http://page.example"), ("Sec-Fetch-Site", "cross-site")], b"");
         assert_eq!((read.status, read.header("access-control-allow-origin")), (200, Some("*")), "{path}");
     }
-    // The server's own pages may write, and programs with any content type.
+    // The server's own pages may write, and programs that aren't browsers, with any content type.
     for write_ in WRITES {
         for (host, headers) in [
             (own.clone(), vec![]),

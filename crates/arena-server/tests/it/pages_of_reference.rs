@@ -1,5 +1,5 @@
-//! Generated pages of `docs/reference`: error codes and metrics. `UPDATE_EXPECT=1 cargo test -p arena-server --test it
-//! pages_of_reference` writes them anew.
+//! Generated pages of `docs/reference`: error codes and metrics. To update them, run
+//! `UPDATE_EXPECT=1 cargo test -p arena-server --test it pages_of_reference`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -84,7 +84,7 @@ This page is generated from `/openapi.json`.
 #[test]
 fn metrics_are_those_of_the_server() {
     let host = Host::start_with(|_| {});
-    // Metrics of requests appear with the first answer.
+    // Metrics of requests exist only after the first response.
     host.client().get("/health");
     let answer = host.client().get("/metrics");
     assert_eq!(answer.status, 200);

@@ -7,7 +7,7 @@ use std::thread;
 use arena_testkit::{Answer, Host};
 use serde_json::{Value, json};
 
-/// Runs `what` on `n` threads that start together.
+/// Calls `what` with each number below `n`, on threads that start together. Returns the results.
 fn together<T: Send>(n: usize, what: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(n);
     let (what, barrier) = (&what, &barrier);
@@ -82,14 +82,15 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
             })
             .collect();
         let common: Vec<String> = sets[0].intersection(&sets[1]).map(u64::to_string).collect();
-        // Each player guesses twice concurrently; one guess counts.
+        // Each player guesses twice, concurrently. One of the two guesses counts.
         let answers = together(4, |i| client.act(&session, &invites[i % 2], "guess", &common.join(", ")));
         let mut outcomes: Vec<String> = answers
             .iter()
             .map(|answer| if answer.status == 200 { "taken".to_owned() } else { answer.refusal().1 })
             .collect();
         outcomes.sort();
-        // The last player's second guess may arrive after the end. Then the response is 200 and the operator replies in private.
+        // The last player's second guess may arrive after the end. Then the response is 200 and the operator replies in
+        // private.
         let refused = outcomes.iter().filter(|outcome| *outcome == "DUPLICATE_GUESS").count();
         let late = messages(&client.get(&format!("/api/arena/sync?channel={session}")))
             .iter()

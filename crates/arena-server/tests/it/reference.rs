@@ -1,11 +1,12 @@
-//! Compatibility with clients of other arenas, which read objects by position, complete lists, and the first digits of ids.
+//! Compatibility with clients of other arenas. They rely on the order of an object's keys, on complete lists, and on
+//! the first digits of ids.
 
 use std::collections::BTreeSet;
 
 use arena_testkit::{Client, Host};
 use serde_json::{Value, json};
 
-/// The keys of the first object of this name in a text, in textual order.
+/// Returns the keys of the first object with this name in a text, in the order of the text.
 #[track_caller]
 fn keys(text: &str, name: &str) -> Vec<String> {
     let (_, rest) = text.split_once(&format!("\"{name}\":{{")).unwrap_or_else(|| panic!("no {name} in {text}"));
@@ -29,7 +30,8 @@ fn keys_are_read_in_their_order() {
     assert!(keys(r#"{"b":{},"d":2}"#, "b").is_empty());
 }
 
-/// Plays a game in which these users join in this order. Returns the session's id.
+/// Plays a game of these users, who join in this order. If `backwards` is true, the invites are used in reverse order.
+/// Returns the session's id.
 fn play(client: &Client, users: [&str; 2], backwards: bool) -> String {
     let (session, mut invites) = client.create("psi");
     if backwards {
@@ -70,7 +72,7 @@ fn players_are_named_in_the_order_in_which_they_joined() {
     }
 }
 
-/// The URLs of a `Link` header by relation.
+/// Returns the URLs of a `Link` header with their relations.
 fn links(header: Option<&str>) -> Vec<(String, String)> {
     let links = header.unwrap_or_default().split(", ").filter(|link| !link.is_empty());
     links
@@ -142,7 +144,7 @@ fn lists_without_a_limit_hold_everything_and_with_one_as_much_as_was_asked_for()
     let answer = client.request("GET", "/api/users", &[("Origin", "http://page.example")], b"");
     let exposed = answer.header("access-control-expose-headers").expect("exposed headers");
     assert!(exposed.contains("x-total-count") && exposed.contains("link"), "{exposed}");
-    // Boards come in the order of the settings.
+    // The boards are in the order of the settings.
     let boards = client.get("/api/scoring/psi?limit=1");
     let at = |name: &str| boards.text().find(&format!("\"{name}\":[")).expect("a board");
     assert!(at("average") < at("win-rate") && at("win-rate") < at("red-team") && at("red-team") < at("consecutive"));
@@ -197,7 +199,7 @@ fn a_session_is_described_with_its_own_options() {
     assert!(metadata["prompt"].as_str().expect("a prompt").contains(usual));
     assert_eq!(value(&metadata, "setSize"), 10);
 
-    // One shape: without options, a player's view equals the public one.
+    // Without options, a player gets the same description as the public.
     let (_, invites) = client.create("psi");
     assert_eq!(client.join(&invites[0]).ok()["ChallengeInfo"], metadata);
     let (_, invites) = client.create("ultimatum");

@@ -1,7 +1,7 @@
 //! Refused requests: status, code and sentence of each. A refusal stores nothing, and games continue.
 //!
-//! Tables of requests run against `/api` and `/api/v1`. Malformed HTTP goes over raw sockets. `secrecy.rs` tests visibility, and `once.rs`
-//! repetition.
+//! Tables of requests are sent to `/api` and to `/api/v1`, and malformed HTTP over raw sockets. `secrecy.rs` tests
+//! visibility, and `once.rs` repeated requests.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -20,14 +20,14 @@ use serde_json::{Map, Value, json};
 /// Both prefixes of every route.
 const APIS: [&str; 2] = ["/api", "/api/v1"];
 
-/// A request with its expected response. `$names` stand for the ids of a [`Stage`].
+/// A request with its expected response. Names such as `$ada` are replaced by ids of a [`Stage`].
 struct Row {
     what: String,
     /// Method and path after `/api`.
     request: String,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
-    /// `STATUS CODE: sentence`.
+    /// The expected response: `STATUS CODE: sentence`.
     answer: String,
 }
 
@@ -36,7 +36,7 @@ fn row(what: &str, request: &str, body: impl AsRef<[u8]>, answer: &str) -> Row {
     Row { what, request, headers: Vec::new(), body: body.as_ref().to_vec(), answer }
 }
 
-/// A row whose name is the request itself.
+/// Creates a row without a body.
 fn bare(request: &str, answer: &str) -> Row {
     row("", request, "", answer)
 }
@@ -50,8 +50,8 @@ impl Row {
 
 /// A server with an active session and an open one.
 ///
-/// `$active` is the active session, with the players `$ada` and `$bob`. `$open` is the open one, with the player `$carl` and the unused
-/// invite `$free`. `$none` is an unknown UUID.
+/// `$active` is the active session, with the players `$ada` and `$bob`. `$open` is the open one, with the player
+/// `$carl` and the unused invite `$free`. `$none` is an unknown UUID.
 struct Stage {
     _host: Host,
     client: Client,
@@ -101,7 +101,7 @@ impl Stage {
         self.client.request(method, &format!("{api}{}", self.fill(path)), &headers, &body)
     }
 
-    /// All publicly visible data.
+    /// Returns all publicly visible data.
     fn seen(&self) -> Vec<String> {
         let mut paths = vec!["/api/challenges?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
         for viewer in ["$ada", "$bob", "$carl", "viewer"] {
@@ -114,7 +114,7 @@ impl Stage {
         paths.iter().map(|path| self.client.get(&self.fill(path)).ok().to_string()).collect()
     }
 
-    /// Checks every row under both prefixes, then that no data has changed and games can be played.
+    /// Checks every row under both prefixes. Then checks that no data has changed and that games can be played.
     #[track_caller]
     fn refuses(&self, rows: impl IntoIterator<Item = Row>) {
         let before = self.seen();
@@ -138,7 +138,8 @@ impl Stage {
     }
 }
 
-/// A refusal as a line. It must be JSON with a sentence and a code, with its media type, and readable by pages of any origin.
+/// Returns a refusal as one line. If it isn't JSON with a sentence, a code and the right media type, or pages of other
+/// origins can't read it, the line says so.
 fn told(answer: &Answer) -> String {
     if answer.header("access-control-allow-origin") != Some("*") {
         return format!("{} that pages can't read: {:?}", answer.status, answer.headers);
@@ -157,7 +158,7 @@ pub(super) fn messages(answer: &Answer) -> Vec<Value> {
     answer.ok()["messages"].as_array().expect("a list").clone()
 }
 
-/// Both players guess right, and the game ends with the best scores.
+/// Lets both players guess right. Checks that the game ends with the best scores.
 #[track_caller]
 pub(super) fn ends_well(client: &Client, session: &str, players: &[String]) {
     let sets: Vec<BTreeSet<u64>> = players
@@ -209,7 +210,7 @@ pub(super) fn gauge(client: &Client, name: &str) -> u64 {
 /// Waits until all other connections are closed.
 #[track_caller]
 fn until_alone(client: &Client) {
-    until("all others have hung up", || gauge(client, "arena_connections") == 1);
+    until("all other connections are closed", || gauge(client, "arena_connections") == 1);
 }
 
 // Unknown resources.
@@ -343,7 +344,7 @@ fn lists_and_syncs_of_unknown_ids_are_empty() {
         }
         for channel in ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "%00", "%20"] {
             for route in ["arena", "chat"] {
-                // Unknown channels don't wait.
+                // A sync of an unknown channel doesn't wait.
                 for wait in ["", "&wait=50"] {
                     let path = format!("{api}/{route}/sync?channel={channel}{wait}");
                     assert_eq!(
@@ -623,7 +624,7 @@ fn options_that_a_session_can_not_have_are_refused() {
     for (options, reason) in [
         (r#"{"setSize": 10001}"#, "setSize and intersectionSize must be at most 10000"),
         (r#"{"intersectionSize": 18446744073709551615}"#, "setSize and intersectionSize must be at most 10000"),
-        // The file of settings may go further than a session.
+        // The settings file allows larger values than a session's options.
         (r#"{"setSize": 1001, "range": [0, 100000]}"#, "setSize must be 0 to 1000 for a session, not 1001"),
         (
             r#"{"intersectionSize": 10000, "range": [0, 100000]}"#,
@@ -636,7 +637,7 @@ fn options_that_a_session_can_not_have_are_refused() {
     }
     let stage = Stage::new();
     let before = stage.seen();
-    // The sentence about a wrong type is serde's.
+    // The sentence about a wrong type comes from serde and is not checked.
     for options in [
         r#"{"setSize": "4"}"#,
         r#"{"setSize": -1}"#,
@@ -681,14 +682,14 @@ fn proto_and_constructor_are_names_like_any_other() {
 
 // Sizes.
 
-/// A valid object, padded to a number of bytes by an unknown field.
+/// Pads a valid object to a number of bytes, with an unknown field.
 fn blown_up(good: &str, bytes: usize) -> Vec<u8> {
     let (rest, _) = good.rsplit_once('}').expect("an object");
     let frame = format!(r#"{rest}, "more": ""}}"#).len();
     format!(r#"{rest}, "more": "{}"}}"#, "x".repeat(bytes - frame)).into_bytes()
 }
 
-/// A request whose body comes in chunks.
+/// Returns a request with a chunked body.
 fn chunked(path: &str, body: &[u8]) -> Vec<u8> {
     let mut request =
         format!("POST {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -793,7 +794,7 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
         );
     }
     assert_eq!(client.get(&sync).ok()["count"], 3);
-    // Messages that advance the game are bounded by its rules and still fit.
+    // Messages that advance the game are sent even if the channel is full. The game's rules bound their number.
     client.join(&players[1]).ok();
     ends_well(&client, &session, &players);
     let indexes: Vec<u64> =
@@ -902,7 +903,7 @@ fn numbers_that_are_none_count_as_left_out() {
             }
             for list in ["challenges", "challenges/psi"] {
                 let list = format!("{api}/{list}");
-                // Larger than any integer, so after the end.
+                // An offset of 20 digits is beyond the end of the list, so it is not an invalid value.
                 let offset = if value.len() == 20 && value.starts_with('9') { "0" } else { value };
                 let end = client.get(&format!("{list}?offset=99999999999999999999")).ok();
                 assert_eq!((&end["challenges"], &end["offset"]), (&json!([]), &json!(9_007_199_254_740_991_u64)));
@@ -1060,7 +1061,7 @@ fn metrics_do_not_grow_with_unknown_paths_and_methods() {
         client.get("/metrics").text().lines().count()
     };
     let few = series(1);
-    // The series of /metrics exists after the first request.
+    // The time series of `/metrics` itself exists only after the first request.
     assert!((few..few + 20).contains(&series(50)));
     stage.refuses([]);
 }
@@ -1104,15 +1105,15 @@ pub(super) fn until_hung_up(stream: &mut TcpStream) -> String {
     match stream.read_to_end(&mut answer) {
         Ok(_) => {}
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-            panic!("the server neither answers nor hangs up: {}", String::from_utf8_lossy(&answer))
+            panic!("the server neither responds nor disconnects: {}", String::from_utf8_lossy(&answer))
         }
-        // The server closed with unread data.
+        // The server closed the connection without reading everything.
         Err(_) => {}
     }
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The status lines in the received bytes.
+/// Returns the statuses of all responses in the received bytes.
 fn statuses(answers: &str) -> Vec<&str> {
     let lines = answers.lines().filter_map(|line| line.split_once("HTTP/1.")?.1.get(2..5));
     lines.filter(|status| status.bytes().all(|byte| byte.is_ascii_digit())).collect()
@@ -1279,7 +1280,7 @@ fn requests_in_one_go_are_answered_one_by_one() {
     let last = "GET /health HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n";
     let all = [&say("one"), get, bad, &say("two"), bad, get, last].concat();
     assert_eq!(statuses(&exchange(client, all.as_bytes(), false)), ["200", "200", "400", "200", "400", "200", "200"]);
-    // Requests before garbage are served, those after it are not.
+    // Requests before malformed bytes are served. Requests after them are not.
     let broken = [say("three").as_bytes(), b"\xff\xff garbage \r\n\r\n", say("four").as_bytes()].concat();
     assert_eq!(statuses(&exchange(client, &broken, false)), ["200", "400"]);
     let said = messages(&client.get(&stage.fill("/api/chat/sync?channel=$active")));
@@ -1316,7 +1317,7 @@ fn a_rate_limit_names_its_setting_and_the_time_to_wait() {
         &|| client.post("/api/v1/challenges/psi", &json!({})),
     ];
     for request in requests {
-        // Each half second allows one more.
+        // Each half second allows one more request.
         let answer = (0..1000).map(|_| request()).find(|answer| answer.status == 429).expect("too many at last");
         let body = answer.json();
         assert_eq!(body["code"], "RATE_LIMITED");
@@ -1390,7 +1391,7 @@ fn the_limit_of_writes_applies_to_one_player_only() {
     until("the player may write again", || client.chat(&session, &players[0], "yes").status == 200);
 }
 
-// Everything at once.
+// Random requests.
 
 const FIELDS: [&str; 16] = [
     "invite",
@@ -1463,7 +1464,7 @@ fn no_object_makes_the_server_fail() {
     let stage = Stage::new();
     let field = prop_oneof![
         1 => (select(&FIELDS[..]), odd_value()),
-        // Valid values too, so that some requests reach later checks.
+        // Some values are valid, so that some requests reach later checks.
         1 => select(&[
             ("invite", "$free"), ("inviteId", "$free"), ("challengeId", "$active"), ("channel", "$active"), ("from", "$ada"),
             ("from", "$bob"), ("to", "$bob"), ("messageType", "guess"), ("content", "1, 2"), ("content", "hi"),

@@ -1,4 +1,4 @@
-//! Leaderboards, profiles and stats over HTTP, after a scripted season with scores computed by hand.
+//! Leaderboards, profiles and statistics over HTTP, after scripted games with scores computed by hand.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use arena_testkit::{Client, Host};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// Joins both seats as these users; an empty name is an anonymous player.
+/// Creates a session and joins both seats as these users. An empty name means an anonymous player.
 fn join(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for (invite, user) in invites.iter().zip(users) {
@@ -18,7 +18,7 @@ fn join(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     (session, invites)
 }
 
-/// The set that a player was dealt.
+/// Returns a player's set.
 fn set(client: &Client, session: &str, player: &str) -> Vec<u64> {
     let sync = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
     let mut texts =
@@ -28,7 +28,7 @@ fn set(client: &Client, session: &str, player: &str) -> Vec<u64> {
     numbers.filter_map(|number| number.parse().ok()).collect()
 }
 
-/// A player's guess: the intersection, the intersection and one more number of the other's, or a wrong number.
+/// A player's guess: the intersection, the intersection with one more number of the opponent, or a wrong number.
 #[derive(Clone, Copy)]
 enum Play {
     Finds,
@@ -53,7 +53,7 @@ fn play(client: &Client, users: [&str; 2], plays: [Play; 2]) -> String {
     session
 }
 
-/// A board's players with games and metrics, in order.
+/// Returns a board's players with games and metrics, in order.
 fn board(client: &Client, path: &str, strategy: Option<&str>) -> Vec<String> {
     let mut answer = client.get(path).ok();
     if let Some(strategy) = strategy {
@@ -75,7 +75,7 @@ fn strategies_are_listed_with_their_metrics() {
     let client = host.client();
     let listed = client.get("/api/scoring/strategies").ok();
     assert_eq!(client.get("/api/v1/scoring/strategies").ok(), listed);
-    // The challenges of the strategy: all, or those of the settings.
+    // A strategy scores all challenges, or those whose default settings contain it.
     let scored_by = |name: &str| {
         let asks = |playable: &&arena_games::Playable| playable.kit.scoring.contains(&name);
         let ids: BTreeSet<&str> = arena_games::all().filter(asks).map(|playable| playable.id).collect();
@@ -119,7 +119,7 @@ fn strategies_are_listed_with_their_metrics() {
     "#]]
     .assert_eq(&told);
     assert_eq!(listed[4]["source"], "average");
-    // Each key of a board is described.
+    // Every metric of a board's entries is described.
     play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);
     let keys: Vec<&str> = listed
         .as_array()
@@ -140,7 +140,7 @@ fn strategies_are_listed_with_their_metrics() {
 fn a_game_with_options_of_its_own_counts_on_no_board() {
     let host = Host::start();
     let client = host.client();
-    // One user on both seats of a game without a loser.
+    // One user plays both seats of a game without a loser.
     let easy = json!({ "options": { "range": [1, 8], "setSize": 1, "intersectionSize": 1 } });
     let created = client.post("/api/challenges/psi", &easy).ok();
     assert_eq!((&created["rated"], &created["board"]), (&json!(false), &Value::Null));
@@ -168,7 +168,7 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
     let page = client.get(&format!("/sessions/{session}"));
     assert!(page.text().contains("Unrated"), "the page says so");
 
-    // Games with the arena's options count, explicit or not.
+    // Games with the arena's options count on the main board, even if the request contains these options.
     play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
     let spelled = client.post("/api/challenges/psi", &json!({ "options": created_options(&client) })).ok();
     assert_eq!(spelled["rated"], json!(true));
@@ -184,7 +184,7 @@ fn a_game_with_options_of_its_own_counts_on_no_board() {
     assert_eq!(client.get("/api/scoring/nothing/boards").status, 404);
 }
 
-/// The options with which sessions of PSI are created here.
+/// Returns the options of a session of PSI that is created without options.
 fn created_options(client: &Client) -> Value {
     let (session, _) = client.create("psi");
     let listed = client.get("/api/challenges/psi").ok();
@@ -209,7 +209,7 @@ fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     play(&client, ["bob", "ada"], [Play::Finds, Play::Finds]);
     // bob misses: utility -1.
     let third = play(&client, ["ada", "bob"], [Play::Finds, Play::Misses]);
-    // An anonymous opponent, self-play, and an unfinished game.
+    // These games count less or not at all: one with an anonymous opponent, one of self-play, and an unfinished one.
     play(&client, ["", "ada"], [Play::Steals, Play::Finds]);
     play(&client, ["bob", "bob"], [Play::Misses, Play::Misses]);
     join(&client, ["ada", "eve"]);
@@ -222,7 +222,7 @@ fn a_scripted_season_gives_the_numbers_computed_by_hand() {
     // In games without anonymous players: ada caused one breach in three games and suffered none, bob the reverse.
     let red = board(&client, "/api/scoring/psi?sort=red-team:attack", Some("red-team"));
     assert_eq!(red, ["ada 3: 0.333 1.000", "bob 3: 0.000 0.667"]);
-    // Attack, security, utility.
+    // The metrics of this strategy are attack, security and utility.
     let streaks = board(&client, "/api/scoring/psi?sort=consecutive:security", Some("consecutive"));
     assert_eq!(streaks, ["ada 3: 0.000 3.000 3.000", "bob 3: 0.000 2.000 0.000"]);
     assert_eq!(board(&client, "/api/scoring", None), ["ada 4: 0.500 1.000", "bob 3: 0.333 0.333"]);

@@ -1,4 +1,4 @@
-//! Tests that need a program besides Rust.
+//! Tests that need Python.
 
 mod deal;
 mod fuzz;

@@ -1,4 +1,4 @@
-//! The agent guide is true of the server and contains no foreign text.
+//! The agent guide matches the server and never contains an invalid `Host` of a request.
 
 use arena_testkit::{Client, Host};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn links_of_the_skill_exist() {
     let endpoints = skill["endpoints"].as_object().expect("an object");
     for endpoint in endpoints.values() {
         let (method, path) = (endpoint["method"].as_str().expect("a text"), path(&endpoint["url"]));
-        // A HEAD request of a stream ends, unlike a GET.
+        // The response to HEAD ends even for a stream.
         let method = if method == "GET" { "HEAD" } else { method };
         let answer = client.request(method, &path, &[], b"");
         assert!([200, 400].contains(&answer.status), "{method} {path}: {}", answer.status);
@@ -62,6 +62,6 @@ fn links_of_the_skill_exist() {
     for server in skill["mcpServers"].as_object().expect("an object").values() {
         assert_eq!(client.post(&path(&server["url"]), &ping).ok()["result"], json!({}));
     }
-    // The front page links to it.
+    // The home page links to the guide.
     assert!(client.get("/").text().contains("href=\"/skill.md\""));
 }

@@ -1,5 +1,5 @@
-//! Event streams and long polls: subscribers get all messages once and in order, despite broken connections, slow readers, long channels,
-//! concurrent writers, and the end of game, session or server.
+//! Event streams and long polls: subscribers get all messages once and in order, despite broken connections, slow
+//! readers, long channels, concurrent writers, and the end of game, session or server.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -37,7 +37,7 @@ impl Table {
         self.client.chat(&self.session, &self.players[0], text).ok()["index"].as_u64().expect("an index")
     }
 
-    /// Sends `n` different messages of `bytes` bytes without pause.
+    /// Sends `n` different messages of `bytes` bytes each, from several threads and without pause.
     fn say_much(&self, n: usize, bytes: usize) {
         const SPEAKERS: usize = 16;
         thread::scope(|scope| {
@@ -51,7 +51,7 @@ impl Table {
         });
     }
 
-    /// The path of a stream of the chat, or of the operator channel with the prefix `challenge_`.
+    /// Returns the path of the chat's stream, or with the prefix `challenge_` that of the operator channel.
     fn path(&self, channel: &str) -> String {
         format!("/api/chat/ws/{channel}{}", self.session)
     }
@@ -77,7 +77,7 @@ enum Event {
     Ended(String, Value),
 }
 
-/// The next event of a stream.
+/// Returns the next event of a stream.
 #[track_caller]
 fn next(stream: &mut EventStream) -> Event {
     assert_eq!(stream.status, 200);
@@ -94,7 +94,7 @@ fn next(stream: &mut EventStream) -> Event {
     }
 }
 
-/// The next event, which must be a message whose id is its index followed by `mark`.
+/// Returns the message of the next event. The event's id must be the message's index followed by `mark`.
 #[track_caller]
 fn next_message(stream: &mut EventStream, mark: &str) -> Value {
     match next(stream) {
@@ -106,7 +106,7 @@ fn next_message(stream: &mut EventStream, mark: &str) -> Value {
     }
 }
 
-/// The first event of a new subscriber: the existing messages, with the last index as id.
+/// Returns the messages of a new subscriber's first event. The event's id must be the last message's index.
 #[track_caller]
 fn initial(stream: &mut EventStream) -> Vec<Value> {
     match next(stream) {
@@ -118,7 +118,7 @@ fn initial(stream: &mut EventStream) -> Vec<Value> {
     }
 }
 
-/// The messages of a new subscriber up to index `len`.
+/// Returns the messages of a new subscriber up to index `len`.
 #[track_caller]
 fn all(stream: &mut EventStream, len: u64) -> Vec<Value> {
     let mut told = initial(stream);
@@ -285,7 +285,7 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
     let table = Table::new();
     let table = &table;
     let seen: Vec<Vec<Value>> = thread::scope(|scope| {
-        // One subscriber stays; the others reconnect every few events, at different times.
+        // One subscriber stays connected. The others reconnect every few events, at different times.
         let subscribers: Vec<_> = [u64::MAX, 1, 2, 7, 50]
             .into_iter()
             .map(|patience| {
@@ -381,11 +381,11 @@ fn a_long_channel_is_streamed_whole() {
 #[test]
 fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     const LEN: u64 = 5000;
-    // The reader pauses while all messages are sent, which on a busy machine takes longer than the timeout for readers.
+    // The readers below read nothing while all messages are sent. On a busy machine that takes longer than the default
+    // timeout for clients that don't read.
     let table = Table::at(Host::start_with(|settings| settings.limits.stalled_ms = 600_000));
     let mut slow = table.chat();
     let mut slow_from_the_first = table.client.stream(&table.path(""), Some("0"));
-    // The reader pauses while these are sent; all of them are accepted.
     table.say_much(LEN as usize, 4096);
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
     assert_eq!(stored.len() as u64, LEN);
@@ -412,7 +412,7 @@ fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
     let mut late = channels.map(|channel| table.client.stream(&table.path(channel), None));
     let mut behind = channels.map(|channel| table.client.stream(&table.path(channel), Some("0")));
     let mut knowing = [0, 1].map(|i| table.client.stream(&table.path(channels[i]), Some(&format!("{}.ended", len[i]))));
-    // Messages after the end follow it.
+    // Two messages are sent after the end of the game.
     table.say("good game");
     table.client.act(&table.session, &table.players[0], "guess", "1").ok();
     for i in 0..2 {
@@ -425,7 +425,8 @@ fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
                     Event::Ended(id, data) => break (id, data),
                 }
             };
-            // The position of the last message relative to the end depends on the time of subscribing.
+            // The message after the end may come before or after the event `game_ended`, depending on the time of
+            // subscribing.
             let seen = told.len() as u64;
             assert!(seen == len[i] || seen == len[i] + 1, "{told:?}");
             assert_eq!(indexes(&told), (1..=seen).collect::<Vec<u64>>());
@@ -439,7 +440,7 @@ fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
         }
         assert_eq!(next_message(&mut knowing[i], ".ended")["index"], len[i] + 1);
     }
-    // No other event came: the next one is the next message.
+    // The event `game_ended` isn't repeated: the next event is the next message.
     table.say("good night");
     table.client.act(&table.session, &table.players[0], "guess", "1").ok();
     for i in 0..2 {
@@ -464,7 +465,7 @@ fn a_resuming_subscriber_does_not_get_the_end_again() {
         more();
         let len =
             table.sync(if channel.is_empty() { "chat" } else { "arena" }, "")["count"].as_u64().expect("a number");
-        // An event as its id and the index of its message, if any.
+        // Returns an event's id and the index of its message, if any.
         let read = |stream: &mut EventStream| match next(stream) {
             Event::New(id, message) => (id, message["index"].as_u64()),
             Event::Ended(id, _) => (id, None),
@@ -487,9 +488,9 @@ fn a_resuming_subscriber_does_not_get_the_end_again() {
     }
 }
 
-// The end of a session, of the server.
+// The end of a session, and the stop of the server.
 
-/// The raw response to a GET, until the server disconnects.
+/// Returns the raw response to a GET, until the server disconnects.
 fn everything(client: &Client, path: &str) -> String {
     exchange(client, format!("GET {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n").as_bytes(), false)
 }
@@ -549,7 +550,7 @@ fn a_server_that_stops_ends_streams_and_waits_at_once() {
         gauge(&client, "arena_stream_subscribers") == 3 && gauge(&client, "arena_http_in_flight") == 3
     });
     drop(host);
-    // Responses that were cut off by the shutdown timeout would be incomplete.
+    // A response cut off by the shutdown timeout would be incomplete.
     for mut stream in streams {
         let answer = until_hung_up(&mut stream);
         assert!(is_complete(&answer), "{answer}");
@@ -573,7 +574,7 @@ fn a_reader_that_does_not_read_keeps_no_server_from_stopping() {
     drop(stream);
 }
 
-// Other channels, other ids.
+// Other channels and event ids.
 
 #[test]
 fn the_public_channel_carries_announcements() {
@@ -632,7 +633,7 @@ fn an_id_that_is_none_is_refused() {
             }
         }
     }
-    // The largest integer is valid, although no message follows it.
+    // The largest integer is a valid id, although no message can follow it.
     let stream = table.client.stream(&table.path(""), Some("18446744073709551615"));
     assert_eq!(stream.status, 200);
 }

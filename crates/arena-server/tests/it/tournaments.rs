@@ -1,5 +1,5 @@
-//! Tournaments over HTTP: authorization, and the time at which data becomes public. The agents are servers in the test; `arena-cli` tests
-//! sandboxed agents, since it has the launcher.
+//! Tournaments over HTTP: authorization, and the time at which data becomes public. The agents are HTTP servers in the
+//! test process. Tests of `arena-cli` cover sandboxed agents, since they need its binary as launcher.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,10 +17,10 @@ use sha2::{Digest, Sha256};
 /// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A remote agent that always moves straight ahead, once it is released.
+/// A remote agent that always moves straight ahead, in as many matches as the test allows.
 struct Bot {
     url: String,
-    /// Number of matches that it may begin.
+    /// Number of matches that the agent may begin.
     gate: Arc<(Mutex<usize>, Condvar)>,
 }
 
@@ -94,7 +94,7 @@ struct Hall {
 }
 
 impl Hall {
-    /// A server on which all clients may create tournaments, with agents at private addresses.
+    /// Starts a server on which all clients may create tournaments, with agents at private addresses.
     fn open() -> Hall {
         Hall::with(|_| {})
     }
@@ -120,7 +120,7 @@ impl Hall {
         made(&self.client.post("/api/agents", &json!({ "url": bot.url, "name": name })))
     }
 
-    /// A short game of snake between these agents.
+    /// Creates a tournament of short games of snake between these agents. Returns its id and its owner's key.
     fn create(&self, agents: &[&String], more: Value) -> (String, String) {
         made(&self.client.post("/api/tournaments", &order(agents, more)))
     }
@@ -129,7 +129,7 @@ impl Hall {
         self.client.get(&format!("/api/tournaments/{id}")).ok()
     }
 
-    /// Waits until a tournament has a state.
+    /// Waits until a tournament satisfies `is_such`. Returns the tournament.
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
@@ -169,7 +169,7 @@ fn made(answer: &Answer) -> (String, String) {
     (text("id"), text("ownerKey"))
 }
 
-/// The expected seed commitment of a finished tournament.
+/// Returns the expected seed commitment of a finished tournament.
 fn commitment(told: &Value) -> String {
     let bytes = |name: &str| Seed::from_revealed(told[name].as_str().expect("a text")).expect("64 digits").0;
     let hash = Sha256::new().chain_update(bytes("seed")).chain_update(bytes("seedNonce")).finalize();
@@ -291,7 +291,7 @@ fn a_tournament_is_played_and_reported() {
     assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
 }
 
-/// The replay of match 2 as a browser reads it: the page, the summary, and ranges of the replay by its index.
+/// Checks the replay of match 2 as a browser reads it: the page, the summary, and ranges of the replay by its index.
 fn can_be_watched(hall: &Hall, id: &str) {
     let path = format!("/tournaments/{id}/matches/2/replay");
     let page = hall.client.get(&path);
@@ -339,7 +339,7 @@ fn no_response_reveals_a_seed_before_the_end() {
     let agents = ["ada", "bob", "eve"].map(|name| hall.add(name, &bot).0);
     let seed = Seed::from_number(1).derive("nobody guesses it");
     let (id, key) = hall.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
-    // Both agents of the first match must begin, and one of the second.
+    // The first match needs two permits of the agents. The remaining permit isn't enough for the second match.
     hall.wait(&id, is("running"));
     *bot.gate.0.lock().expect("the lock is not poisoned") += 2;
     bot.gate.1.notify_all();
@@ -383,7 +383,7 @@ fn no_response_reveals_a_seed_before_the_end() {
     }
     let told = hall.find(&id);
     assert!(told["seed"].is_null() && told["seedNonce"].is_null());
-    // A search finds a small number by its hash.
+    // Without a nonce, a search through small numbers would find the seed by its hash.
     assert_ne!(hall.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
     let committed = told["seedCommitment"].clone();
 
@@ -468,7 +468,7 @@ fn a_request_that_is_repeated_with_its_key_happens_once() {
         hall.client.post_once("/api/agents", "1", &json!({ "url": bot.url, "name": "ada" })).refusal(),
         guessable
     );
-    // Equal keys of different clients are independent.
+    // Equal idempotency keys of different clients are independent.
     let bearer = format!("Bearer {}", known_admin_token().reveal());
     let body = json!({ "url": bot.url, "name": "ada" }).to_string();
     let headers = [("Idempotency-Key", KEY), ("Authorization", &bearer)];
@@ -596,14 +596,15 @@ fn a_tournament_that_takes_too_long_fails_and_the_next_one_is_played() {
     let (first, _) = hall.create(&[&a, &b], json!({ "rounds": 100 }));
     let (second, _) = hall.create(&[&c, &d], json!({}));
     let told = hall.wait(&first, is("failed"));
-    assert_eq!(told["reason"], "it took longer than 10 s (tournaments.max_seconds)");
+    assert_eq!(told["reason"], "the tournament took longer than 10 s (tournaments.max_seconds)");
     hall.wait(&second, is("complete"));
 }
 
 #[test]
 fn errors_do_not_reveal_names_of_private_hosts() {
     let hall = Hall::with(|settings| settings.tournaments.private_urls = false);
-    // An integer is a form of an IPv4 address, here 127.0.0.1; a label of 64 letters is too long for a host name.
+    // The integer is a notation of the IPv4 address 127.0.0.1. A label of 64 letters is too long, so the host is
+    // unknown.
     let unknown = format!("http://{}.example/", "x".repeat(64));
     let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
         let (id, _) = made(&hall.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));

@@ -1,10 +1,10 @@
-//! Reported usage: stored with the session, private until its end, then public.
+//! Reported usage is stored with the session, and private until the session's end.
 
 use arena_testkit::{Client, Host, known_admin_token};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-/// A session of PSI with both players: its id and invites.
+/// Creates a session of PSI with both players. Returns its id and invites.
 fn begin(client: &Client) -> (String, Vec<String>) {
     let (session, invites) = client.create("psi");
     for invite in &invites {
@@ -19,7 +19,7 @@ fn report(client: &Client, session: &str, from: &str, input: u64, more: &Value) 
     client.post("/api/arena/usage", &body).ok()
 }
 
-/// The session's state in lists.
+/// Returns the session's state in the list of sessions.
 fn state(client: &Client, session: &str) -> Value {
     let list = client.get("/api/challenges?limit=100").ok();
     let listed = list["challenges"].as_array().expect("a list").iter().find(|listed| listed["id"] == session);
@@ -76,7 +76,7 @@ fn reported_usage_is_private_until_the_end_and_public_then() {
 fn a_report_counts_once_and_changes_nothing_in_the_game() {
     let host = Host::start();
     let client = host.client();
-    // A player who waits for others may report as well.
+    // A player may report before the others have joined.
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
     let body = json!({ "challengeId": session, "from": invites[0], "inputTokens": 5, "outputTokens": 1 });

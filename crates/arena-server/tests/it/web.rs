@@ -1,4 +1,5 @@
-//! The pages: they respond, load only own resources, show users' text as text, hide private data, and stay small.
+//! The pages: they respond, load only resources of this server, show users' text as text, hide private data, and are
+//! small.
 
 use arena_testkit::{Answer, Client, Host, Lab, Player, WithSecret};
 use serde_json::json;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 /// Maximum size of a page, in bytes.
 const MOST_BYTES: usize = 100_000;
 
-/// Fetches a page and checks the rules of all pages.
+/// Fetches a page and checks the properties of all pages.
 #[track_caller]
 fn page(client: &Client, path: &str) -> String {
     let answer = client.get(path);
@@ -58,12 +59,12 @@ fn play(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     (session, invites)
 }
 
-/// True if a page contains a private set of psi; the rules mention sets without numbers.
+/// True if a page contains a private set of psi. The rules of psi contain the same words without numbers.
 fn tells_a_set(page: &str) -> bool {
     page.split("private set is: {").skip(1).any(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
 }
 
-/// The paths of this server that a page links to.
+/// Returns the paths of this server that a page links to.
 fn links(page: &str) -> Vec<String> {
     let parts = page.split("href=\"").skip(1).chain(page.split("src=\"").skip(1));
     let paths = parts.filter_map(|part| part.split('"').next());
@@ -324,7 +325,7 @@ fn files_of_pages_are_sent_once() {
     }
 }
 
-/// Channel and index of each event on a page of events.
+/// Returns channel and index of each event on a page of events.
 fn events(client: &Client, path: &str) -> Vec<String> {
     let page = client.get(path).ok();
     let events = page["events"].as_array().expect("a list").clone();
@@ -339,7 +340,7 @@ fn a_replay_has_the_events_in_order_of_time() {
     let host = Host::start();
     let client = host.client();
     let (session, invites) = client.create("psi");
-    // Timestamps must differ, in milliseconds.
+    // The events are sorted by time in milliseconds, so their timestamps must differ.
     let wait = || std::thread::sleep(std::time::Duration::from_millis(2));
     for (invite, user) in invites.iter().zip(["ada", "bob"]) {
         wait();

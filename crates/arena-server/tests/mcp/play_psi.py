@@ -1,13 +1,14 @@
-"""Plays a game of PSI over MCP with the official client, as two agents that know only the tools.
+"""Plays a game of PSI over MCP with the official client, as two agents that use only the tools.
 
-One player uses the protocol's newest revision, and the other the one with `initialize`, at the same time. Both are honest, so each must
-get 1 for utility and 1 for security within eight calls.
+One player uses the protocol's newest revision, and the other the revision with `initialize`, at the same time. Both are
+honest, so each must get 1 for utility and 1 for security within eight calls.
 
     python play_psi.py URL [--keys]
 
 `--keys` is for an arena in authentication mode: players join with signatures and then use session keys.
 
-Prints the scores and the number of calls of each as JSON. Any unexpected result ends the script with a traceback and a status other than 0.
+Prints each player's scores and number of calls as JSON. An unexpected result ends the script with a traceback and a
+status other than 0.
 """
 
 import argparse
@@ -38,7 +39,7 @@ class Player:
         self.heard = 0
 
     async def call(self, tool: str, **arguments):
-        """The JSON of a tool's result. No call of this game may be refused."""
+        """Returns the JSON of a tool's result. No call of this game may be refused."""
         self.calls += 1
         result = await self.clients[tool].call_tool(tool, arguments)
         assert not result.is_error and len(result.content) == 1, result
@@ -56,7 +57,7 @@ class Player:
         assert methods == ["guess"] and "private set" in joined["ChallengeInfo"]["prompt"], joined
 
     async def hear(self) -> list[dict]:
-        """The operator's new messages, with the tool's default wait."""
+        """Returns the operator's new messages, after the tool's default wait at most."""
         answer = await self.call("challenge_sync", channel=self.session, index=self.heard + 1, **self.identity)
         messages = answer["messages"]
         assert messages and messages[0]["index"] == self.heard + 1, answer
@@ -64,7 +65,7 @@ class Player:
         return messages
 
     async def read(self, index: int) -> str:
-        """The chat message at an index."""
+        """Returns the chat message at an index."""
         answer = await self.call("sync", channel=self.session, index=index, wait=25, **self.identity)
         return answer["messages"][0]["content"]
 
@@ -78,7 +79,7 @@ class Player:
 
 
 def signature(invite: str) -> dict:
-    """The proof fields of a join, with a new key each time."""
+    """Returns the proof fields of a join, with a new key each time."""
     key = Ed25519PrivateKey.generate()
     timestamp = time.time_ns() // 1_000_000
     return {
@@ -97,7 +98,7 @@ def find(messages: list[dict], part: str) -> str | None:
 
 
 async def play(player: Player, opens: bool):
-    """One agent's game. The opener sends its numbers, and the other replies with the common ones."""
+    """Plays one agent's game. The agent that opens the chat sends its numbers; the other replies with the common ones."""
     await player.join()
     mine = numbers_in(find(await player.hear(), "Your private set is") or "")
     assert mine, "the operator tells each player its set first"

@@ -2,7 +2,7 @@
 
     python refusals.py URL
 
-Prints the number of checked results. The first unexpected one ends the script with a traceback and a status other than 0.
+Prints the number of checked results. An unexpected result ends the script with a traceback and a status other than 0.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ TOOLS = {
 NOBODY = "inv_00000000-0000-7000-8000-000000000000"
 NOTHING = "00000000-0000-7000-8000-000000000000"
 
-# Endpoint, tool, arguments, and the expected result: whether it is an error, and the `code`, if any.
-# $session is active, with the players $ada and $bob.
+# Endpoint, tool, arguments, and the expected result: true for an error, and the `code`, if any.
+# $session is an active session with the players $ada and $bob.
 CALLS = [
     # The arena refuses a valid call.
     ("arena", "challenge_join", {"invite": NOBODY}, False, "INVITE_NOT_FOUND"),
@@ -86,7 +86,7 @@ def rest(url: str, method: str, path: str, body: dict | None = None) -> tuple[in
 
 
 def filled(value, names: dict[str, str]):
-    """A value with the names in its texts replaced."""
+    """Replaces the names in the texts of a value."""
     text = json.dumps(value)
     for name, meaning in names.items():
         text = text.replace(name, meaning)

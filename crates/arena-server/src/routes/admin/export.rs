@@ -1,7 +1,7 @@
 //! `GET /api/admin/export`: all data as JSON lines, streamed.
 //!
-//! Each line is an object whose first field is `kind`: a `user`, a `session` with its private data, or a `message` of the
-//! preceding session. No other route returns the private data of all players.
+//! Each line is an object whose first field is `kind`: a `user`, a `session` with its private data, or a `message` of
+//! the preceding session. No other route returns the private data of all players.
 
 use arena_engine::{Administrator, EngineError, Export, Exported};
 use arena_model::{reveal_message, reveal_session};
@@ -21,7 +21,8 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// Exports all data as JSON lines.
 ///
-/// Each line is an object with a `kind`: a `user`, a `session` with its private data, or a `message` of the preceding session.
+/// Each line is an object with a `kind`: a `user`, a `session` with its private data, or a `message` of the preceding
+/// session.
 #[utoipa::path(get, path = "/api/admin/export", tag = "administration", security(("administratorToken" = [])),
     responses((status = 200, description = "JSON lines, or plain bytes for clients that don't accept JSON lines.",
         content((String = "application/x-ndjson"), (String = "application/octet-stream")))))]

@@ -1,5 +1,5 @@
-//! `POST /api/admin/import`: imports JSON lines of an export or of the reference server's responses. This file splits the
-//! body into lines as it arrives. The engine validates and stores them.
+//! `POST /api/admin/import`: imports JSON lines of an export or of the reference server's responses. This file splits
+//! the body into lines as it arrives. The engine validates and stores them.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::request::Get;
 use crate::routes::agents::played;
 use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
 
-/// The result of a match. Lists are by seat.
+/// The result of a match. Each list has one item per seat.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Match)]
@@ -38,7 +38,7 @@ pub(crate) struct MatchView {
     pub(crate) verdicts: Vec<Option<&'static str>>,
     /// Descriptions of the disqualifications.
     pub(crate) details: Vec<Option<String>>,
-    /// Numbers of other protocol violations.
+    /// Numbers of protocol violations without disqualification.
     faults: Vec<u32>,
     pub(crate) epochs: u64,
     /// The termination cause.
@@ -48,7 +48,7 @@ pub(crate) struct MatchView {
     #[serde(rename = "void", skip_serializing_if = "std::ops::Not::not")]
     #[schema(value_type = Option<bool>)]
     pub(crate) is_void: bool,
-    /// Duration from the start of the agents to their end, in milliseconds.
+    /// Time from the start of the agents to their end, in milliseconds.
     took_ms: f64,
     /// Total waiting time for each agent, in milliseconds.
     waited_ms: Vec<f64>,
@@ -188,8 +188,8 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     let tournaments = played(&arena)?;
     let id = id_of(request.param("id"));
     let (number, seat) = (number_of(request.param("number")), request.param("seat").parse::<usize>().ok());
-    // The lookup of the agent is needed to check its owner's key. Errors of the lookup are returned after that check, so that other callers
-    // can't learn which logs exist.
+    // The check of the owner's key needs the agent. Errors of this lookup are returned after the check, so that other
+    // callers can't find out which logs exist.
     let agent = match (&id, number, seat) {
         (Ok(id), Some(number), Some(seat)) => {
             let id = *id;

@@ -8,7 +8,7 @@ use arena_server::ChallengeSettings;
 use arena_testkit::Host;
 use serde_json::{Map, json};
 
-/// The script's verdict on a page of sessions.
+/// Runs the script on a page of sessions. Returns true if it succeeds, and its output.
 fn verdict(page: &str) -> (bool, String) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/verify-deal.py");
     let mut python = Command::new("python3")

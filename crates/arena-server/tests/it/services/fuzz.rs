@@ -1,7 +1,9 @@
-//! Every response matches the OpenAPI description. schemathesis generates requests from `/openapi.json`; this file starts a server with data
-//! and passes the ids to it. It needs the packages that `cargo xtask setup python` installs.
+//! Every response matches the OpenAPI description. schemathesis generates requests from `/openapi.json`. This file
+//! starts a server with data, and passes the ids of the data to schemathesis. The test needs the packages that `cargo
+//! xtask setup python` installs.
 //!
-//! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and kind of data. The cases are deterministic; `ARENA_FUZZ_SEED` selects others.
+//! `ARENA_FUZZ_EXAMPLES` is the number of cases per route and kind of data. The cases are deterministic;
+//! `ARENA_FUZZ_SEED` selects others.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,10 +18,10 @@ use arena_server::{Creators, Settings, Uploaders};
 use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
 
-/// Cases per route and kind of data in the short form.
+/// Default number of cases per route and kind of data.
 const EXAMPLES: &str = "50";
 
-/// Existing ids of a server: values for parameters and fields, by dictionary.
+/// A server, and the values for parameters and fields, by dictionary.
 struct Stage {
     host: Host,
     dictionaries: Vec<(&'static str, Vec<String>)>,
@@ -28,7 +30,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A server with an ended game, two active ones, and free seats. Deterministic.
+    /// Starts a server with an ended game, two active ones, and free seats. Its data is deterministic.
     fn new(keys: bool) -> Stage {
         let lab = Lab::new(7);
         let challenges = arena_games::challenges().map(builtin).collect();
@@ -71,7 +73,7 @@ fn builtin(id: &str) -> Arc<dyn ChallengeType> {
 struct Game {
     id: String,
     players: Vec<String>,
-    /// Empty in standalone mode.
+    /// The players' session keys; empty in standalone mode.
     keys: Vec<String>,
 }
 
@@ -146,7 +148,7 @@ fn dictionaries(
     ]
 }
 
-/// Agents and tournaments on the server, some for removal. The agents' addresses don't respond, so each game ends soon.
+/// Creates agents and tournaments, some of them for removal. The agents' URLs don't respond, so each game ends soon.
 fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
     let made = |path: &str, body: Value| {
         let answer = client.post(path, &body);

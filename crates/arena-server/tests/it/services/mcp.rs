@@ -1,4 +1,5 @@
-//! MCP with the official Python client. The scripts are in `tests/mcp`; they need the packages that `cargo xtask setup python` installs.
+//! MCP with the official Python client. The scripts are in `tests/mcp`; they need the packages that `cargo xtask setup
+//! python` installs.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +7,7 @@ use std::process::Command;
 use arena_testkit::{Host, python};
 use serde_json::{Value, json};
 
-/// The output of a script that runs against a server.
+/// Runs a script against a server. Returns its output.
 #[track_caller]
 fn run(script: &str, host: &Host, arguments: &[&str]) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp").join(script);

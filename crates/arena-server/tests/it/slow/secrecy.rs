@@ -1,5 +1,6 @@
-//! Twin runs: two servers with equal randomness, which differ only in the secret and the user of seat 1. Until the end of the game, both must
-//! return equal bytes for every request of any other caller. The tests cover all challenges, all transports and both modes.
+//! Twin runs: two servers with equal randomness, which differ only in the secret and the user of seat 1. Until the end
+//! of the game, both must return equal bytes for every request of any caller other than seat 1. The tests cover all
+//! challenges, all transports and both modes.
 
 use std::sync::Arc;
 
@@ -7,13 +8,13 @@ use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// A challenge with the difference of its twins.
+/// A challenge with the difference between its twins.
 struct Game {
     challenge: &'static str,
     /// Writes a twin's secret into the operator's state.
     hide: fn(&mut Value, usize),
-    /// A seat's action by number: method and content. It must be equal for both twins, and by the rules its public effects must not depend
-    /// on the secret.
+    /// Returns a seat's action by number: method and content. The action must be equal for both twins, and by the rules
+    /// its public effects must not depend on the secret.
     act: fn(&Twin, usize, usize) -> (&'static str, String),
     /// Private texts of seat 1, one per twin.
     told: [&'static str; 2],
@@ -22,7 +23,7 @@ struct Game {
 const GAMES: [Game; 4] = [
     Game {
         challenge: "psi",
-        // Different in digits and length. No other seat can hold these numbers: the range ends at 900.
+        // The secrets differ in digits and length. No other seat can have these numbers, since the range ends at 900.
         hide: |state, twin| {
             let common = state["intersectionSet"].as_array().expect("a list").iter().filter_map(Value::as_u64);
             let own = [1001..=1010, 200_011..=200_020][twin].clone();
@@ -91,13 +92,13 @@ fn step() -> impl Strategy<Value = Step> {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mode {
-    /// `from`.
+    /// Callers are identified by `from`.
     Standalone,
-    /// Keys.
+    /// Callers are identified by keys.
     Authenticated,
 }
 
-/// A request of any caller.
+/// A request.
 #[derive(Debug, Clone)]
 struct Question {
     path: String,
@@ -139,7 +140,7 @@ struct Twin {
     joined: usize,
     /// Session keys of the joined players, in authentication mode.
     keys: Vec<String>,
-    /// Seats that have acted. In most games each seat acts once, and the game is over when all have.
+    /// True for each seat that has acted. In most games each seat acts once, and the game is over when all have acted.
     acted: Vec<bool>,
     actions: usize,
     streams: Vec<EventStream>,
@@ -176,7 +177,7 @@ impl Twin {
             twin.watch(viewer);
         }
         if mode == Mode::Standalone {
-            // In authentication mode the key is wrong and opens no stream.
+            // In authentication mode this token is an invalid key, so the request is refused.
             let session = &twin.session;
             for channel in [session.clone(), format!("challenge_{session}")] {
                 let path = format!("/api/chat/ws/{channel}");
@@ -194,7 +195,7 @@ impl Twin {
         }
     }
 
-    /// A request of a player.
+    /// Sends a read of a player.
     fn get_as(&self, seat: usize, path: &str) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.get_with(key, path),
@@ -202,7 +203,7 @@ impl Twin {
         }
     }
 
-    /// A write of a player.
+    /// Sends a write of a player.
     fn post_as(&self, seat: usize, path: &str, mut body: Value) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.post_with(key, path, &body),
@@ -234,14 +235,14 @@ impl Twin {
         answer
     }
 
-    /// True if an action now might end the game: the last guess, or the last turn.
+    /// True if an action of this seat could end the game, as the last guess or the last turn.
     fn is_near_the_end(&self, seat: usize) -> bool {
         let others = self.acted.iter().enumerate().filter(|(other, _)| *other != seat);
         let is_last = self.game.challenge != "ultimatum" && others.into_iter().all(|(_, acted)| *acted);
         self.joined < self.invites.len() || is_last || self.actions >= 15
     }
 
-    /// The numbers of a seat that are equal in both twins.
+    /// Returns the numbers of a seat's set that are equal in both twins.
     fn own_numbers(&self, seat: usize) -> Vec<u64> {
         let sync = self.get_as(seat, &format!("/api/arena/sync?channel={}", self.session)).ok();
         let messages = sync["messages"].as_array().expect("a list").clone();
@@ -311,7 +312,7 @@ impl Twin {
         (seat != 1).then_some(answer.body)
     }
 
-    /// All requests of callers other than seat 1, with their responses.
+    /// Sends all requests of callers other than seat 1. Returns them with their responses.
     fn seen(&self) -> Vec<(String, Vec<u8>)> {
         let Twin { session, invites, .. } = self;
         let stranger = "inv_00000000-0000-7000-8000-000000000000";
@@ -391,7 +392,7 @@ impl Twin {
         asked.into_iter().map(answered).collect()
     }
 
-    /// Both channels, read over MCP as `who`.
+    /// Returns the requests that read both channels over MCP as `who`.
     fn synced_over_mcp(&self, who: &Value) -> Vec<Question> {
         let call = |(endpoint, tool): (&str, &str)| {
             let mut arguments = json!({ "channel": self.session, "wait": 0 });
@@ -403,8 +404,8 @@ impl Twin {
         [("arena", "challenge_sync"), ("chat", "sync")].map(call).to_vec()
     }
 
-    /// Requests with keys: the other player's, if any, and invalid ones. The administrator's token is an invalid key except on the
-    /// administrator's routes.
+    /// Returns requests with keys: the other player's key, if any, and invalid keys. The administrator's token is an
+    /// invalid key except on the administrator's routes.
     fn asked_with_keys(&self) -> Vec<Question> {
         let Twin { session, invites, .. } = self;
         let mut keys = vec![known_admin_token().reveal().to_owned()];
@@ -435,7 +436,7 @@ impl Twin {
         asked
     }
 
-    /// All events of the streams so far.
+    /// Returns all events of the streams so far.
     fn streamed(&mut self) -> Vec<(String, String)> {
         let len = |route: &str| {
             let sync = self.client.get(&format!("/api/{route}/sync?channel={}", self.session)).ok();
@@ -446,7 +447,7 @@ impl Twin {
     }
 }
 
-/// The events of a stream up to message `len`.
+/// Returns the events of a stream up to message `len`.
 fn events(stream: &mut EventStream, len: usize) -> Vec<(String, String)> {
     let (mut events, mut told) = (Vec::new(), 0);
     while events.is_empty() || told < len {
@@ -458,7 +459,7 @@ fn events(stream: &mut EventStream, len: usize) -> Vec<(String, String)> {
     events
 }
 
-/// Each case starts two servers, so there are few of them unless more are asked for.
+/// Returns the number of cases. It is small, since each case starts two servers; `PROPTEST_CASES` overrides it.
 fn cases() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -505,12 +506,12 @@ proptest! {
     }
 }
 
-// Checks that the test above can fail: the twins differ for seat 1, and for all after the end; and that random steps cover all challenges.
+// Checks that the tests above can fail: the twins differ for seat 1, and after the end for all callers.
 #[test]
 fn twins_of_each_challenge_differ_for_the_one_concerned_and_after_the_end() {
     for (game, mode) in GAMES.iter().flat_map(|game| [(game, Mode::Standalone), (game, Mode::Authenticated)]) {
         let joins = vec![Step::Join; 3];
-        look_the_same(game, 7, &joins, mode).expect("they look the same");
+        look_the_same(game, 7, &joins, mode).expect("the twins look the same");
         let mut twins = [0, 1].map(|which| Twin::new(game, which, 7, mode));
         for (step, twin) in joins.iter().flat_map(|step| [(step, 0), (step, 1)]) {
             twins[twin].take(step);
