@@ -88,7 +88,6 @@ impl Metrics {
         Metrics { registry, requests, seconds, subscribers, connections, refused_connections, in_flight }
     }
 
-    /// Counts a response.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16, took: Duration) {
         let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
         self.requests.get_or_create(&labels).inc();

@@ -73,7 +73,6 @@ fn about(mode: Mode) -> String {
     )
 }
 
-/// The OpenAPI description of one server.
 pub(crate) struct Description {
     /// The document as JSON, with [`BASE`] as placeholder.
     text: String,

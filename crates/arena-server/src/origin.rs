@@ -52,7 +52,6 @@ impl<'de> Deserialize<'de> for AllowedOrigin {
     }
 }
 
-/// The parts of an origin.
 #[derive(Debug, PartialEq, Eq)]
 struct Origin {
     scheme: String,

@@ -15,7 +15,6 @@ use crate::settings::LimitSettings;
 /// Number of bytes of a body that count as one more request.
 const BYTES: usize = 16 * 1024;
 
-/// The rate limiters of a server.
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
     writes: Limiter<Party>,

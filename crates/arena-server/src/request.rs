@@ -510,7 +510,6 @@ impl Query {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns all values of a name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -42,7 +42,6 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Reads the caller of a request.
     pub(super) fn of(parts: &Parts) -> Caller {
         let query = parts.uri.query().unwrap_or_default();
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
@@ -87,7 +86,6 @@ pub(super) async fn call(
     }
 }
 
-/// The response of a REST route.
 struct Answer {
     text: String,
     /// True if the arena failed. False for results and refusals.

@@ -60,7 +60,6 @@ impl PlainCall {
 }
 
 impl Reply {
-    /// Builds the response from a call's result.
     pub(super) fn with(self, mut result: CallToolResult) -> Response {
         if self.handshake {
             result.result_type = None;

@@ -21,7 +21,6 @@ pub(crate) struct ToolSet {
     tools: Vec<Tool>,
 }
 
-/// One tool.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     title: &'static str,
@@ -41,7 +40,6 @@ pub(crate) enum Call {
     Write(&'static str),
 }
 
-/// An argument of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct Argument {
     pub(crate) name: &'static str,
@@ -225,7 +223,6 @@ impl ToolSet {
         }
     }
 
-    /// Finds a tool by name.
     pub(crate) fn find(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
     }

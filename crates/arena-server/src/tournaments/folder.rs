@@ -28,7 +28,6 @@ pub(super) fn prepare(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lists the paths in a folder.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
 }
@@ -106,7 +105,6 @@ pub(super) fn write_facts(folder: &Path, facts: &impl Serialize) -> io::Result<(
     File::open(folder)?.sync_all()
 }
 
-/// Reads the facts of a folder.
 pub(super) fn read_facts<T: DeserializeOwned>(folder: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(folder.join(FACTS))?)?)
 }

@@ -73,7 +73,6 @@ impl Stage {
     }
 }
 
-/// Returns the numbers of a player's set.
 fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
     let told = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
     let mut texts = told.iter().filter_map(|message| message["content"].as_str());

@@ -191,7 +191,6 @@ fn plays_a_game(client: &Client) {
     ends_well(client, &session, &players);
 }
 
-/// Waits for a condition.
 #[track_caller]
 pub(super) fn until(what: &str, so: impl Fn() -> bool) {
     let started = Instant::now();

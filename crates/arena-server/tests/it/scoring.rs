@@ -18,7 +18,6 @@ fn join(client: &Client, users: [&str; 2]) -> (String, Vec<String>) {
     (session, invites)
 }
 
-/// Returns a player's set.
 fn set(client: &Client, session: &str, player: &str) -> Vec<u64> {
     let sync = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
     let mut texts =

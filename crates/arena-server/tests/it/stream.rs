@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::refusals::{ends_well, exchange, gauge, messages, until, until_hung_up};
 
-/// An active session.
+/// A server with an active session.
 struct Table {
     host: Host,
     client: Client,

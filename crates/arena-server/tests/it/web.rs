@@ -42,7 +42,6 @@ fn keeps_the_rules(answer: &Answer, path: &str) -> String {
     text.to_owned()
 }
 
-/// Submits a form.
 fn send(client: &Client, path: &str, form: &str) -> Answer {
     client.request("POST", path, &[("content-type", "application/x-www-form-urlencoded")], form.as_bytes())
 }

@@ -175,7 +175,6 @@ fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-/// Runs schemathesis against a server.
 fn run(name: &str, stage: &Stage) -> Output {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}"));

@@ -98,7 +98,6 @@ enum Mode {
     Authenticated,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 struct Question {
     path: String,
@@ -187,7 +186,6 @@ impl Twin {
         twin
     }
 
-    /// Opens the streams of both channels.
     fn watch(&mut self, viewer: &str) {
         let session = &self.session;
         for channel in [session.clone(), format!("challenge_{session}")] {
@@ -195,7 +193,6 @@ impl Twin {
         }
     }
 
-    /// Sends a read of a player.
     fn get_as(&self, seat: usize, path: &str) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.get_with(key, path),
@@ -203,7 +200,6 @@ impl Twin {
         }
     }
 
-    /// Sends a write of a player.
     fn post_as(&self, seat: usize, path: &str, mut body: Value) -> Answer {
         match self.keys.get(seat) {
             Some(key) => self.client.post_with(key, path, &body),
