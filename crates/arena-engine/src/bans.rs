@@ -54,7 +54,6 @@ impl Bans {
         all
     }
 
-    /// Replaces all bans.
     pub(crate) fn replace(&self, bans: Vec<Ban>) {
         let new = Bans::of(bans).0.into_inner();
         *self.0.write() = new;

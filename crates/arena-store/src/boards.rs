@@ -30,7 +30,6 @@ pub(crate) type BoardRow = [String; 3];
 const PLAYED_KINDS: &str = "SELECT DISTINCT type, options, rated, script FROM sessions
      WHERE ending = 'completed' AND (rated IS NULL OR rated <> '')";
 
-/// Selects all rows of `boards`.
 const ALL_BOARDS: &str = "SELECT id, type, options, rated FROM boards";
 
 /// Returns the id and the row of the board on which a session counts.

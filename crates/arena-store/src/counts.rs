@@ -153,7 +153,6 @@ fn column_of(kind: usize, status: Status) -> usize {
     kind * Status::ALL.len() + status as usize
 }
 
-/// Returns the session numbers of a block.
 fn range_of(block: i64) -> RangeInclusive<i64> {
     let first = block.saturating_mul(BLOCK);
     first..=first.saturating_add(BLOCK - 1)

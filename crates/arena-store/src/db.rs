@@ -72,7 +72,6 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Converts parameters to the type that the Postgres driver expects.
 pub(crate) fn parameters<'p>(values: &'p [Value<'_>]) -> Vec<&'p (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
 }

@@ -49,7 +49,6 @@ const ENDED_PLAYERS: &str = "SELECT s.no, s.players FROM endings e JOIN sessions
 const ENDED_SINCE: &str =
     "SELECT s.no, s.players FROM endings e JOIN sessions s ON s.no = e.session WHERE e.n > $1 ORDER BY e.n";
 
-/// Selects the greatest number of an ending.
 const LAST_ENDING: &str = "SELECT coalesce(max(n), 0) FROM endings";
 
 /// Selects the same columns as [`ENDED_PLAYERS`] in any order, without using `endings`.

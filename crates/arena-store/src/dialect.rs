@@ -62,8 +62,8 @@ pub(crate) trait Table {
     }
 }
 
-/// Describes a table: `Variant "column" Kind Written => value;`. In the value expressions, the
-/// row has the name that stands before its type.
+/// Describes a table: `Variant "column" Kind Written => value;`. The value expressions refer to the row by the name
+/// before its type.
 macro_rules! table {
     ($(#[$about:meta])* $table:ident $name:literal, $row:ident: $of:ty, $lifetime:lifetime {
         $($(#[$doc:meta])* $variant:ident $column:literal $kind:ident $written:ident => $value:expr;)*

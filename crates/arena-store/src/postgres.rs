@@ -235,7 +235,6 @@ impl PostgresStore {
         &self.mirror
     }
 
-    /// Returns the rows of a statement's result.
     pub(crate) async fn list<T>(
         &self,
         sql: &str,

@@ -71,7 +71,6 @@ impl Proof {
         }
     }
 
-    /// Records a failure of the store.
     pub(crate) fn fail(&self) {
         self.0.lock().failed = true;
     }

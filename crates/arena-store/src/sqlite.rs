@@ -122,7 +122,6 @@ impl SqliteStore {
         self.writer.check().await
     }
 
-    /// Returns the rows of a statement's result.
     pub(crate) fn list<T>(
         &self,
         sql: &str,

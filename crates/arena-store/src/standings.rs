@@ -71,7 +71,6 @@ pub(crate) fn read_career(user: i64, row: &dyn Columns, first: usize) -> Career 
     Career { played, standings: read_standings(user, row.text_or_null(first + 1).ok().flatten().unwrap_or_default()) }
 }
 
-/// Returns the career of a user by number.
 pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failure> {
     let sql = "SELECT session, standings FROM careers WHERE user_no = $1 AND n = 0";
     Ok(db.find(sql, &[user.into()], |row| Ok(read_career(user, row, 0))).await?.unwrap_or_default())
@@ -85,7 +84,6 @@ pub(crate) fn read_standings(user: i64, text: &str) -> Standings {
     })
 }
 
-/// Replaces the stored career.
 pub(crate) async fn write_career(db: &mut Db, user: i64, career: &Career) -> Result<(), Failure> {
     let sql =
         format!("INSERT INTO careers (user_no, n, session, standings) VALUES ($1, $2, $3, $4) {}", Careers::REPLACE);

@@ -279,7 +279,6 @@ fn read_seed(row: &dyn Columns) -> Result<Option<Seed>, StoreError> {
     seed.map(|seed| Some(Seed(seed)))
 }
 
-/// Returns the value of the column `seed`.
 pub(crate) fn seed_bytes(seed: Option<&Seed>) -> &[u8] {
     seed.map_or(&[], |seed| &seed.0)
 }
@@ -323,7 +322,6 @@ impl KnownSession {
     }
 }
 
-/// Returns the number of a channel in the table.
 pub(crate) fn channel_number(channel: Channel) -> i64 {
     match channel {
         Channel::Chat(_) => 0,

@@ -90,7 +90,6 @@ pub(crate) async fn find_user(db: &mut Db, user: &UserId) -> Result<Option<(i64,
     db.find(&sql, &[Value::prose(user.as_str())], |row| Ok((row.integer(4)?, read_profile(row)?))).await
 }
 
-/// Stores a user's profile.
 pub(crate) async fn write_profile(db: &mut Db, no: i64, profile: &UserProfile) -> Result<(), Failure> {
     let text = |text: &Option<ProfileText>| Value::Prose(text.as_ref().map(|text| text.as_str().to_owned().into()));
     let sql = "UPDATE users SET username = $1, model = $2 WHERE no = $3";

@@ -229,7 +229,6 @@ impl Access {
         if node.is_some() { Access::Shared } else { Access::Alone }
     }
 
-    /// Returns the settings of the connection that writes.
     fn settings(self) -> Vec<(&'static str, &'static str)> {
         let besides = if self == Access::Shared { WRITING_BESIDE_OTHERS } else { &[] };
         [WRITING, besides].concat()

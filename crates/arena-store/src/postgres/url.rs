@@ -181,7 +181,6 @@ fn read_roots(file: &str) -> Result<Vec<CertificateDer<'static>>, DatabaseUrlErr
 }
 
 impl DatabaseUrl {
-    /// Returns the driver's configuration.
     pub(crate) fn config(&self) -> tokio_postgres::Config {
         self.config.clone()
     }
@@ -198,7 +197,6 @@ impl DatabaseUrl {
         all
     }
 
-    /// Returns the configuration of TLS.
     pub(crate) fn tls(&self) -> Result<Tls, StoreError> {
         let mut roots = RootCertStore::empty();
         match &self.roots {

@@ -103,7 +103,6 @@ impl Writer {
         Writer { jobs, mirror: handle }
     }
 
-    /// Checks that the store can write.
     pub(crate) async fn check(&self) -> Result<(), CommitError> {
         let write = "INSERT INTO notes AS n (name, value) VALUES ('probe', '1')
              ON CONFLICT (name) DO UPDATE SET value = CASE n.value WHEN '1' THEN '2' ELSE '1' END";
@@ -264,7 +263,6 @@ impl State {
         true
     }
 
-    /// Does regular maintenance.
     async fn look_after(&mut self, holder: &Holder) {
         self.measure(holder).await;
         self.forget_journal(holder).await;

@@ -93,7 +93,6 @@ impl Writer {
         }
     }
 
-    /// Checks that the store can write.
     pub(super) async fn check(&self) -> Result<(), CommitError> {
         let write = "INSERT INTO notes (name, value) VALUES ('probe', '1')
              ON CONFLICT DO UPDATE SET value = CASE value WHEN '1' THEN '2' ELSE '1' END";
