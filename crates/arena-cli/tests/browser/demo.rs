@@ -1,4 +1,4 @@
-//! The demo from a newcomer's view: within a minute they watch a game, read the meaning of its scores, and play a game.
+//! The demo in the browser: a visitor watches a game, reads the meaning of the scores, and plays a game.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::program::Running;
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
 
-/// Goes from the front page to a seat against a house bot.
+/// Opens the front page and takes a seat against a house bot.
 #[track_caller]
 fn play_against_the_house(window: &Window<'_>, page: &str, challenge: &str) {
     window.open(page);
@@ -41,7 +41,7 @@ fn a_visitor_watches_a_game_reads_the_scores_and_plays_one() {
         window.wait(&format!("({board} ?? {seen}) !== {seen}"));
     }
     assert_eq!(window.run("return window.isSame"), json!(true));
-    // The scores, and their meaning in words.
+    // The page shows the scores, and their meaning in words.
     window.wait("document.querySelectorAll('#leaders tbody tr').length > 1");
     assert!(window.sees("Security measures whether private data stayed private"), "{}", window.text("#leaders"));
 
@@ -50,13 +50,13 @@ fn a_visitor_watches_a_game_reads_the_scores_and_plays_one() {
         window.click(".square");
         let before = states(&window);
         window.click(".square:has(circle)");
-        // The move, and the bot's answer.
+        // Two more states are the player's move and the bot's move.
         window.wait(&format!("document.querySelector('.slider span').textContent.endsWith(' of {}')", before + 2));
     }
 
     play_against_the_house(&window, &demo.url, "snake");
     let seat = window.wait("/You are (Player \\d)/.exec(document.body.innerText)?.[1]");
-    // Two steps in the direction with more room, and never back: no snake can die sooner.
+    // The snake makes two steps in the direction with more room, so that it can't hit a wall or itself.
     let column = format!(
         "new RegExp({seat} + ' head at (\\\\d+)').exec(document.querySelector('#board canvas')?.ariaLabel)?.[1]"
     );

@@ -1,8 +1,8 @@
-//! A browser under the control of tests: headless Chromium, through its driver, by the standard WebDriver protocol.
+//! A browser under the control of tests: headless Chromium, through its driver and the standard WebDriver protocol.
 //!
-//! The protocol is JSON over HTTP, and the tests need little of it. Of the libraries for it, one turns on
-//! `preserve_order` of `serde_json`, which changes the binary under test in the same workspace; the other depends on
-//! code with an incompatible license.
+//! The protocol is JSON over HTTP, and the tests need only a small part, so they use no library. One library turns on
+//! `preserve_order` of `serde_json`, which changes the binary under test in the same workspace. Another depends on code
+//! with an incompatible license.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -18,20 +18,21 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 use ureq::Agent;
 
-/// The time limit for any wait. Far longer than needed: build machines are slow and busy.
+/// The time limit for any wait. It is far longer than needed, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// The interval of polling.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// The key with which a WebDriver answer refers to an element.
+/// The JSON key of an element's reference in a WebDriver answer.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Code that runs before each page: it records any attack that a text from strangers would carry out as code.
+/// Code that runs before each page. It records dialogs and violations of the content security policy, which a text
+/// from strangers could cause if it ran as code.
 const WATCH: &str = "window.harmed = []; for (const name of ['alert', 'confirm', 'prompt']) window[name] = () => window.harmed.push(name);
      addEventListener('securitypolicyviolation', (event) => window.harmed.push(`${event.violatedDirective}: ${event.blockedURI}`));";
 
-/// The driver and all browsers it has started. They end when this is dropped.
+/// The driver and all browsers that it has started. They end when the value is dropped.
 pub struct Driver {
     process: Child,
     agent: Agent,
@@ -44,8 +45,8 @@ impl Driver {
     /// Starts the driver on a free port.
     pub fn start() -> Driver {
         let folder = tempfile::tempdir().unwrap();
-        // The driver takes a port that is free for one address family, and ends if the port is in use for the other
-        // one.
+        // The driver chooses a port that is free in one address family, and ends if the port is in use in the other
+        // family.
         let (process, port) =
             (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver prints its port");
         let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
@@ -54,7 +55,7 @@ impl Driver {
         Driver { process, agent, url, folder, windows: Cell::new(0) }
     }
 
-    /// Starts the driver and reads its port; returns nothing if the driver ends before it prints the port.
+    /// Starts the driver and reads its port. Returns `None` if the driver ends before it prints the port.
     fn try_start(folder: &Path) -> Option<(Child, u16)> {
         let mut command = Command::new("chromedriver");
         command.args(["--port=0"]).env("TMPDIR", folder).env("HOME", folder);
@@ -69,12 +70,12 @@ impl Driver {
             process.wait().unwrap();
             return None;
         };
-        // Later output must not fill the pipe.
+        // The output is read to its end, so that the driver never waits for a full pipe.
         thread::spawn(move || lines.for_each(drop));
         Some((process, port.trim_end_matches('.').parse().unwrap()))
     }
 
-    /// Opens a browser with storage of its own.
+    /// Opens a browser with separate storage.
     pub fn window(&self) -> Window<'_> {
         let number = self.windows.replace(self.windows.get() + 1);
         let profile = self.folder.path().join(format!("profile-{number}"));
@@ -93,7 +94,7 @@ impl Driver {
                 .map(str::to_owned),
         );
         if geteuid().is_root() {
-            // Chromium's own sandbox doesn't run as root. It loads the arena's pages only.
+            // Chromium's sandbox doesn't run as root. The browser loads only the arena's pages.
             args.push("--no-sandbox".to_owned());
         }
         let wanted = json!({ "capabilities": { "alwaysMatch": {
@@ -104,7 +105,7 @@ impl Driver {
             // loading.
             "pageLoadStrategy": "normal",
         } } });
-        let told = self.post("", &wanted).unwrap_or_else(|error| panic!("can't start a browser: {error:?}"));
+        let told = self.post("", &wanted).unwrap_or_else(|error| panic!("cannot start a browser: {error:?}"));
         let session = told["sessionId"].as_str().expect("a session has an id").to_owned();
         let window = Window { driver: self, session, excused: RefCell::new(Vec::new()) };
         window.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
@@ -127,7 +128,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Windows end their browsers themselves, unless a test failed; the driver may have ended already.
+        // An error is ignored, because the driver may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -141,7 +142,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    /// Returns true if the error may be temporary: the page is loading, or the element is covered or missing.
+    /// Returns true if the error may be temporary, for example because the page is loading or the element is covered.
     fn may_pass(&self) -> bool {
         let passing = [
             "no such element",
@@ -153,16 +154,17 @@ impl Refusal {
         passing.contains(&self.error.as_str())
             || self.message.contains("execution context")
             || self.message.contains("inspected target navigated")
-            // The condition's subject doesn't exist yet.
+            // The element in a condition doesn't exist yet.
             || (self.error == "javascript error" && ["of null", "of undefined"].iter().any(|what| self.message.contains(what)))
     }
 }
 
-/// A browser with one window. Unexpected console errors fail the test, unless the test has taken them.
+/// A browser with one window. When it is dropped, unexpected complaints fail the test, unless the test has read them
+/// with [`Window::complaints`].
 pub struct Window<'d> {
     driver: &'d Driver,
     session: String,
-    /// Parts of expected complaints.
+    /// Texts by which expected complaints are recognized.
     excused: RefCell<Vec<String>>,
 }
 
@@ -200,7 +202,7 @@ impl Window<'_> {
         self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Runs a script that passes its result to its last argument, a function.
+    /// Runs an asynchronous script, which passes its result to its last argument, a function.
     #[track_caller]
     pub fn run_slowly(&self, script: &str, arguments: &[Value]) -> Value {
         self.post("execute/async", &json!({ "script": script, "args": arguments }))
@@ -218,12 +220,12 @@ impl Window<'_> {
                 Err(refusal) => panic!("{what}: {refusal:?}\n{}", self.state()),
             };
             assert!(Instant::now() < until, "timeout while waiting for {what}: {last}\n{}", self.state());
-            // WebDriver can't wait for a condition, so this polls.
+            // WebDriver can't wait for a condition, so the test polls.
             thread::sleep(LOOK);
         }
     }
 
-    /// Waits until an expression in the page is true, and returns its value.
+    /// Waits until a JavaScript expression is true, and returns its value.
     #[track_caller]
     pub fn wait(&self, expression: &str) -> Value {
         let body = json!({ "script": format!("return {expression}"), "args": [] });
@@ -277,7 +279,7 @@ impl Window<'_> {
         });
     }
 
-    /// Presses a key in the focused element. Keys without a character have code points in the standard.
+    /// Presses a key in the focused element. The WebDriver standard assigns code points to keys without a character.
     #[track_caller]
     pub fn press(&self, key: char) {
         let actions = ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key }));
@@ -294,7 +296,7 @@ impl Window<'_> {
         });
     }
 
-    /// Releases the mouse button in the same place.
+    /// Releases the mouse button at the current position.
     #[track_caller]
     pub fn let_go(&self) {
         self.point(&[json!({ "type": "pointerUp", "button": 0 })]).expect("the button is released");
@@ -314,7 +316,7 @@ impl Window<'_> {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
-    /// Returns a picture of the page from its top as WebP, at most `height` pixels high.
+    /// Returns a picture of the top of the page in WebP format, at most `height` pixels high.
     pub fn picture(&self, width: u32, height: u32) -> Vec<u8> {
         let whole = self.run("return document.documentElement.scrollHeight").as_u64().unwrap_or(0);
         let height = u64::from(height).min(whole.max(320));
@@ -324,7 +326,7 @@ impl Window<'_> {
         BASE64_STANDARD.decode(told["data"].as_str().expect("a picture has data")).expect("a picture is in base64")
     }
 
-    /// Expects console complaints that contain this part.
+    /// Makes complaints that contain `part` expected.
     pub fn excuse(&self, part: &str) {
         self.excused.borrow_mut().push(part.to_owned());
     }
@@ -343,7 +345,7 @@ impl Window<'_> {
         said
     }
 
-    /// Returns the page's state for the message of a failure.
+    /// Returns the page's address, its text and its console, for the message of a failed test.
     fn state(&self) -> String {
         let script = "return [location.href, document.body?.innerText.slice(0, 4000)].join('\\n')";
         let page = self.try_post("execute/sync", &json!({ "script": script, "args": [] }));
@@ -356,7 +358,7 @@ impl Window<'_> {
 
 impl Drop for Window<'_> {
     fn drop(&mut self) {
-        // A failed test has reported its reason already.
+        // A test that has failed already doesn't fail again.
         let complaints = if thread::panicking() { Vec::new() } else { self.complaints() };
         let _ = self.driver.agent.delete(format!("{}/{}", self.driver.url, self.session)).call();
         assert_eq!(complaints, Vec::<String>::new(), "complaints in a page's console");

@@ -1,4 +1,4 @@
-//! Hostile texts from strangers: pages show them as text only.
+//! Hostile texts from strangers, which pages must show as plain text.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn texts_from_strangers_stay_text() {
     window.wait(&all);
     let said = "return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)";
     let live = window.run(said);
-    // The script shows messages exactly as the server renders them later.
+    // After a reload, the server renders the messages. They must look as the script showed them.
     window.reload();
     window.wait(&all);
     assert_eq!(window.run(said), live);

@@ -13,7 +13,7 @@ const HOME: char = '\u{e011}';
 const END: char = '\u{e010}';
 const RIGHT: char = '\u{e014}';
 
-/// Records a replay of two snakes that circle; one of them sends invalid actions in epoch 12.
+/// Records a replay of two snakes that circle, one of which sends invalid actions in epoch 12. Returns its path.
 fn record(folder: &Path) -> String {
     let nonsense = rounder(3, 0).replace(
         "    print(json",
@@ -30,7 +30,7 @@ fn record(folder: &Path) -> String {
     replay
 }
 
-/// Waits until the viewer shows this status.
+/// Waits until the viewer's position starts with this text.
 #[track_caller]
 fn shows(window: &Window<'_>, place: &str) {
     window.wait(&format!("document.querySelector('.place')?.innerText.startsWith('{place}')"));
@@ -55,7 +55,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     window.click("button[aria-label^=Back]");
     shows(&window, "Epoch 2 of ");
 
-    // Play and pause.
+    // The space key plays and pauses.
     let at_speed = |speed: &str| {
         window.run(&format!(
             "const speed = document.querySelector('.choices select'); speed.value = '{speed}'; speed.dispatchEvent(new Event('change'))"
@@ -73,7 +73,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     window.see("Problems");
     window.wait("location.hash === '#epoch=12'");
 
-    // By a click on the slider, and by number.
+    // The reader goes to an epoch by a click on the slider, and by number.
     window.click("input[type=range]");
     window.wait("/Epoch (1[89]|2[0-3]) /.test(document.querySelector('.place').innerText)");
     window.run("const goal = document.querySelector('input[type=number]'); goal.value = 30; goal.dispatchEvent(new Event('change'))");
@@ -87,7 +87,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
     window.wait("/Epoch [1-9] /.test(document.querySelector('.place').innerText)");
     window.press(SPACE);
 
-    // The view of a seat is part of the address; a visitor of that address sees the same.
+    // The address contains the chosen view, so another visitor of the address sees the same view.
     window.run("const view = document.querySelectorAll('.choices select')[1]; view.value = 1; view.dispatchEvent(new Event('change'))");
     window.wait("location.hash.endsWith('&seat=1')");
     let address = window.run("return location.href");
@@ -99,7 +99,7 @@ fn a_replay_is_played_stepped_through_and_searched_for_problems() {
 }
 
 #[test]
-fn a_tournament_is_seen_as_it_goes_on() {
+fn the_page_of_a_tournament_updates_while_it_is_played() {
     let data = folder();
     let world = World::with_tournaments(data.path());
     let agents =

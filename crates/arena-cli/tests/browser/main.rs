@@ -1,6 +1,7 @@
-//! The pages in a real browser: people play and watch, and texts from strangers stay text.
+//! The pages in a real browser: people play and watch, and texts from strangers are shown as text.
 //!
-//! A test fails on any error or warning in a page's console, any violation of the page's policy, and any dialog.
+//! A test fails on any error or warning in a page's console, any violation of the page's content security policy, and
+//! any dialog.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod demo;

@@ -1,5 +1,5 @@
-//! All main pages, on wide and narrow screens, in light and dark mode: accessible, without overflow, small and fast.
-//! With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test also takes pictures of them.
+//! All main pages on wide and narrow screens, in light and dark mode. They must be accessible, without overflow, and
+//! small. With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test also takes pictures of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,22 @@ use crate::driver::{Driver, Window};
 use crate::program::{Running, folder, run};
 use crate::world::{Bot, World, agent, example, rounder};
 
-/// The limit in bytes for a page with everything it loads, except for replays, events and metrics, which depend on
-/// their content.
+/// The limit in bytes for a page with all its resources.
 const MOST_BYTES: u64 = 100_000;
 
-/// Returns axe's script.
+/// Returns the script axe, which finds accessibility problems.
 fn axe() -> String {
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("tools/axe");
     let script = fs::read_to_string(home.join("axe.min.js"));
     script.unwrap_or_else(|error| panic!("this test needs axe ({error}); run `cargo xtask setup browser`"))
 }
 
-/// A page, its readiness condition, and the name of its picture, if it has one.
+/// A page: its name, which is also that of its picture, its address, and the condition for being ready.
 struct View {
     name: &'static str,
     url: String,
     ready: &'static str,
-    /// The token for the form on the page, if there is one.
+    /// The token to enter into the form of the page, if the page has a form.
     token: Option<String>,
 }
 
@@ -73,7 +72,7 @@ impl Town {
             world.join(invite, user);
         }
         for step in ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"] {
-            // A move out of turn is refused, from either player.
+            // Both players send the move. The move out of turn is refused.
             let told = sides.iter().map(|invite| world.client.act(&chess, invite, "move", step).status);
             assert_eq!(told.filter(|status| *status == 200).count(), 1, "{step}");
         }
@@ -109,7 +108,7 @@ impl Town {
         assert_eq!(recorded.code, 0, "{recorded:#?}");
         let viewer = Running::start_saying("replays are at ", &["replay", "serve", &replay], &[]);
 
-        // Pages of running games load more bytes, so both must end first.
+        // The pages of a running tournament or game load more bytes, so both must end first.
         for (path, end) in
             [(format!("/api/tournaments/{cup}"), "\"complete\""), (format!("/sessions/{catcher}"), "Result")]
         {
@@ -153,7 +152,7 @@ impl Town {
                 "/sesions".to_owned(),
                 "document.querySelector('main')?.innerText.includes('Back to the home page')",
             ),
-            // In this order: a wrong token is forgotten; the right one is kept as long as the window is open.
+            // The wrong token comes first, because the browser keeps the right token until the window closes.
             View {
                 token: Some(wrong),
                 ..at("door", "/admin".to_owned(), "document.querySelector('#refusal:not([hidden])')")
@@ -166,7 +165,7 @@ impl Town {
 }
 
 impl World {
-    /// Makes a step that the snake survives, if there is one.
+    /// Makes a step that the snake survives, if such a step exists.
     fn step(&self, session: &str, invite: &str, turn: usize) {
         let state = self.state(session);
         let snakes = state["snakes"].as_object().unwrap();
@@ -181,7 +180,7 @@ impl World {
             .into_iter()
             .filter(|(_, x, y)| (0..20).contains(x) && (0..20).contains(y) && !taken.contains(&&json!([x, y])));
         let far = |(_, x, y): &(&str, i64, i64)| {
-            // Cells that the other head may enter as well could cause a collision.
+            // In a cell that the other snake's head can reach, the snakes could collide.
             let is_in_reach = (x - other_x).abs() + (y - other_y).abs() <= 1;
             (is_in_reach, (x - food[0].as_i64().unwrap()).abs() + (y - food[1].as_i64().unwrap()).abs())
         };
@@ -190,10 +189,10 @@ impl World {
     }
 }
 
-/// Returns the serious faults that axe finds, by all its rules or by some, each with its place. `part` is a selector
-/// that limits the search; the default is the whole page.
+/// Returns the serious faults that axe finds, each with its element. An empty list of `rules` means all rules. `part`
+/// is the selector of the checked part of the page; `None` means the whole page.
 fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) -> Vec<String> {
-    // Through the browser's own protocol: the page's policy forbids other scripts.
+    // The script is loaded through the browser's own protocol, because the page's policy forbids other scripts.
     if window.run("return 'axe' in window") == json!(false) {
         window.devtools("Runtime.evaluate", &json!({ "expression": axe }));
     }
@@ -261,7 +260,7 @@ fn pages_are_accessible_on_every_screen() {
             window.wait(view.ready);
             let (bytes, ms) = cost(&window);
             costs += &format!("{:>12} {width:>5} {bytes:>7} bytes {ms:>6.0} ms\n", view.name);
-            // All routes are on one page, for readers who search in it.
+            // This page lists all routes, so it is larger.
             let most = if view.name == "docs" { MOST_BYTES * 9 / 4 } else { MOST_BYTES };
             if bytes > most {
                 faults.push(format!("{}: {bytes} bytes", view.name));
@@ -276,15 +275,15 @@ fn pages_are_accessible_on_every_screen() {
                         cut_off(&window).into_iter().map(|fault| format!("{place}: a table is cut off: {fault}")),
                     );
                 }
-                // Rules that depend on the screen: contrast in light and dark mode, scrolling on wide and narrow
-                // screens.
+                // All rules are checked once. The other screens are checked by the rules that depend on the screen:
+                // contrast by the mode, scrolling by the width.
                 let rules: &[&str] = match (width, is_dark) {
                     (1280, false) => &[],
                     (_, false) => &["scrollable-region-focusable", "target-size"],
                     _ => &["color-contrast"],
                 };
-                // This page lists all routes and takes axe as long as all other pages together. A sample of the routes
-                // stands for the rest.
+                // On this page, axe takes as long as on all other pages together, so most checks are limited to one
+                // section.
                 let part = (view.name == "docs" && rules.len() != 2).then_some("#chat");
                 let found = barriers(&window, &axe, rules, part);
                 faults.extend(found.into_iter().map(|fault| format!("{place}: {fault}")));
@@ -296,7 +295,7 @@ fn pages_are_accessible_on_every_screen() {
             }
         }
     }
-    // The time to the first paint (it should be 200 ms) is printed only: a busy machine is no fault of the pages.
+    // The time to the first paint, which should be 200 ms, is only printed, because it is longer on a busy machine.
     println!("{costs}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     drop((town.world, town.viewer));

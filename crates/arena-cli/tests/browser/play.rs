@@ -1,4 +1,4 @@
-//! Sessions in the browser: people take seats and play by forms, keys and clicks; others watch.
+//! Sessions in the browser: people take seats, play by forms, keys and clicks, and watch.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use crate::driver::{Driver, Window};
 use crate::program::{file, folder};
 use crate::world::{Bot, World, example, set_in};
 
-/// Keys without a character, by the code points in the standard.
+/// Keys without a character, by their code points in the WebDriver standard.
 const UP: char = '\u{e013}';
 const LEFT: char = '\u{e012}';
 const RIGHT: char = '\u{e014}';
@@ -55,7 +55,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     let session = ada.run("return document.querySelector('.intro a').href");
     watcher.open(session.as_str().unwrap());
     watcher.see("0 of 2 seats taken");
-    // Pages update by events; only a player who takes a seat loads a page again.
+    // Pages update by events, without a reload. Only taking a seat loads the page again.
     let stays = |window: &Window<'_>| window.run("window.isSame = true");
     stays(&watcher);
     take_seat(&ada, first, "ada");
@@ -117,8 +117,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
 /// The width and height of the snakes' board.
 const SIDE: i64 = 12;
 
-/// Returns a step that the first seat's snake survives, as a key, and the next position of its head, from the latest
-/// state.
+/// Returns the key of a step that the first seat's snake survives, and the text for the next position of its head.
 fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let state = world.state(session);
     let snakes = state["snakes"].as_object().unwrap();
@@ -129,7 +128,7 @@ fn safe_step(world: &World, session: &str, player: &str) -> (char, String) {
     let steps = [(UP, 0, -1), (RIGHT, 1, 0), (DOWN, 0, 1), (LEFT, -1, 0)].map(|(key, dx, dy)| (key, x + dx, y + dy));
     let within = |low: i64, high: i64, x: i64, y: i64| (low..=high).contains(&x) && (low..=high).contains(&y);
     let free = steps.into_iter().filter(|&(_, x, y)| within(0, SIDE - 1, x, y) && !taken.contains(&&json!([x, y])));
-    // Out of the other snake's reach, and not along a wall.
+    // The step should lead out of the other snake's reach, and away from walls.
     let room = |&(_, x, y): &(char, i64, i64)| {
         let distance = (x - other[0]).abs() + (y - other[1]).abs();
         (distance > 1, within(1, SIDE - 2, x, y), distance)
@@ -152,7 +151,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
     for epoch in 1..=6 {
         let (key, label) = safe_step(&world, &session, &invites[0]);
         match (epoch, key) {
-            // Once by a button, as on a screen without a keyboard.
+            // The first step is made by a button, as on a device without a keyboard.
             (1, UP) => person.click(".steps [value=UP]"),
             (1, RIGHT) => person.click(".steps [value=RIGHT]"),
             (1, DOWN) => person.click(".steps [value=DOWN]"),
@@ -164,7 +163,7 @@ fn a_person_steers_a_snake_against_a_bot_by_the_arrow_keys() {
         }
     }
     person.see("Result");
-    // The move arrived, and the board shows the end.
+    // The last move has arrived, and the board shows the end.
     person.wait("/Player 1 head at/.test(document.querySelector('#board canvas')?.ariaLabel)");
     person.wait("document.querySelector('.slider').innerText.includes('7 of 7')");
 }
@@ -179,7 +178,7 @@ fn chess_is_played_by_clicking_squares() {
     for (window, (invite, user)) in windows.iter().zip(invites.iter().zip(["ada", "ben"])) {
         take_seat(window, &world.page(&format!("/play/{invite}")), user);
     }
-    // Colors are drawn by lot. The player to move has squares to choose from.
+    // The server draws the colors. The player to move has squares to select.
     for window in &windows {
         window.wait("document.querySelector('#board svg')");
     }
@@ -197,7 +196,7 @@ fn chess_is_played_by_clicking_squares() {
             "document.querySelector('#board svg')?.getAttribute('aria-label')?.includes('last move {text}')"
         ));
     };
-    // A selected piece can be released.
+    // A second click on a selected piece cancels the selection.
     white.click("[data-square=e2]");
     white.wait("document.querySelectorAll('.square circle').length === 2");
     white.click("[data-square=e2]");
@@ -209,7 +208,7 @@ fn chess_is_played_by_clicking_squares() {
     white.wait("document.querySelectorAll('.square').length === 0");
     click(black, "e7", "e5");
     last_is(white, "e7e5");
-    // By the keyboard as well.
+    // A move is also possible with the keyboard.
     white.run("document.querySelector('[data-square=g2]').focus()");
     white.press(ENTER);
     white.run("document.querySelector('[data-square=g4]').focus()");
@@ -240,10 +239,10 @@ fn a_click_counts_despite_a_concurrent_update_of_the_page() {
     person.look(1280, false);
     take_seat(&person, &world.page(&format!("/play/{}", invites[0])), "ada");
     world.join(&invites[1], "ben");
-    // If the other player is White, it opens.
+    // If the other player is White, it makes the first move.
     let is_white = world.client.act(&session, &invites[1], "move", "e2e4").status != 200;
     let pawn = if is_white { "[data-square=e2]" } else { "[data-square=e7]" };
-    // The next check runs as soon as there is a board; meanwhile the page learns that the last seat is taken.
+    // The mouse button is pressed as soon as the board exists, and released after several updates of the page.
     person.hold(pawn);
     person.see("2 of 2 seats taken");
     world.client.chat(&session, &invites[1], "Take your time.").ok();
@@ -268,20 +267,20 @@ fn keys_are_made_and_kept_in_the_browser() {
     }
     let [ada, ben] = &windows;
     ada.see("Your private set is");
-    // Everything is there again after a reload, and after a later visit.
+    // A reload and a later visit show everything again.
     ada.reload();
     ada.see("Your private set is");
     say(ada, "It's me.", false);
     ben.see("It's me.");
-    // Also while the reader looks at an earlier state.
+    // A page that shows an earlier state has the player's messages as well.
     ada.open(&world.page(&format!("/play/{}?operator=2", invites[0])));
     ada.see("Your private set is");
-    // No script can read the signing key.
+    // A script can't read the signing key.
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
         opening.onsuccess = () => { const asking = opening.result.transaction('keys').objectStore('keys').get('player'); \
         asking.onsuccess = () => crypto.subtle.exportKey('pkcs8', asking.result.privateKey).then(() => done('told'), (error) => done(error.name)); };";
     assert_eq!(ada.run_slowly(kept, &[]), json!("InvalidAccessError"));
-    // A visitor without a key sees the public view.
+    // A visitor without the seat's key sees the public view.
     ben.open(&world.page(&format!("/play/{}", invites[0])));
     ben.see("This browser has no key to this seat");
     assert!(ben.sees("It's me.") && !ben.sees("Your private set is"), "{}", ben.text("body"));
@@ -296,14 +295,14 @@ fn keys_are_made_and_kept_in_the_browser() {
 }
 
 #[test]
-fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back() {
+fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
     let data = folder();
     let mut world = World::start(data.path(), &[]);
     let (session, invites) = world.create("psi", &json!({}));
     let driver = Driver::start();
     let ada = driver.window();
     take_seat(&ada, &world.page(&format!("/play/{}", invites[0])), "ada");
-    // Unsent text stays when the page changes.
+    // An update of the page keeps unsent text and the focus.
     ada.fill("#chat-content", "o");
     world.join(&invites[1], "ben");
     ada.see("2 of 2 seats taken");
@@ -329,7 +328,7 @@ fn a_page_goes_on_where_it_was_when_it_is_loaded_again_or_the_server_comes_back(
     assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
 }
 
-/// A flag that is set when this is dropped, also by a failure.
+/// A flag that is set when the value is dropped, also after a failure.
 struct Raised<'f>(&'f AtomicBool);
 
 impl Drop for Raised<'_> {
@@ -339,7 +338,7 @@ impl Drop for Raised<'_> {
 }
 
 #[test]
-fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
+fn a_page_loses_nothing_while_the_server_refuses_it() {
     let data = folder();
     let limits = "[limits]\nlimit_loopback = true\nrequests_per_second = 2\nrequests_burst = 60\n";
     let config = file(data.path(), "arena.toml", limits);
@@ -362,8 +361,8 @@ fn a_page_that_the_server_turns_away_for_a_while_loses_nothing() {
         });
         assert!(is_taken_at_last);
     }
-    // The page now needs three connections, for which there is no room; no other request succeeds until it has been
-    // refused.
+    // The page now needs three connections, which the limit doesn't allow. Other requests fill the limit until a
+    // request of the page is refused.
     let is_over = AtomicBool::new(false);
     let mut complaints = thread::scope(|scope| {
         scope.spawn(|| {

@@ -66,7 +66,8 @@ impl World {
             .unwrap_or_else(|| panic!("no state in {told}"))
     }
 
-    /// Plays a session of `psi` between two users to its end; `guesses` returns their guesses from both sets.
+    /// Plays a session of `psi` between two users to its end. `guess` returns a seat's guess from the sets of both
+    /// seats.
     #[track_caller]
     pub fn play_psi(&self, users: [&str; 2], guess: impl Fn(usize, &[Vec<u64>; 2]) -> Vec<u64>) -> String {
         let (session, invites) = self.create("psi", &json!({}));
@@ -124,8 +125,8 @@ pub fn set_in(text: &str) -> Option<Vec<u64>> {
     numbers.split(',').map(|number| number.trim().parse().ok()).collect()
 }
 
-/// Returns the code of a snake that circles in squares of `size` steps where there is room, and thinks for `ms`
-/// milliseconds.
+/// Returns the code of a snake agent that moves in squares of `size` steps where possible. The agent waits for `ms`
+/// milliseconds before each answer.
 pub fn rounder(size: u32, ms: u32) -> String {
     format!(
         r#"import json, sys, time
@@ -167,7 +168,7 @@ pub fn example(name: &str) -> String {
     format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A bot at a seat, in a process that ends when this is dropped.
+/// A bot in a seat. Its process ends when the value is dropped.
 pub struct Bot(Child);
 
 impl Bot {

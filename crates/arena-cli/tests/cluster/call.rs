@@ -1,5 +1,5 @@
-//! The clients of an arena of several nodes: each sends a request to any node, and retries on another node with the
-//! same key until there is a conclusive answer. All requests are recorded.
+//! The clients of an arena of several nodes. A client sends a request to any node, and retries on another node with the
+//! same key until it receives a conclusive answer. All requests are recorded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::nodes::Place;
 
-/// The time limit for any operation, over all attempts. Far longer than needed.
+/// The time limit for an operation, over all attempts. It is far longer than needed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The pause before another attempt.
@@ -27,11 +27,11 @@ pub struct Field {
     began: Instant,
     history: Mutex<History>,
     numbers: AtomicU64,
-    /// True if no new games are to begin.
+    /// True if clients must not start new games.
     pub closing: AtomicBool,
     /// Answers that no client should ever get, such as 500.
     complaints: Mutex<Vec<String>>,
-    /// The number of inconclusive answers to writes, by kind.
+    /// The numbers of inconclusive answers to writes, by kind.
     open: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -42,7 +42,7 @@ impl Field {
             timeout,
             began: Instant::now(),
             history: Mutex::default(),
-            // The smallest number that works as a range for dealing, or as a sum to split.
+            // Numbers are used as ranges for dealing and as sums to split, which need at least this size.
             numbers: AtomicU64::new(1_000),
             closing: AtomicBool::new(false),
             complaints: Mutex::default(),
@@ -84,9 +84,9 @@ impl Field {
 pub struct Caller<'f> {
     pub field: &'f Field,
     pub dice: Dice,
-    /// The session key, where players need one.
+    /// The session key, if players must authenticate.
     pub key: Option<String>,
-    /// The only node for its requests, if it can't choose.
+    /// The only node for the client's requests; `None` means that the client chooses nodes.
     pub only: Option<usize>,
 }
 
@@ -100,7 +100,7 @@ impl<'f> Caller<'f> {
         Caller { field: self.field, dice: self.dice.fork(), key: self.key.clone(), only: self.only }
     }
 
-    /// Chooses a node: one that is up as far as is known, and a different one than `not` if possible.
+    /// Chooses a node for a request: usually a node that is marked as up, and not the node `not` if there are others.
     pub fn choose(&mut self, not: Option<usize>) -> usize {
         if let Some(only) = self.only {
             return only;
@@ -108,7 +108,7 @@ impl<'f> Caller<'f> {
         let places = &self.field.places;
         let others: Vec<usize> = (0..places.len()).filter(|node| Some(*node) != not).collect();
         let up: Vec<usize> = others.iter().copied().filter(|node| places[*node].up.load(Ordering::SeqCst)).collect();
-        // Sometimes a node that is down, as clients without a load balancer would.
+        // Some requests go to a node that is down, as those of clients without a load balancer.
         let among = if up.is_empty() || self.dice.chance(2) { &others } else { &up };
         if among.is_empty() { 0 } else { among[self.dice.below(among.len() as u64) as usize] }
     }
@@ -116,7 +116,7 @@ impl<'f> Caller<'f> {
     /// Carries out a write: retries until it is accepted or refused. Returns the answer, or the code of the refusal.
     #[track_caller]
     pub fn write(&mut self, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
-        self.write_as(deed, path, body, true).1.expect("it retries until there is an answer")
+        self.write_as(deed, path, body, true).1.expect("a write with `insists` returns an answer")
     }
 
     /// Attempts a write; the outcome may stay unknown.
@@ -124,8 +124,8 @@ impl<'f> Caller<'f> {
         self.write_as(deed, path, body, false);
     }
 
-    /// Sends a write; returns its key and its answer. If the outcome is unknown, it retries if `insists`, or returns
-    /// nothing.
+    /// Sends a write. Returns its key and its answer. If the outcome is unknown, the method retries if `insists` is
+    /// true, and otherwise returns `None` as the answer.
     #[track_caller]
     pub fn write_as(
         &mut self,
@@ -153,7 +153,7 @@ impl<'f> Caller<'f> {
                 }
             }
         };
-        // A client that lost the answer would repeat the request on any node.
+        // Some accepted writes are repeated on any node, as by a client that has lost the answer.
         if matches!(result, Some(Ok(_))) && self.dice.chance(10) {
             let node = self.choose(attempts.last().map(|attempt| attempt.node));
             attempts.push(self.attempt(node, &key, path, body));
@@ -180,7 +180,7 @@ impl<'f> Caller<'f> {
                     (200, Some(_)) => Outcome::Accepted(text),
                     (400..=499, Some(refusal)) => Outcome::Refused(code(&refusal)),
                     (503, Some(answer)) => self.open(code(&answer)),
-                    // An answer that was cut short has no readable body.
+                    // An answer that was cut short has no valid body.
                     (_, None) => self.open("cut short".to_owned()),
                     (status, Some(_)) => {
                         self.field.complain(format!("node {node}, POST {path}: {status} {text}"));
@@ -202,7 +202,7 @@ impl<'f> Caller<'f> {
     #[track_caller]
     pub fn read(&mut self, channel: &str, viewer: &str, from: u64, wait: bool) -> Vec<Message> {
         let route = if channel.starts_with("challenge_") { "arena" } else { "chat" };
-        // Less than the client's timeout.
+        // The wait is shorter than the client's timeout.
         let wait = if wait { "&wait=1" } else { "" };
         let path = format!("/api/{route}/sync?channel={channel}&from={viewer}&index={from}{wait}");
         let until = Instant::now() + PATIENCE;

@@ -1,5 +1,5 @@
-//! Faults of nodes, database, network and clocks: one test for each. After each fault, everything acknowledged to
-//! clients is there, once.
+//! Faults of nodes, database, network and clocks, with one test for each fault. After each fault, every acknowledged
+//! write must exist exactly once.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ use crate::load::{Clock, dice, tell, under_load};
 use crate::nodes::{Cluster, Plan, Sharing};
 use crate::proxy::SILENCE;
 
-/// Returns the duration of an outage: longer than a client's timeout. In a long test, longer than the timeouts between
-/// Postgres and nodes.
+/// Returns the duration of an outage, which is longer than a client's timeout. In a long test, it is also longer than
+/// the timeouts between Postgres and nodes.
 fn gone(clock: &Clock) -> Duration {
     if clock.is_long() { Duration::from_secs(30) } else { Duration::from_secs(5) }
 }
@@ -45,17 +45,17 @@ fn one_of_three_nodes_is_killed_and_comes_back() {
 }
 
 #[test]
-fn a_node_that_stood_still_does_no_harm_when_it_goes_on() {
+fn a_suspended_node_does_no_harm_when_it_continues() {
     let mut cluster = Cluster::start(Plan::THREE);
     under_load(&mut cluster, false, |cluster, clock| {
         clock.a_moment();
         cluster.freeze(1);
-        // For a while clients still send it requests. It reads them when it continues, long after other nodes have
-        // handled them.
+        // For a moment, clients still send requests to the suspended node. It reads them when it continues, after other
+        // nodes have handled the repeated requests.
         clock.a_moment();
         cluster.is_up(1, false);
         clock.pass(gone(clock));
-        // As if the node had been suspended for longer than the change feed keeps entries.
+        // The change feed has no entries from the time of the suspension, as after a long suspension.
         cluster.forget_changes();
         cluster.thaw(1);
         clock.a_moment();
@@ -91,7 +91,7 @@ fn the_database_crashes_and_comes_back() {
 }
 
 #[test]
-fn the_database_is_gone_for_a_while() {
+fn the_database_is_stopped_for_a_while() {
     let mut cluster = Cluster::start(Plan::THREE);
     under_load(&mut cluster, false, |cluster, clock| {
         clock.a_moment();
@@ -107,7 +107,7 @@ fn the_database_is_gone_for_a_while() {
 }
 
 #[test]
-fn nats_is_started_again_and_is_gone_for_a_while() {
+fn nats_is_restarted_and_is_stopped_for_a_while() {
     let mut cluster = Cluster::start(Plan::THREE);
     under_load(&mut cluster, false, |cluster, clock| {
         clock.until_percent(25);
@@ -123,7 +123,7 @@ fn nats_is_started_again_and_is_gone_for_a_while() {
 
 #[test]
 fn connections_are_cut_between_commits_and_their_answers() {
-    // Without NATS, so that polling is under load as well; and with one node that has the database for itself.
+    // The test runs with nodes that poll for changes, and with one node that has exclusive use of the database.
     for plan in [Plan { sharing: Sharing::Polling, ..Plan::THREE }, Plan::ALONE] {
         let mut cluster = Cluster::start(Plan { proxied: true, ..plan });
         under_load(&mut cluster, false, |cluster, clock| {
@@ -139,14 +139,14 @@ fn connections_are_cut_between_commits_and_their_answers() {
 }
 
 #[test]
-fn a_connection_that_falls_silent_within_a_transaction_does_not_hold_up_the_others_for_long() {
+fn a_connection_that_falls_silent_in_a_transaction_blocks_the_others_only_briefly() {
     let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
     under_load(&mut cluster, false, |cluster, clock| {
         clock.a_moment();
         cluster.proxy(0).silence_a_transaction();
         clock.a_moment();
         cluster.is_up(0, false);
-        // Its locks are released after five seconds; then the other nodes continue.
+        // Postgres releases the locks of the silent connection after five seconds. Then the other nodes continue.
         clock.pass(SILENCE + Duration::from_secs(1));
         cluster.until_ready(0);
         cluster.is_up(0, true);
@@ -164,7 +164,7 @@ fn one_of_two_equal_moves_on_two_nodes_is_accepted() {
 }
 
 #[test]
-fn wrong_and_leaping_clocks_do_no_harm() {
+fn wrong_and_jumping_clocks_do_no_harm() {
     let mut cluster = Cluster::start(Plan { auth: true, clocks_off_s: &[600, -600, 0], ..Plan::THREE });
     under_load(&mut cluster, false, |cluster, clock| {
         clock.until_percent(30);
@@ -210,7 +210,8 @@ fn random_faults_in_sequence_do_no_harm() {
     cluster.end();
 }
 
-/// Plays a game of chess without moves, created on `node`: all nodes report the passed deadline in time, and once.
+/// Creates a game of chess without moves on `node`. Checks that all nodes report the missed deadline in time, and only
+/// once.
 fn a_deadline_passes_once(cluster: &Cluster, node: usize) {
     const TURN: Duration = Duration::from_secs(2);
     let begins = cluster.client(node);

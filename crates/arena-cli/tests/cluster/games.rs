@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::call::{Caller, Field, PATIENCE};
 use crate::watch;
 
-/// The number of users behind all players. Small, so that all nodes update the same standings at once.
+/// The number of users behind all players. It is small, so that several nodes update the same standings at once.
 const USERS: u64 = 6;
 
 /// The behavior of players.
 #[derive(Debug, Clone, Copy)]
 pub struct Manners {
-    /// True if players have to sign.
+    /// True if players must sign their joins.
     pub auth: bool,
     /// True if every join and move is sent to two nodes at the same time, with two keys.
     pub races: bool,
@@ -40,8 +40,8 @@ impl Kind {
         }
     }
 
-    /// Returns options that no other session has. Every other game of psi has the arena's own options, so that it
-    /// counts on the leaderboard.
+    /// Returns the options of the session with this number. Half of the psi sessions have the default options, so that
+    /// they count on the leaderboard. All other options are unique.
     fn options(self, number: u64) -> Value {
         match self {
             Kind::Psi if number.is_multiple_of(2) => json!({ "range": [100, 900] }),
@@ -55,7 +55,7 @@ impl Kind {
 /// Plays games in sequence until it is time to close.
 pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
     while !field.is_closing() {
-        // In ultimatum a player may repeat a move in its next turn, so a race has no single winner.
+        // In ultimatum a player may repeat a move in its next turn, so both moves of a race could be accepted.
         let kinds =
             if manners.races { [Kind::Psi, Kind::Psi, Kind::Chess] } else { [Kind::Psi, Kind::Ultimatum, Kind::Chess] };
         let kind = kinds[dice.below(3) as usize];
@@ -70,7 +70,7 @@ pub type Opened = (String, Vec<String>);
 pub fn open(caller: &mut Caller<'_>, challenge: &str, options: &Value) -> Opened {
     let deed = Deed::create(challenge, options.as_object().unwrap());
     let created = caller.write(deed, &format!("/api/challenges/{challenge}"), &json!({ "options": options }));
-    let created = created.expect("it can be created");
+    let created = created.expect("the session is created");
     let invites = created["invites"].as_array().unwrap().iter().map(|invite| invite.as_str().unwrap().to_owned());
     (created["id"].as_str().unwrap().to_owned(), invites.collect())
 }
@@ -81,7 +81,7 @@ fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
     let (session, invites) = open(&mut caller, kind.name(), &kind.options(number));
     let is_watched = dice.chance(30);
     let first = dice.below(USERS);
-    // Sometimes a user plays itself; such games aren't counted.
+    // In some games a user plays itself. Such games aren't counted.
     let second = if dice.chance(3) { first } else { (first + 1 + dice.below(USERS - 1)) % USERS };
     thread::scope(|scope| {
         if is_watched {
@@ -117,7 +117,7 @@ struct Player<'f> {
     others: Vec<&'f String>,
 }
 
-/// Takes a seat. Returns the sender's name, and the session key where there is one.
+/// Takes a seat. Returns the session key, if players must authenticate.
 pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) -> Result<Option<String>, String> {
     let (user, body) = if manners.auth {
         let signer = Signer::new(u8::try_from(user).unwrap() + 1);
@@ -135,7 +135,7 @@ pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) 
     joined.map(|answer| answer["sessionKey"].as_str().map(str::to_owned))
 }
 
-/// Sends a write to two nodes at the same time, with two keys. Returns the answer to the accepted one.
+/// Sends a write to two nodes at the same time, with two keys. Returns the answer to the accepted write.
 fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
     let first = caller.choose(None);
     let second = caller.choose(Some(first));
@@ -146,20 +146,20 @@ fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result
         (one.write_as(deed.clone(), path, body, true), other.join().expect("a failing racer reports its reason"))
     });
     caller.field.note(|history| history.races.push([one.0, other.0]));
-    let [one, other] = [one.1, other.1].map(|result| result.expect("it retries until there is an answer"));
+    let [one, other] = [one.1, other.1].map(|result| result.expect("a write with `insists` returns an answer"));
     one.or(other)
 }
 
-/// A player's knowledge from the operator's messages.
+/// The state of a game as the player has read it from the operator's messages.
 #[derive(Default)]
 struct Sight {
     /// The players in seat order, as far as they have joined.
     seats: Vec<String>,
     /// The numbers of the player's own set.
     set: Vec<String>,
-    /// True if there is an open offer of another player.
+    /// True if an offer of the other player is open.
     offered: bool,
-    /// The possible moves.
+    /// The moves that the player may make now.
     moves: Vec<(&'static str, String)>,
     ended: bool,
 }
@@ -169,9 +169,12 @@ impl Player<'_> {
         let me = self.me;
         if self.caller.dice.chance(20) {
             let deed = Deed::Announce { invite: me.to_owned() };
-            self.caller.write(deed, "/api/invites", &json!({ "inviteId": me })).expect("it is announced once");
+            self.caller
+                .write(deed, "/api/invites", &json!({ "inviteId": me }))
+                .expect("the invite is announced only here");
         }
-        self.caller.key = join(&mut self.caller, me, user, self.manners).expect("it is this player's seat");
+        self.caller.key =
+            join(&mut self.caller, me, user, self.manners).expect("only this player joins with the invite");
         let channel = format!("challenge_{}", self.session);
         let (mut sight, mut index, mut last) = (Sight::default(), 1, Instant::now());
         while !sight.ended {
@@ -179,7 +182,7 @@ impl Player<'_> {
                 (index, last) = (message.index + 1, Instant::now());
                 self.see(&mut sight, &message);
             }
-            // One read may end with the question, and the next begin with the answer.
+            // The player moves after a whole read, because later messages may change the possible moves.
             if !sight.moves.is_empty() && !sight.ended {
                 let moves = std::mem::take(&mut sight.moves);
                 let (method, content) = moves[self.caller.dice.below(moves.len() as u64) as usize].clone();
@@ -224,7 +227,7 @@ impl Player<'_> {
             return;
         }
         if let Some(to) = message.to.as_ref().filter(|to| !sight.seats.contains(to)) {
-            // The operator sends a message to each player in seat order, when it joins or when all have joined.
+            // The operator sends each player a message, in seat order, so the first recipients are the players.
             sight.seats.push(to.clone());
         }
         let content = message.content.as_deref().unwrap_or_default();
@@ -244,8 +247,7 @@ impl Player<'_> {
             let digits = set.split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty());
             sight.set = digits.map(str::to_owned).collect();
         }
-        // The game starts when the other player has received its set as well. The confirmation of a guess is no second
-        // start.
+        // The game starts when both players have received their sets.
         let begins = sight.seats.len() == 2 && !sight.set.is_empty();
         if begins {
             let some = sight.set.len().min(1 + self.caller.dice.below(4) as usize);

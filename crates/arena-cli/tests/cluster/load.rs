@@ -14,7 +14,7 @@ use crate::games::{self, Manners};
 use crate::nodes::Cluster;
 use crate::{settle, watch};
 
-/// The number of games at a time.
+/// The number of concurrent games.
 const TABLES: usize = 4;
 
 /// The number of clients that chat in one session.
@@ -29,16 +29,16 @@ const SHORT: Duration = Duration::from_secs(3);
 /// Reads a number from an environment variable.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text}")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
 }
 
-/// Returns the total duration of load: from the environment, or short.
+/// Returns the total duration of the load, from `ARENA_FAULT_SECONDS` or else [`SHORT`].
 fn length() -> Duration {
     number("ARENA_FAULT_SECONDS").map_or(SHORT, Duration::from_secs)
 }
 
-/// Returns the generator of plans and prints its seed: another run with it makes the same plans, as far as timing
-/// allows.
+/// Returns the generator of random plans, and prints its seed. Another run with this seed makes the same plans, as far
+/// as the timing allows.
 pub fn dice() -> Dice {
     let seed = number("ARENA_FAULT_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
     tell(&format!("ARENA_FAULT_SEED={seed}"));
@@ -74,20 +74,20 @@ impl Clock {
         self.pass(Duration::from_secs(1).max(self.length / 5));
     }
 
-    /// Returns true if there is time for slow steps.
+    /// Returns true if the load lasts long enough for slow faults.
     pub fn is_long(&self) -> bool {
         self.length > Duration::from_secs(20)
     }
 
-    /// Returns true if the time has passed.
+    /// Returns true if the load's time has passed.
     pub fn is_over(&self) -> bool {
         self.began.elapsed() > self.length
     }
 }
 
-/// Runs clients for a few seconds while `fault` happens, and fails with all contradictions. `fault` must leave all
-/// nodes ready, because they are compared. Returns the number of requests without a conclusive answer, which clients
-/// repeated.
+/// Runs clients while `fault` happens, and fails if their history contradicts the final state. `fault` must leave all
+/// nodes ready, because all are compared. Returns the number of requests without a conclusive answer, which clients
+/// have repeated.
 pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
     let mut dice = dice();
     let manners = Manners { auth: cluster.auth(), races };
@@ -113,7 +113,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
             scope.spawn(move || watch::until_long(caller, hall, heard));
         }
 
-        // Also after a failure, so that clients don't play forever.
+        // A panic is caught, so that the clients are stopped after a failure as well.
         let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let clock = Clock { began, length: length() };
             fault(cluster, &clock);
@@ -123,7 +123,7 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
         let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
         heard.store(length as u64 + 1, Ordering::SeqCst);
-        // The subscribers wait for this length.
+        // The subscribers wait until they have received this number of messages.
         let (invite, key) = &invites[0];
         let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
         games::say(&mut last, &hall, invite, None, true);
@@ -144,13 +144,14 @@ fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(
     let mut caller = Caller::new(field, dice.fork());
     let (hall, invites) = games::open(&mut caller, "psi", &json!({ "range": [100, field.number()] }));
     let seats = invites.into_iter().zip(0..).map(|(invite, user)| {
-        let key = games::join(&mut caller, &invite, user, Manners { races: false, ..manners }).expect("it is free");
+        let key =
+            games::join(&mut caller, &invite, user, Manners { races: false, ..manners }).expect("the seat is free");
         (invite, key)
     });
     (hall, seats.collect())
 }
 
-/// Chats until it is time to close. Mostly waits for an acknowledgment.
+/// Chats until the field is closing. Most messages are repeated until they are acknowledged.
 fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<String>)) {
     let mut caller = Caller { key: key.clone(), ..Caller::new(field, dice) };
     let mut next = 1;
@@ -158,7 +159,7 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
         let insists = caller.dice.chance(80);
         games::say(&mut caller, hall, invite, None, insists);
         if caller.dice.chance(30) {
-            // On any node: an acknowledged message is visible.
+            // The read may go to any node, where the acknowledged message must be visible.
             let messages = caller.read(hall, invite, next, false);
             next = messages.last().map_or(next, |message| message.index + 1);
         }
@@ -174,7 +175,7 @@ fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) 
         Some(((session, content), taken))
     });
     let said: BTreeMap<_, _> = said.collect();
-    // The time from sending on one node to arrival on another.
+    // The delays are from the request to one node to the arrival from another.
     let mut delays: Vec<Duration> = Vec::new();
     for subscription in &history.subscriptions {
         for delivery in &subscription.deliveries {

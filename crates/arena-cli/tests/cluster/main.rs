@@ -1,9 +1,8 @@
-//! Arenas of one and of several nodes under load, with failures of processes, database, network and clocks, and a check
-//! of the clients' observations.
+//! Arenas of one and of several nodes under load, with faults of processes, database, network and clocks.
 //!
 //! Each test starts real nodes on a real Postgres, runs players, injects a fault, and compares the clients' history
-//! with the final state (`arena_testkit::history`). All tests share one Postgres, which some of them crash, so they run
-//! one after the other. `ARENA_FAULT_SECONDS` sets the duration of each test's load; the default is a few seconds.
+//! with the final state (`arena_testkit::history`). All tests share one Postgres, which some tests crash, so the tests
+//! run one after the other. `ARENA_FAULT_SECONDS` sets the duration of each test's load; the default is a few seconds.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod call;

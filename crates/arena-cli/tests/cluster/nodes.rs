@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::program::{Running, file, folder};
 use crate::proxy::Proxy;
 
-/// The database of all tests here. The holder of the lock may crash it.
+/// The database server of all tests. The holder of the lock may crash the server.
 static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
 
 /// The time limit for a node to become ready.
@@ -27,13 +27,13 @@ pub struct Plan {
     pub nodes: usize,
     /// The way in which nodes share the database.
     pub sharing: Sharing,
-    /// True if players have to sign.
+    /// True if players must authenticate.
     pub auth: bool,
-    /// True if there is a proxy between each node and the database.
+    /// True if each node connects to the database through a proxy.
     pub proxied: bool,
     /// The drain period of a stopping node, in milliseconds.
     pub drain_ms: u64,
-    /// A client's timeout before it tries another node.
+    /// The time after which a client without an answer tries another node.
     pub timeout: Duration,
     /// The offset of each node's clock, in seconds. Nodes beyond the list use the system's clock.
     pub clocks_off_s: &'static [i64],
@@ -65,7 +65,7 @@ pub enum Sharing {
     Nats,
 }
 
-/// An arena under test. Its processes end with it.
+/// An arena under test. Its processes end when the value is dropped.
 pub struct Cluster {
     plan: Plan,
     nodes: Vec<Node>,
@@ -79,7 +79,7 @@ pub struct Cluster {
 #[derive(Debug)]
 pub struct Place {
     address: RwLock<SocketAddr>,
-    /// True if a load balancer would send it requests.
+    /// True if clients send requests to the node.
     pub up: AtomicBool,
 }
 
@@ -130,7 +130,7 @@ impl Cluster {
         };
         let nodes = (0..plan.nodes).map(node).collect();
         let mut cluster = Cluster { plan, nodes, nats, postgres, url, folder: folder() };
-        // All at once: one of them creates the tables.
+        // All nodes start at once, and one of them creates the tables.
         let commands: Vec<Command> = (0..cluster.len()).map(|node| cluster.command(node)).collect();
         let processes: Vec<Running> = thread::scope(|scope| {
             let starting: Vec<_> = commands.iter().map(|command| scope.spawn(|| command.start())).collect();
@@ -151,12 +151,12 @@ impl Cluster {
         self.nodes[node].place.client()
     }
 
-    /// Returns true if players have to sign.
+    /// Returns true if players must authenticate.
     pub fn auth(&self) -> bool {
         self.plan.auth
     }
 
-    /// Returns a client's timeout before it tries another node.
+    /// Returns the time after which a client without an answer tries another node.
     pub fn timeout(&self) -> Duration {
         self.plan.timeout
     }
@@ -211,9 +211,9 @@ impl Cluster {
             environment.extend([
                 ("LD_PRELOAD", faketime()),
                 ("FAKETIME_TIMESTAMP_FILE", self.clock_file(node).to_str().unwrap().to_owned()),
-                // The seconds for which it uses the cached content of the file.
+                // The library reads the file with the offset again after this number of seconds.
                 ("FAKETIME_CACHE_DURATION", "1".to_owned()),
-                // Timeouts use the monotonic clock, which stays right.
+                // The monotonic clock, which timeouts use, stays correct.
                 ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
             ]);
         }
@@ -226,7 +226,7 @@ impl Cluster {
         let until = Instant::now() + PATIENCE;
         while !self.is_ready(node) {
             assert!(Instant::now() < until, "node {node} isn't ready");
-            // A node doesn't announce that it is ready.
+            // The test polls, because a node doesn't announce that it is ready.
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -242,8 +242,8 @@ impl Cluster {
         self.bury(node);
     }
 
-    /// Asks a node to stop, and waits until it has ended without an error. Clients choose it until it reports that it
-    /// isn't ready.
+    /// Sends SIGTERM to a node, and waits until it has ended without an error. Clients use the node until it reports
+    /// that it isn't ready.
     pub fn stop(&mut self, node: usize) {
         self.signal(node, Signal::TERM);
         while self.is_ready(node) {
@@ -254,7 +254,7 @@ impl Cluster {
         assert_eq!(code, Some(0), "node {node} ended with an error");
     }
 
-    /// Suspends a node between any two instructions, unnoticed by clients.
+    /// Suspends a node with SIGSTOP. Its connections stay open.
     pub fn freeze(&mut self, node: usize) {
         self.signal(node, Signal::STOP);
     }
@@ -265,7 +265,7 @@ impl Cluster {
         self.is_up(node, true);
     }
 
-    /// Marks a node as up or down for clients, as a load balancer would.
+    /// Marks a node as up or down for clients.
     pub fn is_up(&self, node: usize, up: bool) {
         self.nodes[node].place.up.store(up, Ordering::SeqCst);
     }
@@ -284,7 +284,7 @@ impl Cluster {
 
     /// Sets the offset of a node's own clock, in seconds.
     pub fn set_clock(&self, node: usize, off_s: i64) {
-        // In one step, because the node reads the file meanwhile.
+        // The file is replaced in one step, because the node may read it at any time.
         let new = self.folder.path().join("clock");
         fs::write(&new, format!("{off_s:+}")).unwrap();
         fs::rename(new, self.clock_file(node)).unwrap();
@@ -324,7 +324,7 @@ impl Cluster {
     }
 }
 
-/// Checks that a node's log is free of internal errors; faults of its environment don't excuse them.
+/// Checks that a node's log contains no internal errors. Faults of other processes must not cause internal errors.
 #[track_caller]
 fn sane(node: usize, said: &str) {
     let fault =

@@ -1,5 +1,5 @@
-//! A proxy to Postgres that can be cut at critical moments: after a commit that its client hasn't heard of, and after
-//! the start of a transaction.
+//! A proxy to Postgres that disturbs connections at critical moments: after a commit, before the client receives the
+//! confirmation, and after the start of a transaction.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use std::time::Duration;
 const BEGUN: &[u8] = b"BEGIN\0";
 const COMMITTED: &[u8] = b"COMMIT\0";
 
-/// The duration of silence on a connection before it is cut.
+/// The time between the silencing of a connection and its end.
 pub const SILENCE: Duration = Duration::from_secs(8);
 
-/// A listener on a port of its own that forwards data both ways.
+/// A proxy with its own port, which forwards data both ways.
 pub struct Proxy {
     pub port: u16,
     orders: Arc<Orders>,
@@ -36,10 +36,10 @@ impl Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let proxy = Proxy { port: listener.local_addr().unwrap().port(), orders: Arc::default() };
         let orders = Arc::clone(&proxy.orders);
-        // The threads end with the process; a node, as the only client, ends before.
+        // The threads end with the process. The node, which is the only client, ends earlier.
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                // The server may be down. Then the client is disconnected as well.
+                // If the server is down, the client is disconnected as well.
                 if let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
                     pass_on(client, server, &orders);
                 }
@@ -48,7 +48,7 @@ impl Proxy {
         proxy
     }
 
-    /// Cuts the connection at the next commit, before the client hears of it.
+    /// Cuts the connection at the next commit, before the client receives the confirmation.
     pub fn cut_a_commit(&self) {
         self.orders.to_cut.store(1, Ordering::SeqCst);
     }
@@ -80,8 +80,8 @@ fn pass_on(client: TcpStream, server: TcpStream, orders: &Arc<Orders>) {
     });
 }
 
-/// Forwards the server's messages: a letter, the length of the rest in four bytes, the rest. Returns when either side
-/// is gone, or when the connection is to be cut.
+/// Forwards the server's messages. A message is a letter, the length of the rest in four bytes, and the rest. Returns
+/// if either side has closed its connection, or if the proxy must cut the connection.
 fn answer(mut server: &TcpStream, mut client: &TcpStream, orders: &Orders) -> io::Result<()> {
     let mut pending = Vec::new();
     let mut chunk = [0; 64 * 1024];

@@ -1,4 +1,4 @@
-//! The comparison after the load: every node shows the same, and it matches the clients' history.
+//! The comparison after the load: every node shows the same state, which matches the clients' history.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::nodes::Cluster;
 
-/// The time limit for leaderboards and counts to include the results of other nodes. Far longer than needed.
+/// The time limit for leaderboards and counts to include the results of other nodes. It is far longer than needed.
 const BEHIND: Duration = Duration::from_secs(10);
 
-/// Fails with all contradictions to the clients' history, on any node.
+/// Fails if the state of any node contradicts the clients' history.
 pub fn compare(cluster: &Cluster, history: &History) {
     for node in 0..cluster.len() {
         cluster.until_ready(node);
@@ -41,7 +41,7 @@ pub fn compare(cluster: &Cluster, history: &History) {
             if found.iter().all(|fault| fault.kind != FaultKind::Miscounted) || Instant::now() > until {
                 break found;
             }
-            // Nodes poll the counts of others, and don't announce that they have.
+            // A node polls the counts of other nodes, and doesn't announce when it has them.
             thread::sleep(Duration::from_millis(100));
         };
         faults.extend(found.into_iter().map(|fault| format!("node {node}: {fault}")));

@@ -1,5 +1,5 @@
-//! Subscribers: after a stream ends, breaks or falls silent, they resume on another node after the last message they
-//! received.
+//! Subscribers. After a stream ends, breaks or falls silent, a subscriber reconnects to another node and continues
+//! after the last received message.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -20,7 +20,7 @@ pub fn until_the_end(caller: Caller<'_>, channel: String) {
     watch(caller, channel, |subscription| subscription.ends > 0, false);
 }
 
-/// Watches a channel until it has received `length` messages; that number is `u64::MAX` until it is known.
+/// Watches a channel until it has received `length` messages. `length` is `u64::MAX` until the number is known.
 pub fn until_long(caller: Caller<'_>, channel: String, length: &AtomicU64) {
     watch(caller, channel, |subscription| subscription.deliveries.len() as u64 >= length.load(Ordering::SeqCst), true);
 }
@@ -38,7 +38,7 @@ fn watch(mut caller: Caller<'_>, channel: String, is_over: impl Fn(&Subscription
         if subscription.deliveries.len() > seen {
             progress = Instant::now();
         }
-        // The checker reports missing messages; this only avoids waiting forever. Under load, nothing is missing.
+        // The time limit only prevents an endless wait. The checker reports missing messages.
         if progress.elapsed() > PATIENCE {
             break;
         }
@@ -79,7 +79,7 @@ fn connect(
         let messages = messages.iter().map(|message| Delivery { node, at, message: Message::of(message) });
         subscription.deliveries.extend(messages);
         *last_id = Some(id);
-        // Sometimes a subscriber disconnects without a reason.
+        // Sometimes a subscriber disconnects at a random moment.
         if is_over(subscription) || caller.dice.chance(1) {
             return;
         }

@@ -15,7 +15,7 @@ use crate::program::{Run, Running, arena, finished, run};
 /// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A deterministic snake agent with a salt. A file beside it configures it.
+/// A deterministic snake agent. Its moves depend on a salt, and a file beside the agent configures it.
 const BOT: &str = r#"
 import json, sys, time
 import turns
@@ -52,13 +52,13 @@ impl Lab {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a deterministic agent into a folder with its files. It takes `pause` seconds for a step.
+    /// Writes a deterministic agent into its own folder. The agent takes `pause` seconds for a step.
     pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let turn = "TURN = lambda epoch, salt: ['UP', 'RIGHT', 'DOWN', 'LEFT'][(epoch // salt + salt) % 4]\n";
         self.write_bot(name, turn, salt, pause)
     }
 
-    /// Writes an agent that plays at random.
+    /// Writes an agent that plays random moves.
     pub fn random_bot(&self, name: &str) -> String {
         let turn = "import random\nTURN = lambda epoch, salt: random.choice(['UP', 'RIGHT', 'DOWN', 'LEFT'])\n";
         self.write_bot(name, turn, 1, 0.0)
@@ -126,7 +126,7 @@ impl Lab {
 
     /// Starts a worker with these environment variables.
     pub fn worker_with(&self, nats: &NatsServer, args: &[&str], environment: &[(&str, &str)]) -> Running {
-        // The lab's folder contains the remains of killed workers.
+        // Workers use the lab's folder for temporary files, so that the remains of killed workers are removed with it.
         let (url, folder) = (nats.url(), self.text(""));
         let environment = [environment, &[("TMPDIR", &*folder)]].concat();
         Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
@@ -152,7 +152,8 @@ impl Lab {
         }
     }
 
-    /// Returns the games that count, by number, without times and names of workers. `void` games don't count.
+    /// Returns the games that count, in order of their numbers, without times and names of workers. `void` games don't
+    /// count.
     fn results(&self, out: &str) -> Vec<String> {
         let mut results = std::collections::BTreeMap::new();
         for line in self.journal(out).lines().skip(1) {

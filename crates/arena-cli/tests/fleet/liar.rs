@@ -1,5 +1,5 @@
-//! Workers that lie: they speak the protocol of jobs directly, and submit games that weren't played, or not by the
-//! right agents.
+//! Workers that submit false results. They use the protocol of jobs directly, and submit games of other agents or
+//! changed results.
 
 use std::fs;
 use std::io::Write;
@@ -17,23 +17,23 @@ use serde_json::{Value, json};
 use crate::lab::runtime;
 use crate::program::run;
 
-/// A kind of lie.
+/// A kind of false result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
-    /// A game of other agents. It follows the rules.
+    /// The result of a valid game of other agents.
     OtherAgents,
-    /// A result in which the other agent has won.
+    /// A changed result, in which the other agent has won.
     OtherResult,
 }
 
-/// A liar at work while the test runs.
+/// A worker that submits false results until the value is dropped.
 pub struct Liar {
     task: tokio::task::JoinHandle<()>,
     lied: Mutex<Receiver<()>>,
 }
 
 impl Liar {
-    /// Waits for the first lie.
+    /// Waits until the worker has submitted a false result.
     pub fn wait(&self) {
         self.lied.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
     }
@@ -45,7 +45,8 @@ impl Drop for Liar {
     }
 }
 
-/// Starts a liar with this name. `cheat` is the agent that plays for it.
+/// Starts a worker with this name that submits false results. `cheat` is the agent that plays in place of the right
+/// agents.
 pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
     let (url, name, cheat) = (url.to_owned(), name.to_owned(), cheat.to_owned());
     let (lies, lied) = channel();
@@ -84,7 +85,7 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
         let shared = js.create_consumer_on_stream(shared, "arena_jobs").await.unwrap();
         let subject = format!("arena.fleet.workers.{name}");
         let tell = async {
-            // Also while it is busy with a job.
+            // Its presence is announced also during a job.
             loop {
                 client.publish(subject.clone(), presence.to_string().into()).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(500)).await;
@@ -110,7 +111,7 @@ pub fn start(url: &str, name: &str, lie: Lie, cheat: &str) -> Liar {
     Liar { task, lied: Mutex::new(lied) }
 }
 
-/// Returns its submission for a job.
+/// Returns the worker's submission for a job.
 fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("replay.jsonl");

@@ -1,5 +1,5 @@
-//! Tournaments with workers: real processes and a real NATS server, with kills, restarts and lies. The results equal
-//! those of a tournament on one machine.
+//! Tournaments with workers: real processes and a real NATS server, with kills, restarts and false results. The results
+//! must equal those of a tournament on one machine.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
 mod lab;
@@ -20,7 +20,7 @@ use lab::{Lab, finish};
 use liar::Lie;
 
 #[test]
-fn workers_come_to_what_one_machine_comes_to() {
+fn workers_get_the_same_results_as_one_machine() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
     lab.play_here(&agents, &["--replays", "--rounds", "2"]);
@@ -29,7 +29,7 @@ fn workers_come_to_what_one_machine_comes_to() {
     let told = lab.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
     assert_eq!(told.code, 0, "{told:#?}");
     parrot.abort();
-    // Lines, replays, logs and standings, though each result arrived twice.
+    // Journal, replays, logs and standings are the same, although each result arrived twice.
     lab.assert_same();
     for number in 1..=12 {
         for file in ["jsonl", "seat0.log", "seat1.log"] {
@@ -65,7 +65,7 @@ fn a_worker_that_is_killed_loses_nothing() {
 }
 
 #[test]
-fn a_worker_that_is_told_to_stop_finishes_or_hands_back_what_it_plays() {
+fn a_worker_that_is_stopped_finishes_or_returns_its_games() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.2), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &["--rounds", "2"]);
@@ -77,7 +77,7 @@ fn a_worker_that_is_told_to_stop_finishes_or_hands_back_what_it_plays() {
     let games = lab.games("far");
     let mut hasty = lab.worker(&nats, &["--name", "hasty"]);
     lab.wait_for_games("far", games + 1);
-    // Two equal messages would count as one.
+    // The signals differ, because the kernel merges pending signals of the same kind.
     hasty.signal(Signal::INT);
     hasty.signal(Signal::TERM);
     assert_eq!(hasty.ended().code(), Some(0));
@@ -109,7 +109,7 @@ fn a_server_that_is_restarted_and_a_tournament_that_is_killed_lose_nothing() {
 }
 
 #[test]
-fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
+fn workers_with_false_results_are_found_and_their_games_are_played_again() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let cheat = lab.bot("cheat", 7, 0.0);
@@ -119,7 +119,7 @@ fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
         liar::start(&nats.url(), "forger", Lie::OtherResult, &cheat),
     ];
     let tournament = lab.start_far(&nats, &agents, &["--rounds", "4", "--cross-check", "1"]);
-    // The first results are lies.
+    // The other workers start after the first false results.
     liars.iter().for_each(liar::Liar::wait);
     let _workers = lab.workers(&nats, &["one", "two"]);
     let told = finish(tournament);
@@ -142,7 +142,7 @@ fn workers_that_lie_are_found_and_what_they_played_is_played_again() {
 }
 
 #[test]
-fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
+fn random_agents_put_no_worker_in_quarantine() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.random_bot("dice"), lab.bot("b", 2, 0.0)];
     let _workers = lab.workers(&nats, &["one", "two", "three"]);
@@ -153,7 +153,7 @@ fn agents_that_play_otherwise_each_time_are_nobodys_fault() {
 }
 
 #[test]
-fn replays_that_are_larger_than_a_message_arrive_all_the_same() {
+fn replays_that_are_larger_than_a_message_arrive() {
     let (lab, nats) = (Lab::new(), NatsServer::start_with("max_payload: 6000"));
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let long = ["--replays", "--set", "n_epochs=300"];
@@ -199,7 +199,7 @@ fn workers_of_other_versions_get_no_games() {
 }
 
 #[test]
-fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
+fn a_worker_without_an_interpreter_leaves_games_to_others() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &[]);
@@ -218,8 +218,8 @@ fn a_worker_that_lacks_an_interpreter_leaves_games_to_others() {
     lab.assert_same();
 }
 
-/// Publishes the first results a second time, like a server whose acknowledgment was lost. The last result is excluded:
-/// after it, everything is cleaned up.
+/// Publishes results a second time, as a worker does if an acknowledgment is lost. The last result is excluded, because
+/// the streams are cleaned up after it.
 fn repeat_results(url: &str) -> tokio::task::AbortHandle {
     let runtime = lab::runtime();
     let client = runtime.block_on(async_nats::connect(url)).unwrap();

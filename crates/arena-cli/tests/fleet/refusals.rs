@@ -1,4 +1,4 @@
-//! Impossible requests: a sentence and an exit code, before anything is queued or written.
+//! Impossible tournaments, which are refused with a sentence and an exit code before anything is queued or written.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::{Lab, finish};
 use crate::program::{arena, run};
 
-/// Starts a tournament with these arguments and returns its outcome. `URL` stands for the server, `LAB` for the folder
-/// of agents.
+/// Starts a tournament and compares its exit code and its error. In `args`, `URL` is replaced by the server's URL, and
+/// `LAB` by the folder of agents.
 #[track_caller]
 fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
     let lab_path = lab.path("");
@@ -111,7 +111,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
 }
 
 #[test]
-fn without_workers_a_tournament_waits_and_can_be_gone_on_with() {
+fn a_tournament_without_workers_waits_and_can_be_resumed() {
     let (lab, nats) = (Lab::new(), NatsServer::start());
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     lab.play_here(&agents, &[]);
@@ -127,7 +127,7 @@ fn without_workers_a_tournament_waits_and_can_be_gone_on_with() {
     lab.assert_same();
 }
 
-/// Waits until this stream exists.
+/// Waits until the NATS server has a stream with this name.
 fn wait_for_stream(nats: &NatsServer, name: &str) {
     crate::lab::runtime().block_on(async {
         let js = async_nats::jetstream::new(async_nats::connect(nats.url()).await.unwrap());
@@ -140,7 +140,7 @@ fn wait_for_stream(nats: &NatsServer, name: &str) {
 }
 
 #[test]
-fn a_worker_waits_for_a_server_that_is_not_there() {
+fn a_worker_waits_for_a_server_that_is_not_running() {
     let mut nats = NatsServer::start();
     let url = nats.url();
     nats.stop();

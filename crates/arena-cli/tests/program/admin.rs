@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Run, Running, arena, file, folder, run, run_with};
 
-/// A server and its data folder, from which the administrator's token is read.
+/// A server and its data folder. Commands read the administrator's token from the folder.
 struct Office {
     server: Running,
     data: tempfile::TempDir,
@@ -43,7 +43,7 @@ impl Office {
         Client::new(self.server.url.strip_prefix("http://").unwrap().parse().unwrap())
     }
 
-    /// Plays a game that both users lose; returns its session.
+    /// Plays a game that both users lose. Returns the session's id.
     fn play(&self, users: [&str; 2]) -> String {
         let client = self.client();
         let (session, invites) = client.create("psi");
@@ -59,7 +59,7 @@ impl Office {
 }
 
 #[test]
-fn the_token_is_told_at_the_first_start_and_kept() {
+fn the_token_is_printed_at_the_first_start_and_stored() {
     let data = folder();
     let mut first = Running::serve(data.path());
     let token = first.line_after("administrator's token: ");
@@ -91,7 +91,7 @@ fn the_token_is_told_at_the_first_start_and_kept() {
 }
 
 #[test]
-fn a_token_of_ones_own_is_the_only_one() {
+fn a_configured_token_is_the_only_valid_one() {
     let data = folder();
     let made = Running::serve(data.path()).line_after("administrator's token: ");
     let own = "a-token-of-the-owners-choice";
@@ -120,7 +120,7 @@ fn a_token_of_ones_own_is_the_only_one() {
 }
 
 #[test]
-fn an_arena_elsewhere_is_not_sent_this_machines_token_unasked() {
+fn a_remote_arena_does_not_receive_this_machines_token() {
     let here = folder();
     fs::create_dir(here.path().join("arena-data")).unwrap();
     let mut server = Running::serve(&here.path().join("arena-data"));
@@ -129,7 +129,7 @@ fn an_arena_elsewhere_is_not_sent_this_machines_token_unasked() {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     assert_eq!(asked(&server.url), (Some(0), String::new()));
-    // No server runs there; the test fails if the command sends a request.
+    // No server answers at this address, so a command that sent a request would end with another exit code.
     let (code, said) = asked("http://192.0.2.1:9");
     assert_eq!(code, Some(2));
     assert!(said.contains("ARENA_ADMIN_TOKEN") && said.contains("--data"), "{said}");
@@ -144,7 +144,7 @@ fn an_arena_elsewhere_is_not_sent_this_machines_token_unasked() {
 }
 
 #[test]
-fn everything_is_administered_from_the_command_line() {
+fn all_administration_is_possible_from_the_command_line() {
     let office = Office::open();
     let session = office.play(["ada", "bob"]);
     let second = office.play(["ada", "e\u{301}ve"]);
@@ -198,13 +198,13 @@ fn everything_is_administered_from_the_command_line() {
     let oldest = office.json(&["audit", "--offset", "8"]);
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 
-    // Control characters in the names of strangers are escaped.
+    // Control characters in names from other users are escaped.
     let office_line = office.told(&["audit", "--limit", "100"]);
     assert!(!office_line.contains('\u{1b}'), "{office_line}");
 }
 
 #[test]
-fn an_export_is_a_private_file_that_another_arena_takes_in() {
+fn an_export_is_a_private_file_that_another_arena_imports() {
     let there = Office::open();
     let session = there.play(["ada", "bob"]);
     let out = folder();
@@ -249,7 +249,7 @@ fn an_export_is_a_private_file_that_another_arena_takes_in() {
     assert_eq!((missing.code, missing.stdout.as_str()), (2, ""));
     let nowhere = there.run(&["export", "--out", "no-such-folder/arena.jsonl"]);
     assert_eq!(nowhere.code, 2);
-    // A wrong token is reported, regardless of the file's size.
+    // The command reports a wrong token, even if the server refuses the request before it has read the whole file.
     let long = file(out.path(), "long.jsonl", &lines.repeat(2000));
     let refused = run(&["admin", "import", &long, "--token", "x", "--url", &here.server.url]);
     assert_eq!(refused.code, 3);

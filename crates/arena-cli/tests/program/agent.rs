@@ -15,7 +15,7 @@ fn example(name: &str) -> String {
 }
 
 #[test]
-fn the_examples_are_fine() {
+fn the_examples_pass_the_check() {
     for game in ["snake", "chess", "food_catcher", "cherry_picker"] {
         let checked = run(&["agent", "check", &example(&format!("python/{game}.py")), "--game", game, "--json"]).json();
         let found = &checked["games"][game];
@@ -25,7 +25,7 @@ fn the_examples_are_fine() {
 }
 
 #[test]
-fn a_command_line_is_tried_in_all_games() {
+fn a_command_line_is_checked_in_all_games() {
     let run = run(&["agent", "check", "--", "python3", &example("python/snake.py")]);
     assert_eq!(run.code, 0, "{run:#?}");
     assert!(run.stdout.contains("\nfine    plays snake: 30 states, "), "{run:#?}");
@@ -65,7 +65,7 @@ fn faults_are_reported_with_advice() {
 }
 
 #[test]
-fn there_is_one_agent_to_check() {
+fn the_command_takes_exactly_one_agent() {
     let code = |args: &[&str]| run(&[&["agent", "check"], args].concat()).code;
     assert_eq!(code(&[]), 2);
     assert_eq!(code(&["./bot", "--", "python3", "bot.py"]), 2);
@@ -74,7 +74,7 @@ fn there_is_one_agent_to_check() {
 }
 
 #[test]
-fn the_author_is_told_which_files_are_hidden() {
+fn hidden_files_are_reported_to_the_author() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let agent = path("agent.py");

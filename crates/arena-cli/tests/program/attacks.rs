@@ -1,7 +1,7 @@
-//! Denial of service by one address: each attack comes from 127.0.0.2, while honest games run from 127.0.0.1.
+//! Denial of service by one address: each attack comes from 127.0.0.2, while games are played from 127.0.0.1.
 //!
-//! In these tests, loopback addresses have rate limits as well. The server is the real binary, so its memory is
-//! measured alone.
+//! In these tests, the limits also apply to loopback addresses. The server is a separate process, so that its memory
+//! can be measured.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -17,16 +17,16 @@ use crate::program::Running;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The limit on pending bytes for one address, in the server under attack.
+/// The server's limit on unsent bytes for one address.
 const OF_ADDRESS: u64 = 8 * MIB;
 
-/// The same limit for all addresses together.
+/// The server's limit on unsent bytes for all addresses together.
 const IN_ALL: u64 = 24 * MIB;
 
-/// The memory of a connection: HTTP buffers, and the uncounted parts of an answer.
+/// The memory of a connection: HTTP buffers, and the parts of an answer that the limits don't count.
 const OF_CONNECTION: u64 = 128 * KIB;
 
-/// The growth of a debug server in ordinary play: caches, the store's pages, and the allocator's reserve.
+/// The growth of a debug build's memory without an attack: caches, the store's pages, and the allocator's reserve.
 const OTHERWISE: u64 = 96 * MIB;
 
 struct Stage {
@@ -38,7 +38,7 @@ impl Stage {
     fn with(limits: &str) -> Stage {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("arena.toml");
-        // High enough that the rate limit isn't what is tested.
+        // The rate limits are so high that they have no effect on the tests.
         let requests =
             "requests_per_second = 100000\nrequests_burst = 1000000\nwrites_per_second = 1000\nwrites_burst = 1000\n";
         std::fs::write(&file, format!("[limits]\nlimit_loopback = true\n{requests}{limits}")).unwrap();
@@ -77,7 +77,7 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// Plays a correct game of PSI. No request may be refused, and all scores have to be right.
+/// Plays a game of PSI with correct guesses. Fails if a request is refused or a score is wrong.
 #[track_caller]
 fn play(client: &Client) {
     let (session, players) = client.create("psi");
@@ -117,7 +117,7 @@ fn connections(client: &Client, count: usize, bytes: &[u8]) -> Vec<TcpStream> {
     (0..count).map(open).collect()
 }
 
-/// Returns the start of an answer, or nothing if the server has closed the connection without one.
+/// Returns the start of an answer, or an empty text if the server has closed the connection without an answer.
 fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
     match stream.read_exact(&mut head) {
@@ -137,11 +137,11 @@ fn post(path: &str, content_length: usize, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
-/// Creates a session with long messages: nearly 1 MiB each, and six times as long in JSON.
+/// Creates a session with messages of the largest allowed size. Each message takes nearly 1 MiB in JSON.
 fn long_chat(client: &Client, messages: usize) -> (String, String) {
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
-    // The longest allowed body: each character takes six bytes there, too.
+    // This is the longest text in an allowed request, because each character takes six bytes in JSON.
     let text = "\u{1}".repeat(170_000);
     for _ in 0..messages {
         client.chat(&session, &invites[0], &text).ok();
@@ -150,7 +150,7 @@ fn long_chat(client: &Client, messages: usize) -> (String, String) {
 }
 
 #[test]
-fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() {
+fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     let limits = format!(
         "waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {OF_ADDRESS}\nstalled_ms = 3000\nrequest_ms = 5000\n"
     );
@@ -173,7 +173,7 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
     ];
     let mut held = Vec::new();
     for (name, bytes) in &attacks {
-        // Each answer would take megabytes.
+        // Each answer takes megabytes.
         let sockets = connections(&stranger, 100, bytes);
         play(&honest);
         // A long message of another address is accepted.
@@ -190,7 +190,7 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
     let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
     let most = stage.memory("VmHWM");
     assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
-    // Clients that don't read are disconnected; the sockets are still open on this side.
+    // The server disconnects clients that don't read. The clients keep their sockets open.
     until("slow readers are disconnected", || stage.gauge("arena_stream_subscribers") == 0);
     until("no bytes are pending", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
     play(&honest);
@@ -198,13 +198,13 @@ fn answers_that_are_not_read_and_requests_that_do_not_end_take_bounded_memory() 
 }
 
 #[test]
-fn an_answer_waits_for_its_reader_and_is_whole() {
+fn an_answer_waits_for_memory_and_is_complete() {
     let limits = format!("waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {}\nstalled_ms = 60000\n", 2 * MIB);
     let stage = Stage::with(&limits);
     let client = stage.client(2);
     let (session, _) = long_chat(&client, 6);
     let path = format!("/api/chat/sync?channel={session}");
-    // Readers of one address wait for each other, and each receives everything.
+    // The answers to one address wait for each other, and each reader receives its whole answer.
     let answers: Vec<Value> = std::thread::scope(|scope| {
         let readers: Vec<_> = (0..8).map(|_| scope.spawn(|| client.get(&path).ok())).collect();
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()
@@ -229,7 +229,7 @@ fn one_address_does_not_take_all_connections() {
     assert_eq!(stranger.try_request("GET", "/health", &[], b"").map_or(429, |answer| answer.status), 429);
     drop(streams);
     until("all subscribers have disconnected", || stage.gauge("arena_stream_subscribers") == 0);
-    // Idle connections of an address are closed for new ones of the same address.
+    // For a new connection of an address, the server closes an idle connection of the same address.
     let idle = connections(&stranger, 300, b"");
     assert_eq!(stranger.get("/health").status, 200);
     play(&honest);
@@ -276,7 +276,7 @@ fn play_on(client: &Client, session: &str, players: &[String]) {
 }
 
 #[test]
-fn open_files_are_raised_at_the_start() {
+fn the_limit_on_open_files_is_raised_at_the_start() {
     let stage = Stage::with("");
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", stage.server.pid())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();

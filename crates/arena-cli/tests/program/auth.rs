@@ -1,4 +1,4 @@
-//! Authentication through the program: keys from one process used by others, and the secret that outlives the server.
+//! Authentication through the program: keys of users, session keys, and the server's secret.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,7 +57,7 @@ fn set(url: &str, session: &str, key: &str) -> BTreeSet<u32> {
 }
 
 #[test]
-fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
+fn two_people_play_psi_with_keys_on_a_server_with_authentication() {
     let data = folder();
     let server = serve(data.path(), &[]);
     let url = server.url.as_str();
@@ -67,7 +67,7 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
     let session = text(&created["id"]);
     let invites = [0, 1].map(|seat| text(&created["invites"][seat]));
 
-    // One user signs with the only key, the other names a key.
+    // The first user signs with its only key. The second user chooses a key.
     let first = people[0].run(&["challenges", "join", &invites[0], "--sign", "--url", url]).json();
     let second = people[1].run(&["challenges", "join", &invites[1], "--sign", &users[1], "--url", url]).json();
     assert_eq!(first["ChallengeID"], session.as_str());
@@ -88,7 +88,7 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
     for (index, sent) in (1..).zip([before, behind, around]) {
         assert_eq!((&sent["index"], &sent["from"]), (&json!(index), &json!(invites[0])));
     }
-    // `--from` has no effect here.
+    // `--from` doesn't replace the session key.
     let refused = run(&[&say[..], &["--from", &invites[0]]].concat());
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("give --auth KEY with the session key from your join"), "{refused:?}");
@@ -114,7 +114,7 @@ fn two_people_with_keys_play_psi_against_a_server_that_asks_for_them() {
 }
 
 #[test]
-fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
+fn an_identity_is_two_private_files_and_is_listed() {
     let person = Person::new();
     assert_eq!(person.run(&["identity", "list"]).json(), json!([]));
     let made = person.run(&["identity", "new"]).json();
@@ -140,7 +140,7 @@ fn an_identity_is_two_files_for_its_owner_and_the_list_knows_it() {
 }
 
 #[test]
-fn a_join_that_can_not_be_signed_says_why() {
+fn a_join_that_cannot_be_signed_is_refused_with_the_reason() {
     let data = folder();
     let server = serve(data.path(), &[]);
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
@@ -170,7 +170,7 @@ fn a_join_that_can_not_be_signed_says_why() {
     assert!(refused(3, &[&invite, "--sign", &users[1]]).contains("INVITE_ALREADY_USED"));
 }
 
-/// Joins a new session; returns its id and the key.
+/// Joins a new session. Returns its id and the session key.
 fn joined(server: &Running) -> (String, String) {
     let person = Person::new();
     person.new_identity();
@@ -190,7 +190,7 @@ fn stop(mut server: Running) {
 }
 
 #[test]
-fn keys_outlive_the_server_and_end_with_its_secret() {
+fn session_keys_stay_valid_after_a_restart_with_the_same_secret() {
     let data = folder();
     let server = serve(data.path(), &[]);
     let seat = joined(&server);
@@ -203,7 +203,7 @@ fn keys_outlive_the_server_and_end_with_its_secret() {
     assert_eq!(say(&server, &seat), 3);
     stop(server);
 
-    // The stored secret is a text that can also be given to a server explicitly, on another machine for instance.
+    // The stored secret can also be passed in `AUTH_SECRET`, for example on another machine.
     let kept = fs::read_to_string(data.path().join("auth.secret")).unwrap();
     let server = serve(data.path(), &[("AUTH_SECRET", kept.trim())]);
     assert_eq!(say(&server, &seat), 0);
@@ -214,7 +214,7 @@ fn keys_outlive_the_server_and_end_with_its_secret() {
 }
 
 #[test]
-fn a_secret_that_is_given_is_not_written_down() {
+fn a_configured_secret_is_not_stored() {
     let data = folder();
     let server = serve(data.path(), &[("AUTH_SECRET", "given, and nobody's business")]);
     let seat = joined(&server);
@@ -223,7 +223,7 @@ fn a_secret_that_is_given_is_not_written_down() {
 }
 
 #[test]
-fn a_secret_that_is_no_secret_keeps_the_server_from_starting() {
+fn a_weak_or_readable_secret_prevents_the_start() {
     let data = folder();
     let data = data.path().to_str().unwrap();
     let serve = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data];
@@ -243,7 +243,7 @@ fn a_secret_that_is_no_secret_keeps_the_server_from_starting() {
 }
 
 #[test]
-fn authentication_is_what_listening_to_others_takes() {
+fn listening_on_other_addresses_requires_authentication() {
     let data = folder();
     let listen = ["serve", "--listen", "0.0.0.0:0", "--data", data.path().to_str().unwrap()];
     let refused = run(&listen);

@@ -1,5 +1,4 @@
-//! `arena author` from an author's view: the examples are correct, the tutorial's claims hold, and errors are
-//! reported.
+//! `arena author`: the examples pass its checks, the tutorial is correct, and errors are reported.
 
 use std::fs;
 use std::io::Write;
@@ -24,7 +23,7 @@ fn example(name: &str) -> String {
     root().join("examples/challenges").join(name).to_str().unwrap().to_owned()
 }
 
-/// Returns a folder in which bots can run, also as another user.
+/// Creates a temporary folder that is accessible to all users, because bots may run as another user.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -71,7 +70,7 @@ fn the_examples_pass_all_checks_with_their_bots() {
 
 #[test]
 fn careless_bots_lose_in_the_examples() {
-    // The mean score of each bot, over several deals on both seats: better than chance.
+    // The bots play several deals on both seats. The careful bot must have the higher sum of scores.
     for (name, careless, careful) in [("sealed-bid-auction", "chatty", "nosy"), ("expense-desk", "gullible", "forger")]
     {
         let bot = |bot: &str| format!("{}/bots/{bot}.py", example(name));
@@ -152,7 +151,7 @@ fn faults_are_reported_with_their_place() {
 }
 
 #[test]
-fn a_challenge_is_checked_with_the_options_that_are_wished() {
+fn a_challenge_is_checked_with_the_given_options() {
     let checked = |options: &[&str]| run(&[&["author", "check", "psi", "--games", "2"], options].concat());
     for (option, code) in [("setSize=4", 0), ("setSize=-4", 2), ("size=4", 2), ("setSize", 2)] {
         let checked = checked(&["--set", option]);
@@ -202,12 +201,11 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
     let temp = folder();
     let folder = copied_psi(&temp, "numbers");
     let agent = root().join("examples/agents/python/psi.py").to_str().unwrap().to_owned();
-    // Returns the numbers dealt to a player with this option, and the number of players; or the reason why there is no
-    // game.
+    // Returns the number of dealt numbers and a note about a third player, or the exit code and the error.
     let dealt = |challenge: &str, option: &str| {
         let played = typed(&["author", "play", challenge, "--set", option], "/seat 3\n");
         let mut sets = played.stdout.lines().filter_map(|line| line.split_once("Your private set is: {"));
-        // The prompt contains such a line as well, without numbers.
+        // The prompt contains such a line without numbers.
         match sets.find(|(_, set)| set.starts_with(|char: char| char.is_ascii_digit())) {
             Some((_, set)) => {
                 let third = if played.stdout.contains("you are Player 3 now") { ", a third player" } else { "" };
@@ -272,7 +270,7 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
 }
 
 #[test]
-fn votes_that_are_counted_outside_of_the_state_are_found() {
+fn data_outside_of_the_state_is_found() {
     let folder = folder();
     let script = |field: &str, count: &str| {
         format!(
@@ -335,7 +333,7 @@ fn seats_of_mirrored_deals_are_equally_good() {
 }
 
 #[test]
-fn a_seat_that_is_established_to_be_better_ends_with_15() {
+fn an_advantage_of_a_seat_gives_exit_code_15() {
     let folder = folder();
     let challenge = begin(&folder, "first-wins", &[]);
     let scores =
@@ -351,7 +349,7 @@ fn a_seat_that_is_established_to_be_better_ends_with_15() {
 }
 
 #[test]
-fn a_replay_of_a_script_holds_by_the_version_that_it_was_played_by() {
+fn a_replay_of_a_script_is_verified_with_the_same_version_only() {
     let folder = folder();
     let challenge = begin(&folder, "number-duel", &[]);
     let bot = format!("{challenge}/bots/guesser.py");
@@ -368,7 +366,7 @@ fn a_replay_of_a_script_holds_by_the_version_that_it_was_played_by() {
     let by_folder = ["--challenge", &challenge];
     let verified = verify(&by_folder);
     assert_eq!((verified.code, verified.stdout.contains("the result matches")), (0, true), "{verified:#?}");
-    // Of several versions, the one that played the record is used.
+    // If several versions are given, the program uses the version of the record.
     let later = folder.path().join("later/number-duel");
     fs::create_dir_all(&later).unwrap();
     for file in ["challenge.json", "index.ts"] {
@@ -408,7 +406,7 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
     let still = run(&["tournament", "standings", &out]);
     assert_eq!(still.code, 0, "a finished session can't be shown: {still:#?}");
 
-    // A record under an older version of the script interface, which gives the same files another hash.
+    // With an older version of the script interface, the same files have another hash.
     let journal = Path::new(&out).join("tournament.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     let (plan, games) = text.split_once('\n').unwrap();
@@ -432,13 +430,13 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
 }
 
 #[test]
-fn types_are_written_where_one_wants_them() {
+fn types_are_written_to_the_given_folder() {
     let folder = folder();
     let out = folder.path().join("deep/types");
     let written = run(&["author", "types", "--out", out.to_str().unwrap()]);
     assert_eq!(written.code, 0, "{written:#?}");
     let types = fs::read_to_string(out.join("arena.d.ts")).unwrap();
-    // The largest number of modules that a script can import.
+    // A script can import four modules.
     assert_eq!(types.matches("\ndeclare module \"").count(), 4);
     assert!(written.stdout.contains("\"include\": [\"*.ts\""), "{written:#?}");
 }
@@ -459,7 +457,7 @@ fn the_tutorial_shows_the_example() {
 }
 
 #[test]
-fn bots_of_all_examples_speak_by_the_same_file() {
+fn bots_of_all_examples_use_the_same_protocol_file() {
     let own = fs::read_to_string(root().join("examples/agents/python/colosseum.py")).unwrap();
     for name in EXAMPLES {
         assert_eq!(fs::read_to_string(Path::new(&example(name)).join("bots/colosseum.py")).unwrap(), own, "{name}");

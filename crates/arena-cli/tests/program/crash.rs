@@ -1,9 +1,9 @@
-//! kill -9 under load, repeatedly on one data folder: everything acknowledged to clients is there, once, and every
-//! session can continue.
+//! SIGKILL under load, repeatedly on one data folder. After each kill, every acknowledged write must exist exactly
+//! once, and every session can continue.
 //!
 //! Many clients play over HTTP and record their requests and answers. The server is killed at a random moment and
-//! started again; then everything it shows is compared with the records. Only the API is used: the layout of the store
-//! is not part of the promise.
+//! started again. Then the test compares the server's answers with the records. The test uses only the API, because the
+//! layout of the store may change.
 //!
 //! `ARENA_CRASH_ROUNDS` is the number of kills under load (default 5). `ARENA_CRASH_SEED` repeats a run as far as the
 //! machine's timing allows.
@@ -36,13 +36,13 @@ const KILLS_PER_FOLDER: usize = 10;
 /// The longest time under load before a kill.
 const LOAD: Duration = Duration::from_millis(800);
 
-/// The largest number of acknowledged writes before a kill. Slightly more than [`LOAD`] allows.
+/// The largest number of acknowledged writes before a kill. It is slightly more than [`LOAD`] allows.
 const WRITES: u64 = 2_000;
 
 /// The number of messages in one read.
 const PAGE: usize = 500;
 
-/// The longest time that a player waits for the other.
+/// The longest time that a player waits for the other player.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
@@ -50,7 +50,7 @@ fn acknowledged_writes_survive_kill_nine_and_happen_once() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let rounds = number("ARENA_CRASH_ROUNDS").unwrap_or(5) as usize;
     let seed = number("ARENA_CRASH_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
-    // Shown if the test fails.
+    // The line is shown if the test fails.
     println!("ARENA_CRASH_SEED={seed} ARENA_CRASH_ROUNDS={rounds}");
     let mut dice = Dice(seed);
     let mut tally = Tally::default();
@@ -90,7 +90,7 @@ fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
     tally.settle(&book);
 }
 
-/// The amount of optional checks.
+/// The share of sessions in optional checks.
 struct Share {
     /// The percentage of settled sessions that are compared again.
     compared: u64,
@@ -146,9 +146,9 @@ enum Outcome {
     Acknowledged(String),
     /// The server was killed before it answered.
     Lost,
-    /// Lost, but found after the restart; so it stays.
+    /// Lost, but found after the restart. The write must stay.
     Found,
-    /// Lost, and not found after the restart; so it never appears.
+    /// Lost, and not found after the restart. The write must never appear.
     Gone,
 }
 
@@ -179,8 +179,8 @@ impl Write {
     }
 }
 
-/// Compares the number of occurrences with the states of all attempts: once if one was acknowledged, at most once if
-/// one was lost, otherwise never.
+/// Checks how often a write happened: once if an attempt was acknowledged, at most once if an attempt was lost, and
+/// otherwise never.
 #[track_caller]
 fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
     let attempts: Vec<&Write> = attempts.into_iter().collect();
@@ -189,7 +189,7 @@ fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
     assert!(times <= 1 && done <= times && times <= done + lost, "it happened {times} times: {attempts:#?}");
 }
 
-/// The server has stopped.
+/// The error of a request to a server that was killed.
 #[derive(Debug)]
 struct ServerGone;
 
@@ -204,10 +204,10 @@ enum Failed {
 /// A client's connections to the server.
 struct Wire {
     client: Client,
-    /// True if one connection serves many requests.
+    /// True if the client sends many requests on one connection.
     keeps: bool,
     kept: Option<BufReader<TcpStream>>,
-    /// The receiver of a message for every acknowledged write.
+    /// The channel that receives a message for every acknowledged write.
     acknowledged: Option<mpsc::Sender<()>>,
 }
 
@@ -268,7 +268,7 @@ impl Wire {
     }
 }
 
-/// Returns the status of a complete answer, true if the connection ends after it, and the body.
+/// Reads a complete answer. Returns its status, true if the server closes the connection after it, and the body.
 pub fn read_answer(stream: &mut impl BufRead) -> io::Result<(u16, bool, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -316,11 +316,11 @@ struct Plan {
 #[derive(Debug, Clone, Copy)]
 enum Aim {
     Common,
-    /// One common number: not enough.
+    /// One common number, which is too few.
     One,
-    /// The player's own set: some numbers are wrong.
+    /// The player's own set, in which some numbers are wrong.
     Own,
-    /// The other player's set: it costs that player its security.
+    /// The other player's set, which costs that player its security.
     Theirs,
 }
 
@@ -355,7 +355,7 @@ impl Opened {
                 }
                 index += 1;
             }
-            // The player didn't join within the wait, or the server is stopping.
+            // The answer may lack the set, if the player has not yet joined or the server is stopping.
             assert!(started.elapsed() < PATIENCE, "player {seat} of {id} has not joined");
         }
     }
@@ -369,9 +369,9 @@ struct Game {
     creation: Vec<Write>,
     session: Option<Opened>,
     seats: [Vec<Write>; 2],
-    /// Writes of other clients in the name of its players.
+    /// Writes that other clients sent in the name of the session's players.
     chorus: Vec<Write>,
-    /// True if it has ended and was compared afterwards.
+    /// True if the session has ended and was compared afterwards.
     settled: bool,
 }
 
@@ -424,7 +424,7 @@ impl Game {
         if self.session.is_none() {
             self.create(&mut wires[0], dice)?;
         }
-        let session = self.session.as_ref().expect("its creation was acknowledged");
+        let session = self.session.as_ref().expect("the creation was acknowledged");
         let [first, second] = &mut self.seats;
         let [first_wire, second_wire] = wires;
         let sit = |seat: usize, notes: &mut Vec<Write>, wire: &mut Wire, dice: Dice| {
@@ -445,7 +445,7 @@ struct Player<'g> {
     session: &'g Opened,
     seat: usize,
     plan: &'g Plan,
-    /// A prefix that makes its texts and keys unique.
+    /// A prefix that makes the player's texts and keys unique.
     scope: String,
     notes: &'g mut Vec<Write>,
     wire: &'g mut Wire,
@@ -463,7 +463,7 @@ impl Player<'_> {
         self.wire.write(self.notes, Write { deed, from, path, body, key, outcome: Outcome::Lost })
     }
 
-    /// Sends the writes that are still missing.
+    /// Sends all writes of the plan that were not sent before.
     fn play(&mut self) -> Result<(), ServerGone> {
         let (session, plan) = (self.session, self.plan);
         let me = &session.invites[self.seat];
@@ -474,7 +474,7 @@ impl Player<'_> {
             self.join()?;
         }
         let own = session.set_of(self.seat, self.wire)?;
-        // The first message comes while the other player may still be joining.
+        // The player sends its first message before the other player may have joined.
         if plan.says > 0 && self.said() == 0 {
             self.say(None)?;
         }
@@ -512,7 +512,7 @@ impl Player<'_> {
     }
 
     fn say(&mut self, to: Option<String>) -> Result<(), ServerGone> {
-        // Mostly one line, sometimes enough for several pages of the store.
+        // Most messages are short; some take several pages of the store.
         let padding = if self.dice.chance(4) { self.dice.below(10_000) } else { self.dice.below(80) } as usize;
         let content = format!("{}.{} {}", self.scope, self.notes.len(), "·".repeat(padding));
         let from = &self.session.invites[self.seat];
@@ -535,7 +535,7 @@ enum Death {
     WhileStopping,
 }
 
-/// Runs clients until the server is killed. Afterwards the book contains all their records.
+/// Runs clients until the server is killed, and adds their records to `book`.
 fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mut Tally, death: Death) {
     let client = client_of(server);
     let (acknowledged, heard) = mpsc::channel();
@@ -572,23 +572,26 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
         while heard_of < writes && heard.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok() {
             heard_of += 1;
         }
-        // Anywhere between two commits, not only after an answer. Too short for the scheduler's sleep.
+        // The kill may be at any moment between two commits, so the thread waits for less time than a sleep would take.
         let moment = Instant::now() + pause;
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
         if matches!(death, Death::WhileStopping) {
             server.signal(Signal::TERM);
-            // Any moment of the shutdown will do; there is no event to wait for.
+            // The kill may be at any moment of the shutdown.
             thread::sleep(Duration::from_micros(dice.below(30_000)));
         }
         server.signal(Signal::KILL);
 
         let games: Vec<Game> = players.into_iter().flat_map(|table| table.join().expect("a table plays")).collect();
-        let chorus: Vec<Write> = chatters.into_iter().flat_map(|chatter| chatter.join().expect("it talks")).collect();
+        let chorus: Vec<Write> = chatters
+            .into_iter()
+            .flat_map(|chatter| chatter.join().expect("a chatter fails with a reason of its own"))
+            .collect();
         (games, chorus)
     });
-    // Sessions without a sent creation are removed.
+    // Sessions are removed if their creation was never sent.
     book.games.extend(games.into_iter().filter(|game| !game.creation.is_empty()));
     book.hall_mut().chorus.extend(chorus);
 
@@ -627,7 +630,7 @@ fn chat_until_death(session: &Opened, seat: usize, scope: String, wire: &mut Wir
 fn kill_while_starting(folder: &Path, dice: &mut Dice, tally: &mut Tally) {
     let mut command = arena(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().expect("a UTF-8 path")]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
-    // Any moment of the start will do; there is no event to wait for.
+    // The kill may be at any moment of the start.
     thread::sleep(Duration::from_micros(dice.below(60_000)));
     child.kill().expect("a child can be killed");
     child.wait().expect("a child that was killed ends");
@@ -643,7 +646,7 @@ fn client_of(server: &Running) -> Client {
 
 /// The records for one data folder.
 struct Book {
-    /// The first game is the session in which the chatters talk.
+    /// All games; the first one is the session in which the chatters talk.
     games: Vec<Game>,
     marks: AtomicU64,
 }
@@ -657,7 +660,7 @@ impl Game {
 impl Book {
     const FIRST_MARK: u64 = 1_000;
 
-    /// Opens a book with the chat session, in which both players have joined.
+    /// Returns a book with the chat session, in which both players have joined.
     fn open(server: &Running, dice: &mut Dice) -> Book {
         let client = client_of(server);
         let seen = Seen::read(&client);
@@ -666,7 +669,7 @@ impl Book {
         hall.plans = [0, 1].map(|_| Plan { announces: false, user: None, says: 0, guess: Aim::Common });
         let mut wire = Wire::new(client, false);
         hall.create(&mut wire, dice).expect("the server is there");
-        let session = hall.session.as_ref().expect("its creation was acknowledged");
+        let session = hall.session.as_ref().expect("the creation was acknowledged");
         for (seat, notes) in hall.seats.iter_mut().enumerate() {
             let (plan, scope) = (&hall.plans[seat], format!("hall.{seat}"));
             let mut player = Player { session, seat, plan, scope, notes, wire: &mut wire, dice: dice.fork() };
@@ -683,8 +686,8 @@ impl Book {
         self.games.iter_mut().find(|game| game.is_hall()).expect("the hall is in the book")
     }
 
-    /// Checks a restarted server: compares, determines the state of lost writes, repeats writes with a key, plays some
-    /// sessions to their end, and compares again.
+    /// Checks a restarted server. The method compares the sessions with the records, determines the outcomes of lost
+    /// writes, repeats writes with a key, plays some sessions to their end, and compares again.
     fn audit(&mut self, server: &Running, dice: &mut Dice, tally: &mut Tally, share: Share) {
         let client = client_of(server);
         let played: BTreeSet<u64> = self.games.iter().filter(|game| !game.settled).map(|game| game.mark).collect();
@@ -703,7 +706,7 @@ impl Book {
         self.compare(server, share, dice);
     }
 
-    /// Compares everything the server shows of unsettled sessions, and of a share of the settled ones, with the
+    /// Compares the server's answers about all unsettled sessions, and about a share of the settled sessions, with the
     /// records.
     fn compare(&mut self, server: &Running, share: Share, dice: &mut Dice) -> Seen {
         let client = client_of(server);
@@ -735,7 +738,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Reads all lists, which must agree with each other.
+    /// Reads all lists, and checks that they agree with each other.
     fn read(client: &Client) -> Seen {
         let mut sessions = BTreeMap::new();
         let mut total = u64::MAX;
@@ -766,7 +769,7 @@ impl Seen {
     }
 }
 
-/// A message, combined from all its readers' views.
+/// A message, combined from the views of several readers.
 #[derive(Debug)]
 struct Line {
     from: String,
@@ -844,7 +847,7 @@ impl Game {
         let [chat, log] = session.read(wire);
         let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, line) in chat.iter().enumerate() {
-            let content = line.content.as_deref().expect("its sender sees it");
+            let content = line.content.as_deref().expect("the sender can read its own message");
             places.entry(content).or_default().push(place);
         }
         for write in self.writes() {
@@ -876,7 +879,7 @@ impl Game {
         self.settled = account.ended.is_some();
     }
 
-    /// Determines the state of lost writes: repeats those with a key, and looks for the others.
+    /// Determines the outcomes of lost writes. Writes with a key are repeated; the other writes are searched for.
     fn resolve(&mut self, seen: &Seen, wire: &mut Wire, tally: &mut Tally) {
         let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
         for write in self.creation.iter_mut().filter(|write| write.outcome == Outcome::Lost) {
@@ -910,7 +913,7 @@ impl Game {
         }
     }
 
-    /// Repeats some acknowledged writes with a key: the answers must be the same, byte by byte.
+    /// Repeats some acknowledged writes with a key. The answers must be the same, byte for byte.
     fn repeat_some(&self, wire: &mut Wire, dice: &mut Dice, tally: &mut Tally) {
         let percent = if self.is_hall() { 5 } else { 20 };
         for write in self.writes().filter(|write| write.key.is_some()) {
@@ -957,12 +960,12 @@ struct Account<'l> {
 }
 
 impl<'l> Account<'l> {
-    /// Reads a channel from start to end. Every message must be one that the rules allow at that point, and all
-    /// messages of one transition are there or none.
+    /// Reads a channel from start to end. Checks that the rules allow each message at that point, and that the channel
+    /// contains either all messages of a transition or none.
     fn of(id: &str, invites: &[String; 2], log: &'l [Line]) -> Account<'l> {
         let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
         let mut lines = log.iter().map(|line| {
-            let content = line.content.as_deref().expect("its recipient sees it");
+            let content = line.content.as_deref().expect("the recipient can read its message");
             (line.from.as_str(), line.to.as_deref(), content)
         });
         while let Some((from, to, content)) = lines.next() {
@@ -1004,8 +1007,8 @@ impl<'l> Account<'l> {
         joined.into_iter().find(|(_, other)| *other != player).expect("two have joined")
     }
 
-    /// Evaluates a guess: the number of wrong numbers, true if all common ones are in it, and the number of the other
-    /// player's private numbers.
+    /// Evaluates a guess. Returns the number of wrong numbers, true if the guess contains all common numbers, and the
+    /// number of the other player's private numbers.
     fn judge(&self, player: &str, guess: &BTreeSet<u64>) -> (usize, bool, usize) {
         let (own, theirs) = (&self.sets[player], &self.sets[self.other(player).1]);
         let common = own & theirs;
@@ -1031,7 +1034,7 @@ impl<'l> Account<'l> {
         [format!("Player {player} sent a guess"), outcome]
     }
 
-    /// Compares the course with the session's public view. `users` maps invites to user names.
+    /// Compares the course of the game with the session's public view. `users` maps invites to user names.
     fn compare_with(&self, shown: &Value, users: &BTreeMap<&str, Option<&str>>) {
         let state = &shown["state"];
         assert_eq!(state["players"], json!(self.joined), "{shown}");

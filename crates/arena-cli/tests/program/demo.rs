@@ -1,4 +1,4 @@
-//! The demo.
+//! `arena demo`: its games, its output and its pages.
 
 use std::net::TcpListener;
 use std::thread;
@@ -28,11 +28,11 @@ fn demo_plays_every_pair_and_prints_scores_and_reasons() {
 }
 
 #[test]
-fn demo_scores_are_what_the_strategies_deserve() {
+fn demo_scores_match_the_strategies() {
     let demo = run(&["demo", "--once", "--json", "--listen", "127.0.0.1:0"]);
     assert_eq!(demo.code, 0, "{demo:#?}");
     let lines: Vec<Value> = demo.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // The address, six games, and the table.
+    // The lines are the address, six games, and the table.
     assert_eq!(lines.len(), 8);
     let security = |bot: &str| {
         let rows = lines[7]["standings"].as_array().unwrap();
@@ -52,11 +52,11 @@ fn demo_scores_are_what_the_strategies_deserve() {
 }
 
 #[test]
-fn demo_takes_a_free_port_when_the_usual_one_is_taken() {
+fn demo_takes_a_free_port_if_the_default_port_is_taken() {
     let taken = TcpListener::bind("127.0.0.1:3001");
     let demo = run(&["demo", "--once", "--games", "1"]);
     assert_eq!(demo.code, 0, "{demo:#?}");
-    // A guard holds the port; without it another process could take or release the port at any moment.
+    // The note is checked only if this test holds the port. Otherwise another process may release it at any moment.
     if let Ok(_held) = taken {
         assert_eq!(demo.stderr, "note: 127.0.0.1:3001 is in use, so the demo uses a free port\n");
         let insisting = run(&["demo", "--once", "--games", "1", "--port", "3001"]);
@@ -65,7 +65,7 @@ fn demo_takes_a_free_port_when_the_usual_one_is_taken() {
 }
 
 #[test]
-fn demo_stays_up_plays_on_and_ends_when_asked() {
+fn demo_plays_further_games_and_ends_by_a_signal() {
     let mut demo = Running::start(&["demo", "--games", "1", "--pace", "1", "--listen", "127.0.0.1:0"]);
     demo.line_after("Game 1: open-book against hash-swap");
     demo.line_after("Further games follow.");
@@ -95,7 +95,7 @@ fn visitors_of_the_demo_watch_games_and_play_one() {
     let client = Client::new(demo.url.strip_prefix("http://").unwrap().parse().unwrap());
     demo.line_after("  watch ");
 
-    // Chess and snake are live on the front page, and advance.
+    // The front page shows games of chess and snake in progress.
     let home = eventually("two games are live", || {
         let page = client.get("/").text().to_owned();
         (page.matches("<article data-session=").count() == 2).then_some(page)
@@ -134,7 +134,7 @@ fn visitors_of_the_demo_watch_games_and_play_one() {
         (states.count() >= 2).then_some(())
     });
 
-    // The same in psi, without a chat message: a player that has guessed says nothing more.
+    // In psi the visitor guesses without a chat message, and the bot guesses as well.
     let (invite, path) = seat("psi");
     eventually("both hold a set", || client.get(&path).text().contains("2 of 2 seats taken").then_some(()));
     let page = client.get(&path).text().to_owned();

@@ -1,14 +1,14 @@
 //! Runs the commands in README.md and docs as a new user would: page by page from top to bottom, in an empty folder, or
 //! in a copy of the checkout where the page requires one.
 //!
-//! Comments in a page, invisible to readers (`<!-- ci: … -->`), mark the exceptions. Each applies to the next block:
+//! HTML comments in a page (`<!-- ci: … -->`) contain notes for this test. A note applies to the next block:
 //!
 //! | | |
 //! |---|---|
 //! | `checkout` | changes to a checkout |
 //! | `empty` | changes to a new, empty folder |
-//! | `start COMMAND`, `beside "COMMAND"` | starts a server that readers have; runs a command of the block in the background |
-//! | `run COMMAND` | runs a command in place of one that only readers run |
+//! | `start COMMAND`, `beside "COMMAND"` | starts a server; runs a command of the block in the background |
+//! | `run COMMAND` | runs a command in place of one that this test skips |
 //! | `skip REASON`, `skip "COMMAND" REASON` | skips the block, or the commands with this beginning, and prints the reason |
 //! | `add "COMMAND" ARGUMENTS` | adds arguments that shorten the commands with this beginning |
 //! | `input "COMMAND" LINES` | the input of a command, with `\n` between lines |
@@ -33,7 +33,7 @@ use tempfile::TempDir;
 
 use crate::program::{Running, arena};
 
-/// The time limit for a command. Far longer than needed, because build machines are slow and busy.
+/// The time limit for a command. It is far longer than needed, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
@@ -66,7 +66,7 @@ const COMMANDS: [&str; 26] = [
     "tee",
 ];
 
-/// Pages with commands, and pages without.
+/// All pages of the documentation, with or without commands.
 const PAGES: [&str; 21] = [
     "README.md",
     "clients/python/README.md",
@@ -158,7 +158,7 @@ fn commands(block: &[String]) -> Vec<String> {
         let word = line.split(' ').find(|word| !is_variable(word)).unwrap_or(line);
         COMMANDS.contains(&word) || is_variable(line.split(' ').next().unwrap_or_default())
     };
-    // A block consists of commands entirely, or not at all.
+    // A block with a line that is no command contains no commands.
     if commands.iter().all(|line| is_command(line)) { commands } else { Vec::new() }
 }
 
@@ -175,7 +175,7 @@ fn without_comment(line: &str) -> &str {
 /// A new user: a shell, a folder, and values from earlier outputs.
 struct Newcomer {
     page: &'static str,
-    /// The folder of all other folders.
+    /// The folder that contains all other folders of the user.
     place: TempDir,
     shell: Child,
     folders: usize,
@@ -267,7 +267,7 @@ impl Newcomer {
     fn start(&mut self, command: &str, sign: &str) {
         self.commands += 1;
         let out = self.place.path().join(format!("{}.out", self.commands));
-        // It inherits the shell's folder and exported variables.
+        // The background command gets the shell's folder and exported variables.
         let log = self.log.len();
         let state = self.run("pwd; export -p", None, 0);
         self.log.truncate(log);
@@ -313,7 +313,7 @@ impl Newcomer {
     /// Replaces placeholders with their values.
     fn fill_in(&self, command: &str) -> String {
         let mut filled = command.replace(":3001", &format!(":{}", self.port));
-        // The longest first: `ID-OF-ONE` contains `ID`.
+        // The longest placeholders are replaced first, because `ID-OF-ONE` contains `ID`.
         let mut noted: Vec<(&String, &String)> = self.noted.iter().collect();
         noted.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         for (name, value) in noted {
@@ -322,7 +322,7 @@ impl Newcomer {
         filled
     }
 
-    /// Stores the values of an output that later commands need.
+    /// Stores the values in an output that later commands need.
     fn note(&mut self, told: &str) {
         let Some(at) = told.find('{') else { return };
         let Some(Ok(value)) = serde_json::Deserializer::from_str(&told[at..]).into_iter::<serde_json::Value>().next()
@@ -367,7 +367,7 @@ impl Drop for Newcomer {
     }
 }
 
-/// Replaces whole words only.
+/// Replaces `word` by `by` where it is a whole word.
 fn replace_word(text: &str, word: &str, by: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let (mut done, mut rest) = (String::new(), text);
@@ -386,7 +386,7 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
 #[derive(Default)]
 struct Notes {
     skip: Option<String>,
-    /// By the beginning of commands.
+    /// Beginnings of skipped commands, and the reasons.
     skips: Vec<(String, String)>,
     adds: Vec<(String, String)>,
     inputs: Vec<(String, String)>,
@@ -405,7 +405,7 @@ fn of<'a, T>(list: &'a [(String, T)], command: &str) -> Option<&'a T> {
     list.iter().find(|(begin, _)| command.starts_with(begin.as_str())).map(|(_, value)| value)
 }
 
-/// Reduces a line to the part that is the same in all runs: without digits, long hexadecimal numbers and spaces.
+/// Reduces a line to the part that is the same in all runs, without digits, long hexadecimal numbers and spaces.
 fn shape(line: &str) -> String {
     let mut words = Vec::new();
     for word in line.split_whitespace() {
@@ -486,7 +486,7 @@ fn run_page(page: &'static str) {
                             || filled.contains(&format!(" {begin} "))
                     };
                     if words("arena serve") || words("arena demo") {
-                        // One server at a time uses the address and the data.
+                        // The previous server ends first, because it uses the same address and data.
                         newcomer.end_background();
                         newcomer.start(stays.unwrap_or(&filled), "http://");
                     } else if words("arena replay serve") {
@@ -580,9 +580,9 @@ fn every_page_is_run_or_has_no_commands() {
     }
 }
 
-/// The test can't build the image, but it can run the image's health check.
+/// Runs the health check of the Docker image, without building the image.
 #[test]
-fn the_health_check_of_the_image_asks_a_server_that_is_there() {
+fn the_health_check_of_the_image_requests_the_health_route() {
     let dockerfile = fs::read_to_string(root().join("Dockerfile")).unwrap();
     let check = dockerfile.lines().map(str::trim).find_map(|line| line.strip_prefix("CMD [\"bash\"")).unwrap();
     let words: Vec<String> = serde_json::from_str(&format!("[\"bash\"{check}")).unwrap();
@@ -598,7 +598,7 @@ fn the_health_check_of_the_image_asks_a_server_that_is_there() {
 }
 
 #[test]
-fn blocks_are_read_as_readers_read_them() {
+fn blocks_are_parsed_into_commands() {
     let page = "\
 Text.
 

@@ -1,4 +1,4 @@
-//! The example agents: in each language they play each game to its end, without a fault, and with the same moves.
+//! The example agents. In each language they must play each game to its end, without a fault, and with the same moves.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Builds the agents in C in `folder`; warnings fail the test.
+/// Builds the agents in C in `folder`. A compiler warning fails the test.
 fn build_c(folder: &Path) -> PathBuf {
     let sources = folder.join("c");
     fs::create_dir(&sources).unwrap();
@@ -50,7 +50,7 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     let (agent, file) = (agent.to_str().unwrap(), replay.to_str().unwrap());
     let mut args =
         vec!["match", "run", game, "--agent", agent, "--agent", agent, "--seed", "5", "--replay", file, "--json"];
-    // Long time limits, because the machine may be busy.
+    // The time limits are long, because the machine may be busy.
     args.extend(["--step-ms", "20000"]);
     args.extend(option.map(|option| ["--set", option]).into_iter().flatten());
     let result = run(&args).json();
@@ -68,7 +68,7 @@ fn play(game: &str, option: Option<&str>, agent: &Path, replay: &Path) -> String
     lines.lines().skip(1).map(timeless).collect()
 }
 
-/// Returns the first different lines of two replays.
+/// Returns the first lines in which two replays differ.
 fn first_difference<'a>(a: &'a str, b: &'a str) -> Option<(&'a str, &'a str)> {
     if a == b {
         return None;
@@ -77,7 +77,7 @@ fn first_difference<'a>(a: &'a str, b: &'a str) -> Option<(&'a str, &'a str)> {
 }
 
 #[test]
-fn every_language_plays_every_game_to_its_end_and_all_alike() {
+fn agents_in_all_languages_play_every_game_with_the_same_moves() {
     let folder = tempfile::tempdir().unwrap();
     let (c, rust) = (build_c(folder.path()), build_rust());
     for (game, option) in GAMES {

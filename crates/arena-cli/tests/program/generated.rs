@@ -1,5 +1,5 @@
-//! Clients generated from `/openapi.json` by other tools: in TypeScript and Python they are generated without a
-//! warning, type-checked, and play a game against the binary. Requires `cargo xtask setup python node`.
+//! Clients in TypeScript and Python that other tools generate from `/openapi.json`. The tools must give no warning. The
+//! clients are type-checked, and play a game against the binary. Requires `cargo xtask setup python node`.
 
 use std::borrow::BorrowMut;
 use std::fs;
@@ -15,7 +15,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/generated")
 }
 
-/// Runs a program that must succeed, and returns its output.
+/// Runs a program and returns its output. Fails if the program fails.
 #[track_caller]
 fn succeed(mut command: impl BorrowMut<Command>) -> String {
     let command = command.borrow_mut();
@@ -37,7 +37,8 @@ fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
     (server, file)
 }
 
-/// Checks that both players have found all numbers, and have their names, in the order in which they joined.
+/// Checks the printed result: both players have full scores, and the users are listed in the order in which they
+/// joined.
 #[track_caller]
 fn played_well(told: &str, users: [&str; 2]) {
     let line = told.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("nothing told: {told}"));
@@ -56,7 +57,7 @@ fn played_well(told: &str, users: [&str; 2]) {
 }
 
 #[test]
-fn a_client_in_typescript_is_made_checked_and_played_with() {
+fn a_typescript_client_is_generated_checked_and_plays() {
     let place = folder();
     let packages = node_packages(env!("CARGO_TARGET_TMPDIR"));
     for name in ["play.ts", "tsconfig.json"] {
@@ -84,10 +85,10 @@ fn a_client_in_typescript_is_made_checked_and_played_with() {
 }
 
 #[test]
-fn a_client_in_python_is_made_checked_and_played_with() {
+fn a_python_client_is_generated_checked_and_plays() {
     let place = folder();
     let interpreter = python(env!("CARGO_TARGET_TMPDIR"));
-    // The generator formats its output with programs in its own folder.
+    // The generator formats its output with programs in its folder, which must therefore be on the path.
     let beside = interpreter.parent().unwrap().to_str().unwrap().to_owned();
     let paths = format!("{beside}:{}", std::env::var("PATH").unwrap());
     let run = |args: &[&str]| {
@@ -106,7 +107,7 @@ fn a_client_in_python_is_made_checked_and_played_with() {
         );
         if options.is_empty() {
             fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();
-            // Not all generated code is strictly typed; code that uses it has to be.
+            // The generated code isn't strictly typed everywhere. The code that uses it must be.
             let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy-generated");
             succeed(run(&[
                 "-m",

@@ -1,5 +1,5 @@
-//! Tournaments on a server: uploaded agents run in the sandbox, and a tournament has the same results after kills of
-//! the server. Permissions are tested in `arena-server`.
+//! Tournaments on a server. Uploaded agents run in the sandbox, and a tournament has the same results after kills of
+//! the server. `arena-server` contains the tests of permissions.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::program::{Running, file, folder, run};
 /// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A deterministic snake agent with a salt. It writes a secret line to its log.
+/// A deterministic snake agent, whose moves depend on a salt. It writes a secret line to its log.
 const BOT: &str = r#"
 import json, sys, time
 sys.stderr.write("a secret: SALT\n")
@@ -99,7 +99,7 @@ impl Hall {
         for line in standings["standings"].as_array_mut().unwrap() {
             line.as_object_mut().unwrap().remove("agent_path");
         }
-        // Each tournament has its own nonce.
+        // The nonce of each tournament is random.
         for drawn in ["seed_nonce", "seed_commitment"] {
             assert!(standings.as_object_mut().unwrap().remove(drawn).is_some(), "{drawn}");
         }
@@ -130,7 +130,7 @@ fn order(agents: &[Value], more: Value) -> Value {
     order
 }
 
-/// Waits until no process has this folder in its command line.
+/// Waits until no process has this folder in its command line. Fails after a time limit.
 #[track_caller]
 fn nothing_is_left(data: &Path) {
     let name = data.to_str().unwrap();
@@ -154,7 +154,7 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let hall = Hall::start(data.path());
     let one = hall.upload("filename=one.py", bot(1).as_bytes());
     assert_eq!((&one["name"], &one["files"], &one["kind"]), (&json!("one"), &json!(1), &json!("files")));
-    // A folder in a packed archive, and an agent that lists its surroundings before it plays.
+    // The second agent is a folder in an archive. Before it plays, it checks the existence of two folders.
     let around = format!(
         "import os, sys\nsys.stderr.write(repr([os.path.exists({:?}), os.path.exists({:?})]) + '\\n')\n{}",
         data.path().join("store"),
@@ -192,10 +192,10 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let seat = matches[0]["agents"].as_array().unwrap().iter().position(|name| name == "Two").unwrap();
     let path = format!("/api/tournaments/{id}/matches/1/logs/{seat}");
     let log = hall.client.get_with(two["ownerKey"].as_str().unwrap(), &path);
-    // The parent folders exist, and contain nothing else.
+    // In the sandbox, the data folder exists, but the other agent's folder doesn't.
     assert_eq!(log.text(), "[True, False]\na secret: 2\n");
     assert_eq!(hall.client.get_with(one["ownerKey"].as_str().unwrap(), &path).status, 401);
-    // The replay contains the moves, and no paths of this machine.
+    // The replay contains no paths of this machine.
     let replay = hall.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
     assert!(!replay.text().contains(data.path().to_str().unwrap()) && !replay.text().contains("nobody else"));
     let kept = file(data.path(), "replay.jsonl", replay.text());
@@ -203,7 +203,7 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
 }
 
 #[test]
-fn a_server_that_is_killed_or_stopped_goes_on_to_the_same_standings() {
+fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let salts = [1, 2, 3];
     let more = json!({ "rounds": 3, "format": "round-robin" });
     let whole = folder();

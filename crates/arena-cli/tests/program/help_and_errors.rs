@@ -17,11 +17,11 @@ fn verbs() -> Vec<Vec<String>> {
         let verb: Vec<String> = verbs[next].clone();
         next += 1;
         let help = help(&verb);
-        // At the top the commands stand in groups before the options; below it, under a heading of their own.
+        // The top-level help lists commands in groups before the options. Other helps list them under a heading.
         let (first, last) = if verb.is_empty() { ("Play:", "Options:") } else { ("Commands:", "") };
         let listed = help.lines().skip_while(|line| *line != first).skip(1).take_while(|line| *line != last);
         for line in listed {
-            // Continuation lines of a description are indented further.
+            // A deeper indentation means that the line continues a description.
             if let Some(name) = line.strip_prefix("  ").filter(|line| !line.starts_with(' ')) {
                 let name = name.split(' ').next().unwrap();
                 if name != "help" {
@@ -141,7 +141,7 @@ fn the_former_name_of_author_still_works() {
 }
 
 #[test]
-fn completions_know_the_verbs() {
+fn completions_contain_the_verbs() {
     for shell in ["bash", "zsh", "fish"] {
         let script = run(&["completions", shell]);
         assert_eq!(script.code, 0);
@@ -179,7 +179,7 @@ fn wrong_arguments_are_usage_errors() {
 
 #[test]
 fn an_unreachable_server_is_reported() {
-    // A port that was free a moment ago.
+    // The listener is dropped, so nothing listens on its port.
     let url = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     check(
         &url,
@@ -211,7 +211,7 @@ const JSON: &str = "content-type: application/json";
 fn stranger(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // The thread lives as long as the test process; it holds only a socket.
+    // The thread ends with the test process.
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             read_request(&mut stream);
@@ -278,7 +278,7 @@ fn other_servers_are_distinguished_from_an_arena() {
 }
 
 #[test]
-fn refusals_carry_the_arenas_sentence_and_code() {
+fn refusals_contain_the_arenas_sentence_and_code() {
     let refused = answer("400 Bad Request", JSON, r#"{"error":"Guess too\u001b large.","code":"GUESS_TOO_LARGE"}"#);
     check(
         &stranger(refused),
@@ -333,7 +333,7 @@ fn a_write_is_sent_again_with_the_same_key_when_the_connection_breaks() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let mut child = arena(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();

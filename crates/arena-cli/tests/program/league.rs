@@ -1,5 +1,5 @@
-//! `arena league`: agents join and leave, results stay, and no game is lost or counted twice when the program is
-//! killed.
+//! `arena league`: agents join and leave, and results are kept. If the program is killed, no game is lost or counted
+//! twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::program::{Run, Running, arena, run};
 use crate::tournament::{Lab, signal};
 
-/// A folder with agents and a league of them.
+/// A folder with agents, and a league in which they play.
 struct Club {
     lab: Lab,
     data: String,
@@ -198,7 +198,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
         let bot = club.lab.bot(&format!("bot{salt}"), salt, 0.0);
         assert_eq!(club.ask(&["add", "ladder", &bot]).code, 0);
     }
-    // The name of the folder is random.
+    // The random numbers are derived from the folder's name, which is random.
     let mut random = club.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut told = BTreeMap::new();
     for round in 0..10 {
@@ -238,7 +238,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
 }
 
 #[test]
-fn the_same_games_are_played_wherever_it_was_broken_off() {
+fn an_interrupted_run_plays_the_same_games() {
     let whole = Club::founded(&[]);
     let broken = Club::founded(&[]);
     for club in [&whole, &broken] {
@@ -265,14 +265,14 @@ fn the_same_games_are_played_wherever_it_was_broken_off() {
 }
 
 #[test]
-fn changed_files_are_another_version_and_what_is_gone_waits() {
+fn changed_files_are_another_version_and_missing_agents_wait() {
     let club = Club::founded(&[]);
     let (a, b, c) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0), club.lab.bot("c", 3, 0.0));
     assert_eq!(club.ask(&["add", "ladder", &a, &b, &c]).code, 0);
     assert_eq!(club.ask(&["run", "ladder", "--games", "6"]).code, 0);
     let first = club.show("1");
     let elsewhere = club.lab.bot("d", 4, 0.0);
-    // Another file with the same name could be a mistake.
+    // Another file with the name of an agent is refused, because it could be a mistake.
     club.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
         13
         error: league ladder already has an agent a, at ROOT/a.py; add the next version of a with --version V, or rename the new agent with NAME=PATH"#]]);
@@ -299,7 +299,7 @@ fn changed_files_are_another_version_and_what_is_gone_waits() {
         note: the files of a have changed: its version #1 continues; #2 keeps its results
     "#]]
     .assert_eq(&back.stderr);
-    // Rows of the first four games change only by further games; versions have their own rows.
+    // Each version of an agent has its own row.
     let line = |told: &Value, label: &str| -> Option<u64> {
         let lines = told["standings"].as_array().unwrap();
         lines.iter().find(|line| line["label"] == label).map(|line| line["games"].as_u64().unwrap())
@@ -327,7 +327,7 @@ fn files_that_change_while_an_agent_plays_end_its_run() {
         note: the files of a changed during play; this run continues without a, the next one with the new files
     "#]]
     .assert_eq(&stderr);
-    // The next change leaves too few agents.
+    // After the next change, too few agents are left.
     let child = club.start(&["run", "ladder"]);
     let before = club.games(1).len();
     club.wait_for(before + 1);
@@ -338,7 +338,7 @@ fn files_that_change_while_an_agent_plays_end_its_run() {
 }
 
 #[test]
-fn four_at_a_table_and_single_games() {
+fn games_of_four_agents_have_no_pairs() {
     let club = Club::founded(&["--seats", "4", "--no-pairs"]);
     for salt in 1..=5 {
         assert_eq!(club.ask(&["add", "ladder", &club.lab.bot(&format!("bot{salt}"), salt, 0.0)]).code, 0);
@@ -355,7 +355,7 @@ fn a_margin_or_a_time_ends_a_run() {
     let club = Club::founded(&[]);
     let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 1, 0.0));
     assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);
-    // Equal agents draw, or win in turn.
+    // The agents are equal, so they draw or win in turn.
     let wide = club.ask(&["run", "ladder", "--until-margin", "400", "--games", "60"]);
     assert_eq!(wide.code, 0, "{wide:#?}");
     let played = club.games(1).len();
@@ -367,7 +367,7 @@ fn a_margin_or_a_time_ends_a_run() {
 }
 
 #[test]
-fn one_process_writes_and_others_look_on() {
+fn one_process_writes_and_others_may_read() {
     let club = Club::founded(&[]);
     let (a, b) = (club.lab.bot("a", 1, 0.02), club.lab.bot("b", 2, 0.02));
     assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);

@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use crate::program::{Running, file, folder, run};
 
-/// Runs `serve` where it can't start, and returns its error message.
+/// Runs `serve` with arguments with which it can't start, and returns its error message.
 #[track_caller]
 fn refused(code: i32, args: &[&str]) -> String {
     let run = run(&[&["serve"], args].concat());
@@ -24,7 +24,7 @@ fn refused(code: i32, args: &[&str]) -> String {
 }
 
 #[test]
-fn second_server_on_the_same_folder_refuses_and_says_why() {
+fn second_server_on_the_same_folder_is_refused_with_the_reason() {
     let folder = folder();
     let data = folder.path().to_str().unwrap();
     let first = Running::serve(folder.path());
@@ -48,7 +48,7 @@ fn data_outlive_the_server() {
 }
 
 #[test]
-fn signal_ends_the_server_in_good_order() {
+fn signal_ends_the_server_gracefully() {
     for signal in [Signal::TERM, Signal::INT] {
         let folder = folder();
         let mut server = Running::serve(folder.path());
@@ -58,7 +58,7 @@ fn signal_ends_the_server_in_good_order() {
 }
 
 #[test]
-fn a_service_manager_is_told_when_the_server_listens_and_when_it_stops() {
+fn a_service_manager_is_notified_of_start_and_stop() {
     let folder = folder();
     let file = folder.path().join("notify");
     let name = format!("arena-test-{}", std::process::id());
@@ -91,14 +91,14 @@ fn a_service_manager_is_told_when_the_server_listens_and_when_it_stops() {
 }
 
 #[test]
-fn signal_lets_a_waiting_reader_go() {
+fn signal_ends_the_wait_of_a_reader() {
     let folder = folder();
     let mut server = Running::serve(folder.path());
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
     let session = created["id"].as_str().unwrap().to_owned();
     let url = server.url.clone();
     let reader = thread::spawn(move || run(&["chat", "sync", &session, "--wait", "50", "--url", &url]));
-    // With or without a reader by now, the server must not wait fifty seconds for it.
+    // The server must not wait fifty seconds for the reader, which may or may not be connected by now.
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0));
     reader.join().unwrap();
@@ -110,7 +110,7 @@ fn half_a_request(server: &Running) -> TcpStream {
     let head =
         "POST /api/challenges/psi HTTP/1.1\r\nhost: arena\r\ncontent-type: application/json\r\ncontent-length: 2";
     stream.write_all(format!("{head}\r\n\r\n{{").as_bytes()).unwrap();
-    // After a round trip on another connection, the server has accepted the first one too.
+    // After an answer on a later connection, the server has accepted this connection too.
     assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
     stream
 }
@@ -153,7 +153,7 @@ fn second_signal_ends_the_server_at_once() {
 }
 
 #[test]
-fn strangers_are_let_in_only_when_told_to() {
+fn other_addresses_require_trust_network() {
     let folder = folder();
     let data = folder.path().to_str().unwrap();
     let said = refused(2, &["--listen", "0.0.0.0:0", "--data", data]);
@@ -165,7 +165,7 @@ fn strangers_are_let_in_only_when_told_to() {
 }
 
 #[test]
-fn bad_settings_are_named() {
+fn invalid_settings_are_named() {
     let folder = folder();
     let said = |name: &str, text: &str| refused(2, &["--config", &file(folder.path(), name, text)]);
     let unknown = said("unknown.toml", "lisen = \"127.0.0.1:0\"\n");
@@ -183,7 +183,7 @@ fn bad_settings_are_named() {
 }
 
 #[test]
-fn reference_configuration_is_understood() {
+fn configuration_of_the_reference_server_is_supported() {
     let folder = folder();
     let config = file(
         folder.path(),
@@ -207,12 +207,12 @@ fn an_address_in_use_is_reported() {
 }
 
 #[test]
-fn port_of_the_environment_is_used_unless_listen_says_otherwise() {
+fn port_of_the_environment_is_used_without_listen() {
     let folder = folder();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().port();
     let data = folder.path().to_str().unwrap();
-    // The error names the port, so the server tried the configured one.
+    // The error names the port, so the server tried the port of the environment.
     let output = crate::program::arena(&["serve", "--data", data]).env("PORT", taken.to_string()).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(7), "{said}");
@@ -230,7 +230,7 @@ fn an_unusable_folder_is_reported() {
     let read_only = folder.path().join("read-only");
     fs::create_dir(&read_only).unwrap();
     fs::set_permissions(&read_only, fs::Permissions::from_mode(0o555)).unwrap();
-    // Permissions don't restrict root, and build machines often run as root.
+    // The check is skipped if permissions have no effect, as for root on build machines.
     if fs::write(read_only.join("probe"), "").is_err() {
         let said = refused(6, &["--listen", "127.0.0.1:0", "--data", read_only.to_str().unwrap()]);
         assert!(said.contains("read-only"), "{said}");
@@ -238,7 +238,7 @@ fn an_unusable_folder_is_reported() {
 }
 
 #[test]
-fn log_is_json_lines_when_asked() {
+fn log_can_be_json_lines() {
     let folder = folder();
     let data = folder.path().to_str().unwrap();
     let mut server =

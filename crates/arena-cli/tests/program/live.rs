@@ -15,7 +15,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use crate::program::{arena, folder, run};
 use crate::replay::{example, scripted};
 
-/// A terminal with the features that the view uses: lines that grow downwards, and a cursor.
+/// A terminal emulator with the features that the view uses.
 #[derive(Default)]
 struct Terminal {
     lines: Vec<Vec<char>>,
@@ -23,7 +23,7 @@ struct Terminal {
     column: usize,
     /// The number of overwritten lines.
     redrawn: usize,
-    /// The last value of each mode, by number.
+    /// The last value of each terminal mode, by the mode's number.
     modes: std::collections::BTreeMap<String, bool>,
     has_colors: bool,
     widest: usize,
@@ -101,7 +101,7 @@ impl Terminal {
     }
 }
 
-/// A program on a terminal of its own.
+/// A program on its own pseudo-terminal.
 struct OnTerminal {
     child: Child,
     /// Receives a message after the first drawing.
@@ -117,16 +117,16 @@ fn start(mut command: Command, columns: u16, rows: u16) -> OnTerminal {
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let theirs = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
     let child = command.env("TERM", "xterm").stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
-    // The command holds the terminal open as well.
+    // The command has a handle of the terminal, which would keep the terminal open.
     drop(command);
     let (draw, drawn) = mpsc::channel();
     let reader = thread::spawn(move || {
         let (mut file, mut bytes, mut buffer) = (File::from(ours), Vec::new(), [0; 4096]);
-        // Reading fails when the program has closed the terminal.
+        // The loop ends when the program has closed the terminal.
         while let Ok(read @ 1..) = file.read(&mut buffer) {
             bytes.extend_from_slice(&buffer[..read]);
             if bytes.windows(6).any(|word| word == b"epoch ") {
-                // Most tests don't wait for it.
+                // The receiver may be gone, because most tests don't wait for the first drawing.
                 let _ = draw.send(());
             }
         }
@@ -147,7 +147,7 @@ impl OnTerminal {
     }
 }
 
-/// Starts a game of two snakes for 12 epochs, at a pace for watching.
+/// Returns a command that plays a match of two snakes for at most 12 epochs.
 fn snakes(folder: &std::path::Path, more: &[&str]) -> Command {
     let agents = ["LEFT", "RIGHT"].map(|way| {
         let turn = format!(r#"[{{"action": "move", "move": "{way}"}}]"#);
@@ -160,13 +160,13 @@ fn snakes(folder: &std::path::Path, more: &[&str]) -> Command {
 }
 
 #[test]
-fn a_match_is_drawn_in_place_and_the_terminal_is_left_as_it_was() {
+fn a_match_is_drawn_in_place_and_the_terminal_is_restored() {
     let folder = folder();
     let terminal = start(snakes(folder.path(), &["--pace", "200"]), 100, 30).end(0);
     terminal.is_restored();
     assert!(terminal.redrawn >= 3, "{}", terminal.redrawn);
     assert!(terminal.has_colors);
-    // Without the agents' times.
+    // The used times of the agents are removed.
     let text = terminal.text();
     let lines: Vec<&str> = text.lines().take(15).map(|line| line.split("  used ").next().unwrap()).collect();
     expect![[r#"
@@ -190,7 +190,7 @@ fn a_match_is_drawn_in_place_and_the_terminal_is_left_as_it_was() {
 }
 
 #[test]
-fn without_colors_and_in_a_small_terminal_it_is_cut_and_plain() {
+fn a_small_terminal_without_colors_shows_a_plain_truncated_view() {
     let folder = folder();
     let mut command = snakes(folder.path(), &["--pace", "20"]);
     command.env("NO_COLOR", "1");
@@ -207,7 +207,7 @@ fn without_colors_and_in_a_small_terminal_it_is_cut_and_plain() {
 }
 
 #[test]
-fn a_match_that_is_called_off_leaves_its_last_picture_and_one_sentence() {
+fn a_canceled_match_leaves_its_last_picture_and_one_sentence() {
     let folder = folder();
     let running = start(snakes(folder.path(), &["--pace", "500"]), 100, 30);
     running.drawn.recv_timeout(Duration::from_secs(60)).unwrap();

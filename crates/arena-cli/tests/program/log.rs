@@ -1,4 +1,4 @@
-//! The contents of the log, and the absence of secrets in it.
+//! The absence of secrets in the log and in the metrics.
 
 use arena_engine::Environment;
 use arena_testkit::{Client, Player};
@@ -14,7 +14,7 @@ fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
     server.signal(Signal::TERM);
     assert!(server.ended().success());
     let log = server.said();
-    assert!(log.contains("/api/arena/join"), "at this level the log tells of requests: {log}");
+    assert!(log.contains("/api/arena/join"), "at this level the log must contain requests: {log}");
     for secret in secrets {
         assert!(!log.contains(secret), "the log contains {secret:?}");
         assert!(!metrics.contains(secret), "the metrics contain {secret:?}");
@@ -26,7 +26,7 @@ fn client_of(server: &Running) -> Client {
 }
 
 #[test]
-fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
+fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
     let data = folder();
     let data = data.path().to_str().expect("a UTF-8 path");
     let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace,rmcp=trace"]);
@@ -39,7 +39,7 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
     let numbers = set.trim_start_matches("Your private set is: {").trim_end_matches("}.");
     client.act(&session, &invites[0], "guess", numbers);
     client.act("nonsense", &invites[1], "guess", numbers);
-    // The name in an unusual but allowed form: such calls go through the SDK, which logs a lot.
+    // The tool's name is in base64, which is allowed. Such calls are handled by the SDK, which logs a lot.
     let name = ("Mcp-Name", "=?base64?Y2hhbGxlbmdlX21lc3NhZ2U=?=");
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "tools/call"), name];
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
@@ -56,7 +56,7 @@ fn the_log_and_the_metrics_hold_no_secret_however_much_they_tell() {
 }
 
 #[test]
-fn the_log_and_the_metrics_hold_no_token_of_the_administrators() {
+fn the_log_and_the_metrics_contain_no_administrator_token() {
     let data = folder();
     let token = "a-token-of-the-owners-choice";
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
@@ -75,7 +75,7 @@ fn the_log_and_the_metrics_hold_no_token_of_the_administrators() {
 }
 
 #[test]
-fn the_log_and_the_metrics_hold_no_key_however_it_was_sent() {
+fn the_log_and_the_metrics_contain_no_session_key() {
     let data = folder();
     let secret = "a secret of the operator's own";
     let args = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
@@ -89,7 +89,7 @@ fn the_log_and_the_metrics_hold_no_key_however_it_was_sent() {
     let forged = format!("s_1.{}", &key[4..]);
     for key in [&key, &forged] {
         for path in [format!("/api/arena/sync?channel={session}"), format!("/api/chat/ws/{session}")] {
-            // The head of a stream is enough: a stream doesn't end.
+            // Only the head of the stream is read, because a stream doesn't end.
             client.stream_as(key, &path);
             client.stream(&format!("{path}{}key={key}", if path.contains('?') { "&" } else { "?" }), None);
         }

@@ -1,4 +1,4 @@
-//! Matches with agents of all kinds: their results, and the absence of remains.
+//! Matches with agents of all kinds: their results, and the absence of leftover processes and files.
 
 mod hostile;
 mod http;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use crate::program::{Run, arena};
 
-/// A program whose behavior depends on its file name.
+/// An agent whose behavior depends on its file name.
 const KIT: &str = include_str!("../hostile/agent.py");
 
 /// The time limit for any match.
@@ -30,13 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The time limit for processes to end after the runner was killed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
-/// A folder for the agents and temporary files of one match. No other process has its path in its command line.
+/// A folder for the agents and temporary files of one match. Its path is unique, so it identifies the match's processes
+/// by their command lines.
 pub struct Room {
     folder: TempDir,
 }
 
 impl Room {
-    /// Creates an empty folder. Agents may run as another user, so it is accessible to all users.
+    /// Creates an empty folder. The folder is accessible to all users, because agents may run as another user.
     pub fn new() -> Room {
         let room = Room { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(room.path().join("tmp")).unwrap();
@@ -51,12 +52,12 @@ impl Room {
         self.folder.path()
     }
 
-    /// Creates an agent with this behavior in a folder of its own.
+    /// Creates an agent with this behavior in its own folder, and returns its path.
     pub fn agent(&self, behavior: &str) -> String {
         self.script(behavior, &format!("{behavior}.py"), KIT)
     }
 
-    /// Creates a script in a folder of its own.
+    /// Creates an executable script in its own folder, and returns its path.
     pub fn script(&self, folder: &str, name: &str, text: &str) -> String {
         let folder = self.path().join(folder);
         fs::create_dir_all(&folder).unwrap();
@@ -84,7 +85,7 @@ impl Room {
         self.start(&[&["match", "run", "--json"], args].concat()).finish()
     }
 
-    /// Returns the remains of agents: processes and temporary files.
+    /// Returns the leftover processes and temporary files of agents.
     pub fn remains(&self) -> Vec<String> {
         let mut found = processes_with(self.path().to_str().unwrap());
         found.extend(orphaned_launchers());
@@ -94,7 +95,7 @@ impl Room {
         found
     }
 
-    /// Waits until nothing remains, as long as that may take after a kill of the runner.
+    /// Waits until nothing remains, for at most [`GONE_WITHIN`]. Use this after a kill of the runner.
     #[track_caller]
     pub fn check_nothing_remains_soon(&self) {
         let by = Instant::now() + GONE_WITHIN;
@@ -120,7 +121,7 @@ impl Room {
     }
 }
 
-/// A running process of the binary. Killed when dropped.
+/// A running process of the binary, which is killed on drop.
 pub struct Match {
     child: Child,
     pipes: Option<(JoinHandle<String>, JoinHandle<String>)>,
@@ -156,7 +157,7 @@ impl Match {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Waits for the end. A run that hangs is killed, and then has no exit code.
+    /// Waits for the end of the run. A run that takes longer than [`PATIENCE`] is killed, and has the exit code −1.
     pub fn finish(mut self) -> Finished {
         let mut peak_bytes = 0;
         let status = loop {
@@ -186,7 +187,7 @@ impl Drop for Match {
 }
 
 impl Finished {
-    /// Returns the result, or the fault of the run.
+    /// Returns the result, or a message if the run printed no result.
     pub fn result(&self) -> Result<Value, String> {
         match serde_json::from_str(&self.run.stdout) {
             Ok(result) if self.run.code == 0 => Ok(result),
@@ -217,8 +218,8 @@ pub fn processes_with(text: &str) -> Vec<String> {
     pids().filter(other).map(command_line).filter(|line| line.contains(text)).collect()
 }
 
-/// Returns agent launchers that stay after the end of their runner. A launcher doesn't name its runner, and other tests
-/// kill runners, so each launcher gets time to end.
+/// Returns agent launchers that still run after the end of their runner. Other tests kill runners at the same time, and
+/// a launcher's runner is unknown, so each launcher gets time to end.
 fn orphaned_launchers() -> Vec<String> {
     let ours = fs::canonicalize(env!("CARGO_BIN_EXE_arena")).unwrap();
     let is_our = |pid: u32| exe(pid).as_ref() == Some(&ours);
@@ -239,7 +240,7 @@ pub fn children(pid: u32) -> usize {
     pids().filter(|child| parent(*child) == Some(pid)).count()
 }
 
-/// Returns true if this process is a runner, which has the agents in its arguments.
+/// Returns true if this process is a runner. The arguments of a runner contain the paths of the agents.
 fn is_runner(pid: u32) -> bool {
     command_line(pid).contains("\0match\0run\0")
 }
@@ -248,7 +249,7 @@ fn pids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the arguments, each followed by a zero. An ended process has none.
+/// Returns the arguments of a process, each followed by a zero byte. The text is empty if the process has ended.
 fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,4 @@
-//! `arena serve` as one of several nodes on one Postgres: refused combinations, and the stop of one node.
+//! `arena serve` as one of several nodes on one Postgres: refused configurations, and the stop of a node.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
     );
     let data = folder();
     let _first = node(&data, &["--shared"], &[("DATABASE_URL", &url)]);
-    // This node generates a token of its own.
+    // A node without a configured token would generate its own token.
     refuses(
         &["--shared"],
         &[("DATABASE_URL", &url)],
@@ -84,7 +84,7 @@ fn invalid_nodes_are_refused_with_a_reason() {
 }
 
 #[test]
-fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
+fn a_stopped_node_is_drained_and_the_other_node_continues() {
     let nats = NatsServer::start_with("authorization { user: ada, password: \"p@ss:w\" }");
     let url = Postgres::shared().schema();
     let (nats, folders) = (nats.url().replace("//", "//ada:p%40ss%3Aw@"), [folder(), folder()]);
@@ -116,12 +116,12 @@ fn a_node_that_is_stopped_is_drained_and_the_other_goes_on() {
     while clients[0].get("/ready").status != 503 {
         assert!(Instant::now() < until, "the node never becomes unready");
     }
-    // It keeps serving for a while, for clients that haven't noticed.
+    // The stopping node still answers for a while, for clients that haven't noticed the stop.
     let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
     assert_eq!(read(&clients[0]), read(&clients[1]));
     assert_eq!(read(&clients[0])["messages"][0]["content"], "over here");
     let mut told = String::new();
-    std::io::Read::read_to_string(&mut stream, &mut told).expect("it ends");
+    std::io::Read::read_to_string(&mut stream, &mut told).expect("the stream ends");
     assert!(told.contains("over here") && told.contains("retry: 500\n\n"), "{told}");
     assert!(first.ended().success());
     let said = json!({ "channel": session, "from": invites[0], "content": "who is still there?" });

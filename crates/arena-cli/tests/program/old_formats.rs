@@ -1,5 +1,5 @@
-//! Data of earlier programs opens with its content unchanged: a store, an export, answers, replays, a tournament. A
-//! program with an earlier format and today's game rules wrote the files in `tests/format-2`.
+//! Data of an earlier program, which must open with its content unchanged: a store, an export, answers, replays, a
+//! tournament. The files in `tests/format-2` have an earlier format and today's game rules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn text(name: &str) -> String {
     fs::read_to_string(old(name)).unwrap()
 }
 
-/// Starts a server that never ends sessions because of their age.
+/// Starts a server that never removes or ends sessions because of inactivity.
 fn serve(folder: &Path) -> (Running, Client) {
     let config = file(folder, "arena.toml", "[sessions]\nstale_open_s = 0\nstale_active_s = 0\n");
     let data = folder.join("data");
@@ -57,7 +57,7 @@ fn a_store_of_an_earlier_program_gives_the_same_answers_and_export() {
     assert_eq!(answers.len(), 25);
     for (path, answer) in &answers {
         match path.as_str() {
-            // The prompt of psi was reworded since, so new games count on a new board.
+            // The prompt of psi has changed since, so new games count on a new board.
             "/api/scoring/psi" => assert_eq!(client.get(&format!("{path}?board={PSI_BOARD}")).ok(), *answer, "{path}"),
             "/api/scoring/psi/boards" => {
                 let mut old = answer[0].clone();
@@ -99,10 +99,10 @@ fn replays_and_results_of_an_earlier_program_are_verified_and_rated() {
     for game in ["snake", "chess", "food_catcher", "cherry_picker", "psi"] {
         let verified = run(&["replay", "verify", &old(&format!("{game}.jsonl"))]);
         assert_eq!(verified.code, 0, "{verified:#?}");
-        // The prompt of psi was reworded since; its rules are the same.
+        // The prompt of psi has changed since, but its rules are the same.
         assert_eq!(verified.stdout.contains("weren't compared"), game == "psi", "{verified:#?}");
     }
-    // A change of anything but these words is found.
+    // Other changes of the header are found.
     let folder = folder();
     for (from, to) in [(r#""challenge":"psi""#, r#""challenge":"chess""#), (r#""name":"guess""#, r#""name":"guest""#)] {
         let changed = text("psi.jsonl").replacen(from, to, 1);

@@ -1,5 +1,5 @@
-//! Records of games by older rules open, keep their scores, and aren't mixed with games by today's rules. A program
-//! with the first rules wrote the files in `tests/rules-1`.
+//! Records of games by older rules. They must open, keep their scores, and not be mixed with games by today's rules.
+//! The files in `tests/rules-1` were written with the first rules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ fn checks_independent_of_the_rules_still_run() {
 }
 
 #[test]
-fn a_tournament_by_older_rules_shows_its_standings_and_does_not_go_on() {
+fn a_tournament_by_older_rules_shows_its_standings_and_cannot_be_resumed() {
     let folder = folder();
     let cup = folder.path().join("cup");
     fs::create_dir(&cup).unwrap();
@@ -105,7 +105,7 @@ fn a_tournament_by_older_rules_shows_its_standings_and_does_not_go_on() {
 #[test]
 fn results_by_different_rules_are_not_rated_together() {
     let folder = folder();
-    // One snake that eats and dies, and one that dies at once.
+    // One snake eats and dies, the other dies at once.
     let up = scripted(folder.path(), "up", &[r#"[{"action": "move", "move": "UP"}]"#]);
     let left = scripted(folder.path(), "left", &[r#"[{"action": "move", "move": "DOWN"}]"#]);
     let today = folder.path().join("today.json");
@@ -125,7 +125,7 @@ fn results_by_different_rules_are_not_rated_together() {
             "{mixed:#?}"
         );
     }
-    // The printed results of a tournament, with several versions in one file.
+    // A file with the printed results of a tournament contains several versions.
     let cup = folder.path().join("cup");
     let args = ["tournament", "run", "snake", "--agent", &up, "--agent", &left, "--rounds", "2", "--json"];
     let played = run(&[&args[..], &["--step-ms", "20000", "--out", cup.to_str().unwrap()]].concat());
@@ -157,12 +157,12 @@ fn results_by_different_rules_are_not_rated_together() {
     let none = run(&["rate", "--rules-version", "9", mixed]);
     assert_eq!(none.code, 13, "{none:#?}");
     assert!(none.stderr.starts_with("error: there is nothing to rate: "), "{none:#?}");
-    // Versions of other games don't matter.
+    // The version of the rules is compared per game.
     assert_eq!(run(&["rate", &old("tournament.jsonl"), &old("chess.jsonl")]).code, 0);
 }
 
 #[test]
-fn a_season_by_older_rules_is_shown_and_the_next_one_is_played_by_new_ones() {
+fn a_season_by_older_rules_is_shown_and_the_next_season_has_new_rules() {
     let folder = folder();
     let data = folder.path().join("data");
     fs::create_dir(&data).unwrap();

@@ -1,5 +1,5 @@
-//! Agents on the wire of the older kit play each game to its end: they answer each message, read flat states, and write
-//! `move` beside `agent_id`.
+//! Agents that use the protocol of the older kit, and must be able to play each game to its end. They answer each
+//! message, read flat states, and write `move` beside `agent_id`.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -34,12 +34,12 @@ fn agents_of_the_older_kit_play_every_game_without_a_fault() {
                 assert_eq!(seat["version"], "1.0.0", "{case}");
             }
             let best = result["scores"][0]["score"].as_f64().unwrap();
-            // An inactive agent has at most 0; 0.5 is a draw of chess.
+            // An inactive agent scores at most 0. A draw of chess is 0.5.
             assert!(best >= if game == "chess" { 0.5 } else { 1.0 }, "{case}");
             let lines = fs::read_to_string(&replay).unwrap();
             let moves = lines.matches("\"action\":\"move\"").count();
             assert!(moves > if game == "chess" { 20 } else { 5 }, "{case}: {moves} moves");
-            // A source may be gone before an agent reaches it; moves are never refused.
+            // In the games with sources, an action is rejected if another agent has used up the source.
             let rejected = lines.matches("\"rejected\":").count();
             assert!(rejected * 10 < moves && (rejected == 0 || game.contains("_")), "{case}: {rejected} rejections");
             assert_eq!(run(&["replay", "verify", &replay]).code, 0, "{case}");

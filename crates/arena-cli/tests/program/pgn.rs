@@ -1,4 +1,4 @@
-//! PGN of chess tournaments: python-chess reads every game, with its moves and result.
+//! PGN of chess tournaments, which python-chess must be able to read with all moves and results.
 
 use std::fs;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     // It includes positions that the counters of other programs don't reach.
     assert!(told["quiet"].as_u64().unwrap() > 100, "{told}");
 
-    // Two damaged replays remove the moves of two games, and nothing else.
+    // If two replays are damaged, the export lacks the moves of two games and nothing else.
     let replay = |number: usize| home.path().join(format!("out/replays/{number}.jsonl"));
     let text = fs::read_to_string(replay(3)).unwrap();
     fs::write(replay(3), &text[..text.len() / 2]).unwrap();

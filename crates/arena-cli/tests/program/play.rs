@@ -1,4 +1,4 @@
-//! A whole game of PSI with the command line only.
+//! A whole game of PSI on the command line.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ fn list(numbers: impl IntoIterator<Item = u32>) -> String {
 }
 
 #[test]
-fn two_players_play_psi_with_nothing_but_the_command_line() {
+fn two_players_play_psi_on_the_command_line() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let url = server.url.as_str();
@@ -90,7 +90,7 @@ fn two_players_play_psi_with_nothing_but_the_command_line() {
     assert_eq!(nameless.code, 3);
     assert!(nameless.stderr.contains("from is required; give --from INVITE"), "{}", nameless.stderr);
 
-    // Ada finds all common numbers; Bob guesses all of Ada's set, which costs Ada her security.
+    // Ada guesses all common numbers. Bob guesses all numbers of Ada's set, which costs Ada her security.
     ada.run(&["challenges", "send", session, "guess", &list(common.clone())]).json();
     bob.run(&["challenges", "send", session, "guess", &list(ada_set)]).json();
 

@@ -21,7 +21,7 @@ use crate::program::{Run, arena, run};
 /// The time limit for any step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A running `arena play`. Killed when dropped.
+/// A running `arena play`, which is killed on drop.
 struct Playing {
     child: Child,
     input: Option<ChildStdin>,
@@ -43,7 +43,7 @@ impl Playing {
         let (line_out, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // The reader is gone when the test ends.
+                // The receiver may be gone, because the test has ended.
                 let _ = line_out.send(line);
             }
         });
@@ -76,7 +76,7 @@ impl Playing {
         }
     }
 
-    /// Reads up to the line with its set. (The rules mention sets before.)
+    /// Reads up to the line with the player's set. Earlier lines with the rules mention sets without numbers.
     #[track_caller]
     fn is_dealt(&mut self) -> BTreeSet<u32> {
         loop {
@@ -99,7 +99,7 @@ impl Playing {
                 let _ = self.child.kill();
                 panic!("the program doesn't end:\n{}\n{}", self.said, self.stderr.take().unwrap().join().unwrap());
             }
-            // The standard library has no wait for a child with a timeout, so this polls.
+            // The standard library has no wait for a child with a timeout, so the test polls.
             thread::sleep(Duration::from_millis(5));
         };
         let stderr = self.stderr.take().unwrap().join().unwrap();
@@ -128,7 +128,7 @@ fn play(url: &str, args: &[&str]) -> Playing {
     Playing::start(arena(&[&["play", "--url", url], args].concat()))
 }
 
-/// Creates a session of PSI; returns its invites.
+/// Creates a session of PSI and returns its invites.
 fn psi(url: &str) -> [String; 2] {
     let created = run(&["challenges", "create", "psi", "--url", url]).json();
     [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())

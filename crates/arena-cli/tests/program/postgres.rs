@@ -1,4 +1,4 @@
-//! `arena serve` on Postgres: whole games over HTTP with kills of either process, and refused configurations.
+//! `arena serve` on Postgres: a game over HTTP during which both processes are killed, and refused configurations.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ fn assert_away(answer: &Answer) {
 }
 
 #[test]
-fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
+fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     let mut postgres = Postgres::start();
     let (url, folder) = (postgres.schema(), folder());
     let mut server = serve(&folder, &url);
@@ -64,7 +64,7 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     };
     join(&client, 0, "ada");
 
-    // Postgres is killed; nothing is acknowledged meanwhile, and reads from memory still work.
+    // While Postgres is down, writes are refused, and reads from memory still work.
     postgres.crash();
     let chat = json!({ "channel": session, "from": invites[0], "content": "hello?" });
     assert_away(&client.post_once("/api/chat/send", "hello", &chat));
@@ -79,11 +79,10 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     join(&client, 1, "bob");
     assert_eq!(insist(&client, "/api/chat/send", "hello", &chat), said, "once");
 
-    // The server is killed, and its successor takes the database over.
+    // The server is killed, and a new server uses the database.
     server.signal(Signal::KILL);
     server.ended();
-    // The outage is logged once, and not for each request: the first request may still have used a broken connection.
-    // The writer logs it only if there was a write meanwhile.
+    // The outage is logged once, not for each request. The writer logs the outage only if there was a write during it.
     let log = server.said();
     let told = |what: &str| log.matches(what).count();
     assert_eq!(
@@ -120,7 +119,7 @@ fn a_game_is_played_to_its_end_although_both_processes_die_meanwhile() {
     assert!(board.to_string().contains("ada"), "{board}");
     let chat = client.get(&format!("/api/chat/sync?channel={session}")).ok();
     assert_eq!(chat["messages"].as_array().expect("a list").len(), 1);
-    // Counted once, on all routes.
+    // The game is counted once.
     let counted = postgres.run_sql(&url, "SELECT n FROM totals WHERE name = 'games:psi'; SELECT count(*) FROM endings");
     assert_eq!(counted, "1\n1\n");
 }
@@ -136,7 +135,7 @@ fn refuses(url: &str, code: i32, expected: Expect) {
 }
 
 #[test]
-fn a_database_that_cannot_be_had_is_refused_in_a_sentence_without_its_password() {
+fn an_unusable_database_is_refused_in_a_sentence_without_its_password() {
     let right = Postgres::shared().schema();
     refuses(
         "mysql://ada:open%20sesame@localhost/arena",
@@ -157,7 +156,7 @@ fn a_database_that_cannot_be_had_is_refused_in_a_sentence_without_its_password()
     let other = arena(&["serve", "--listen", "127.0.0.1:0", "--log", "off", "--database-url", &right, "--data"])
         .arg(folder.path().join("other"))
         .output()
-        .expect("it runs");
+        .expect("the program starts");
     let said = String::from_utf8(other.stderr).expect("text");
     assert_eq!(other.status.code(), Some(6), "{said}");
     assert!(said.contains("is in use by another arena (connected from 127.0.0.1"), "{said}");

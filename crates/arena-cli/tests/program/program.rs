@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// The time limit for any step. Far longer than needed, because build machines are slow and busy.
+/// The time limit for any step. It is far longer than needed, because build machines are slow and busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a command with these arguments, without environment variables that would change its behavior.
@@ -50,7 +50,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns its output as JSON.
+    /// Returns the output of a successful run as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert_eq!(self.code, 0, "{self:#?}");
@@ -77,7 +77,7 @@ pub fn finished(output: Output) -> Run {
     }
 }
 
-/// A server (or a demo) in the background. Killed when dropped.
+/// A server in the background, which is killed on drop.
 pub struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
@@ -112,7 +112,7 @@ impl Running {
         let (line_out, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                // The reader is gone when the test ends.
+                // The receiver may be gone, because the test has ended.
                 let _ = line_out.send(line);
             }
         });
@@ -138,7 +138,7 @@ impl Running {
                     None => seen.push(line),
                 },
                 Err(_) => {
-                    // The reason is on stderr, which ends with the process.
+                    // The process is killed, so that stderr, which contains the reason, can be read to its end.
                     let _ = self.child.kill();
                     let stderr = self.stderr.take().unwrap().join().unwrap();
                     panic!("no line starts with {beginning:?}; stdout: {seen:#?}; stderr: {stderr}");
@@ -172,7 +172,7 @@ impl Running {
                 return status;
             }
             assert!(Instant::now() < until, "the process doesn't end");
-            // The standard library has no wait for a child with a timeout, so this polls.
+            // The standard library has no wait for a child with a timeout, so the test polls.
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -1,7 +1,7 @@
 //! The Python package in `clients/python`: its format, its types, and its own tests, which run against the binary under
 //! test.
 //!
-//! They need the packages that `cargo xtask setup python` installs. They write nothing to the source folder.
+//! These tests need the packages that `cargo xtask setup python` installs. They write nothing to the source folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,13 +30,13 @@ fn python_client_is_formatted_and_free_of_lint() {
 
 #[test]
 fn python_client_is_typed() {
-    // Kept between runs: the types of its dependencies are most of the work.
+    // The cache is kept between runs, because checking the types of the dependencies takes most of the time.
     let cache: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
     check("mypy", &["--cache-dir", cache.to_str().unwrap()]);
 }
 
 #[test]
-fn python_client_keeps_its_promises() {
+fn python_client_passes_its_tests() {
     let scratch = folder();
     check("pytest", &["--quiet", "--basetemp", scratch.path().join("pytest").to_str().unwrap()]);
 }

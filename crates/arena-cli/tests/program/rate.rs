@@ -1,4 +1,4 @@
-//! `arena rate`: the ratings equal those of published programs, every kind of file can be read, and no game counts
+//! `arena rate`: its ratings equal those of published programs, it reads every kind of file, and it counts no game
 //! twice.
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::program::{Run, run};
 use crate::tournament::Lab;
 
-/// Returns the folder of games and reference ratings; its `reference.py` documents how both were made.
+/// Returns the folder of games and reference ratings, which its `reference.py` has generated.
 fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ratings")
 }
@@ -37,7 +37,7 @@ fn check_numbers(rated: &Value, pointer: &str, published: &Value, published_at: 
 }
 
 #[test]
-fn ratings_are_those_of_published_programs() {
+fn ratings_equal_those_of_published_programs() {
     let published: Value = serde_json::from_slice(&fs::read(reference().join("reference.json")).unwrap()).unwrap();
     let games = reference().join("games.pgn");
     let likeliest = rated(&[&games], &["--maximum-likelihood"]);
@@ -50,7 +50,7 @@ fn ratings_are_those_of_published_programs() {
     check_numbers(&with_advantage, "/bradley_terry/rating", &published["statsmodels_with_advantage"], "", 0.1);
     let advantage = with_advantage["first_seat_advantage"]["elo"].as_f64().unwrap();
     assert!((advantage - published["statsmodels_advantage"].as_f64().unwrap()).abs() <= 0.1, "{advantage}");
-    // The same games without draws, which choix doesn't support.
+    // The draws are removed for choix, which doesn't support draws.
     let text = fs::read_to_string(&games).unwrap();
     let decided: Vec<&str> = text.split("[Event").filter(|game| !game.contains("1/2")).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ fn the_mean_and_elo_are_what_is_asked_for() {
 }
 
 #[test]
-fn no_game_counts_twice_whatever_files_it_stands_in() {
+fn no_game_counts_twice_if_it_is_in_several_files() {
     let lab = Lab::new();
     let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
     let begin = lab.begin(&bots, "snakes", &["--replays", "--concurrency", "2"]);
@@ -92,7 +92,7 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
     let journal = snakes.join("tournament.jsonl");
     let counts = |told: &Value| (told["games"].as_u64().unwrap(), told["left_out"]["repeated"].as_u64().unwrap());
 
-    // The journal takes precedence over its replays, and gives the tournament's own standings.
+    // The journal takes precedence over its replays. Its ratings equal the tournament's standings.
     let of_journal = rated(&[&snakes], &[]);
     assert_eq!((counts(&of_journal), &of_journal["files"]["replays"]), ((6, 0), &json!(0)));
     let standings = run(&["tournament", "standings", snakes.to_str().unwrap(), "--json"]).json();
@@ -100,7 +100,7 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
         let rows = of_journal["standings"].as_array().unwrap();
         let same = rows.iter().find(|other| other["name"] == row["name"]).unwrap();
         assert_eq!(same["rank_may_be"], row["rank_may_be"]);
-        // Agents have other numbers here, so sums round differently.
+        // Sums are rounded differently, because the agents are numbered differently.
         for end in ["rating", "low", "high"] {
             let difference = same["bradley_terry"][end].as_f64().unwrap() - row["elo"][end].as_f64().unwrap();
             assert!(difference.abs() < 1e-6, "{}: {end}", row["name"]);
@@ -122,7 +122,7 @@ fn no_game_counts_twice_whatever_files_it_stands_in() {
     }
     assert_eq!(counts(&rated(&[lab.path("").as_path()], &[])), (6, 12));
 
-    // Matches, and their replays.
+    // Results of matches and their replays count once as well.
     let (results, folder) = (lab.path("results.jsonl"), lab.path("more"));
     let args =
         ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--games", "4", "--set", "n_epochs=5"];
@@ -165,13 +165,13 @@ fn pgn(games: &[[&str; 3]]) -> String {
     games.iter().map(game).collect()
 }
 
-/// Returns a result as in journals, with the necessary fields only.
+/// Returns a result in the form of journals, with the required fields only.
 fn result(seed: u32, agents: [&str; 2], ranks: [u32; 2]) -> String {
     let outcome = json!({"termination": "CRASH", "winner": "DRAW"});
     json!({"agents": agents, "ranks": ranks, "seed": format!("{seed:064x}"), "outcome": outcome}).to_string() + "\n"
 }
 
-/// Runs the command in a folder with these files; its path appears as `DIR`.
+/// Runs the command in a folder with these files. In the output, the folder's path is replaced by `DIR`.
 fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
     let folder = folder(files);
     let paths: Vec<PathBuf> = paths.iter().map(|path| folder.path().join(path)).collect();
@@ -183,7 +183,7 @@ fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
 }
 
 #[test]
-fn two_agents_are_told_how_their_match_went() {
+fn two_agents_get_a_comparison() {
     let games = [["new", "old", "1-0"], ["old", "new", "1/2-1/2"], ["new", "old", "0-1"], ["new", "old", "1-0"]];
     let told = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
     expect![[r#"
@@ -265,7 +265,7 @@ fn uncounted_games_are_reported() {
 }
 
 #[test]
-fn groups_that_share_no_games_keep_the_numbers_that_they_have_alone() {
+fn groups_without_common_games_have_the_same_ratings_as_alone() {
     let cup = pgn(&[
         ["a", "b", "1-0"],
         ["b", "c", "1-0"],

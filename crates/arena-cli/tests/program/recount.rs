@@ -1,5 +1,4 @@
-//! Standings computed again from journals and replays by an independent Python program: any difference is a fault of
-//! one of them.
+//! Standings that an independent Python program computes from journals and replays, compared with those of `arena`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use serde_json::Value;
 use crate::program::run;
 use crate::tournament::Lab;
 
-/// A bot with moves that depend on the state only: a legal move by index.
+/// A chess bot that plays the legal move at a fixed place of the list, so its moves depend on the state only.
 const CHESS: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -72,7 +71,7 @@ fn check(folder: &str) -> (Value, Value) {
 }
 
 #[test]
-fn standings_are_those_that_an_independent_program_counts() {
+fn standings_equal_those_of_an_independent_program() {
     let lab = Lab::new();
     let agents: Vec<String> = (1..=4).map(|salt| lab.bot(&format!("bot{salt}"), salt, 0.0)).collect();
     for (out, more) in [
@@ -106,7 +105,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     let (long, played) = play("long", "20");
     let (short, _) = play("short", "1");
     let ([told, rated], [once, _]) = [&long, &short].map(|folder| <[Value; 2]>::from(check(folder))).into();
-    // Each of the two plays White once: two games, on any seat.
+    // Each of the two agents can have White, so there are two different games.
     let sentence = "38 of 40 games repeat an earlier one move by move (game ";
     assert_eq!((&told["games_played"], &told["games_repeated"]), (&40.into(), &38.into()));
     assert_eq!(once["games_repeated"], 0);
@@ -119,7 +118,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
         rows
     };
     assert_eq!(intervals(&told), intervals(&once));
-    // PGN of the same games, without seeds, is recognized as well.
+    // Repeated games are also recognized in PGN without seeds.
     let pgn = run(&["tournament", "standings", &long, "--pgn"]).stdout;
     let seedless: String =
         pgn.lines().filter(|line| !line.starts_with("[Seed ")).map(|line| format!("{line}\n")).collect();
@@ -127,7 +126,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     let of_pgn = run(&["rate", &lab.text("games.pgn"), "--json"]).json();
     assert_eq!((&of_pgn["games"], &of_pgn["games_repeated"]), (&40.into(), &38.into()));
 
-    // An older journal has no fingerprints: it opens, can be resumed, and all its games count.
+    // An older journal has no fingerprints of games. It opens and can be resumed, and all its games count.
     let journal = PathBuf::from(&long).join("tournament.jsonl");
     let old: String = fs::read_to_string(&journal)
         .unwrap()
@@ -146,7 +145,7 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
 }
 
 #[test]
-fn tournaments_of_challenges_tell_utility_and_security() {
+fn tournaments_of_challenges_report_utility_and_security() {
     let lab = Lab::new();
     let bot = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/python/psi.py");
     let silent = lab.bot("silent", 1, 0.0);
@@ -161,7 +160,7 @@ fn tournaments_of_challenges_tell_utility_and_security() {
     let games: Vec<Value> = journal.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
     for row in told["standings"].as_array().unwrap() {
         for part in ["utility", "security"] {
-            // Each pairing is two games with one seed.
+            // The two games of a pairing have the same seed.
             let mut values = std::collections::BTreeMap::<&str, Vec<f64>>::new();
             for game in &games {
                 let Some(scores) = game["challenge_scores"].as_array() else { continue };

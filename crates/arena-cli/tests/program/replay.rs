@@ -1,5 +1,4 @@
-//! Replays through the program: matches between the example agents are recorded, shown, verified, exported, and
-//! tampered with.
+//! Replays through the program: matches are recorded, shown, verified and exported. Changed replays are refused.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +13,7 @@ pub fn example(name: &str) -> String {
     format!("{}/../../examples/agents/python/{name}.py", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Creates an agent that sends these texts in order as its actions, regardless of the state, and repeats the last one.
+/// Creates an agent that sends these texts in order as its actions, regardless of the state. It repeats the last text.
 pub fn scripted(folder: &Path, name: &str, actions: &[&str]) -> String {
     let script = format!(
         r#"import json, sys
@@ -88,7 +87,7 @@ fn check(folder: &Path, args: &[&str], expected: Expect) {
 }
 
 #[test]
-fn equal_matches_give_equal_bytes_that_verify_in_every_game() {
+fn equal_matches_of_every_game_give_equal_replays_that_verify() {
     let folder = folder();
     for (game, options) in [
         ("snake", &["n_epochs=60"][..]),
@@ -208,7 +207,7 @@ fn replays_are_shown_as_a_whole_and_by_epochs() {
 fn chess_is_shown_from_whites_side_and_exported_as_pgn() {
     let folder = folder();
     let moves = |moves: [&str; 2]| moves.map(|uci| format!(r#"[{{"action": "move", "move": "{uci}"}}]"#));
-    // By the seed, the agent on seat 0 has White.
+    // With this seed, the agent in seat 0 has White.
     let (white, black) = (moves(["f2f3", "g2g4"]), moves(["e7e5", "d8h4"]));
     let white = scripted(folder.path(), "fool", &[&white[0], &white[1]]);
     let black = scripted(folder.path(), "mate", &[&black[0], &black[1]]);
@@ -382,7 +381,7 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
 }
 
 #[test]
-fn several_replays_are_all_looked_at() {
+fn several_replays_are_all_verified() {
     let folder = folder();
     let path = folder.path();
     let good = snakes(path);
@@ -409,7 +408,7 @@ fn several_replays_are_all_looked_at() {
 }
 
 #[test]
-fn exports_go_to_files_that_are_whole_or_not_there() {
+fn exported_files_are_complete_or_absent() {
     let folder = folder();
     let path = folder.path();
     let replay = snakes(path);

@@ -1,4 +1,4 @@
-//! Replays in the browser, through the program: the server's answers and access control, and the completeness of an
+//! Replays in the browser: the answers and the access control of `arena replay serve`, and the completeness of an HTML
 //! export. The agents have hostile names.
 
 use std::fs;
@@ -14,7 +14,7 @@ use crate::program::{Running, file, folder, run};
 
 const HOSTILE: &str = "</title><script>alert('x')</script>\u{202e}\u{1b}[2J";
 
-/// Returns a synthetic replay of snakes that don't move for this number of epochs.
+/// Returns a made-up replay of snakes with this number of epochs, in which the snakes don't move.
 fn replay(epochs: u64) -> String {
     let agent = |id: &str| json!({"agent_id": id, "name": HOSTILE, "version": null});
     let state = |epoch: u64| {
@@ -26,20 +26,20 @@ fn replay(epochs: u64) -> String {
         "game": "snake", "update_mode": "SIMULTANEOUS", "seed": "0".repeat(64), "options": {}, "config": {},
         "agents": [agent("a"), agent("b")],
     });
-    // The key that identifies result lines comes first in them.
+    // A result line must start with the key `result`.
     let result = json!({
         "outcome": {"termination": "GAME_ENDED", "winner": "a"}, "epochs": epochs, "scores": [epochs, 0], "ranks": [1, 2],
     });
     let epoch =
         |epoch: u64| json!({"epoch": epoch, "world_state": state(epoch), "remaining_overage_ms": [9, 9]}).to_string();
-    // In the written order: the version comes first.
+    // The version must be the first key of the header.
     let mut lines = vec![header.to_string().replacen('{', "{\"arena_replay\":1,", 1)];
     lines.extend((1..=epochs).map(epoch));
     lines.push(format!("{{\"result\":{result},\"world_state\":{}}}", state(epochs + 1)));
     lines.join("\n") + "\n"
 }
 
-/// The viewer's server, and a simulated browser.
+/// A running `arena replay serve`, with a client.
 struct Viewer {
     running: Running,
     client: Client,
@@ -89,9 +89,9 @@ fn ranges_are_answered_byte_by_byte() {
     }
 }
 
-/// The viewer's requests: the summary, sixteen bytes of the index, one line of the replay.
+/// The viewer requests the summary, then sixteen bytes of the index, then one line of the replay.
 #[test]
-fn any_epoch_is_found_by_the_index() {
+fn the_index_contains_the_position_of_every_epoch() {
     let folder = folder();
     let viewer = Viewer::start(&file(folder.path(), "game.jsonl", &replay(300)));
     let summary = viewer.get("/replays/0/replay.json", "").ok();
@@ -108,7 +108,7 @@ fn any_epoch_is_found_by_the_index() {
 }
 
 #[test]
-fn strangers_get_nothing_and_names_stay_text() {
+fn foreign_hosts_are_refused_and_names_are_escaped() {
     let folder = folder();
     file(folder.path(), "game.jsonl", &replay(2));
     file(folder.path(), "notes.txt", "mine");
@@ -167,7 +167,7 @@ fn named<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 #[test]
-fn an_export_has_all_that_it_names_and_loads_nothing_from_elsewhere() {
+fn an_export_contains_all_its_files_and_loads_nothing_else() {
     let folder = folder();
     let text = replay(20);
     let path = file(folder.path(), "game.jsonl", &text);
@@ -278,7 +278,7 @@ fn files_that_cannot_be_shown_are_refused_in_a_sentence() {
     let missing = run(&["replay", "export", &own, "--format", "html"]);
     assert_eq!(missing.code, 2, "{missing:#?}");
     assert!(missing.stderr.contains("--out"), "{missing:#?}");
-    // A truncated replay is shown as far as it goes.
+    // The complete part of a truncated replay is shown.
     let cut = at("cut.jsonl", whole.split_inclusive('\n').take(3).collect::<String>().as_str());
     check(
         folder.path(),

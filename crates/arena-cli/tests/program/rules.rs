@@ -1,9 +1,9 @@
 //! The rules of the games, compared with an independent implementation in Python (`tests/rules`), and of chess with
 //! python-chess.
 //!
-//! Bots whose moves follow from their id and the state play matches; the checkers compute each next state and compare.
+//! Deterministic bots play matches. The checkers compute each next state, and compare it with the replay.
 //! `ARENA_RULES_STATES` is the number of states for each game (default 5000). Leaderboards are computed again from an
-//! export of the games that they count.
+//! export of the counted games.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,8 @@ use crate::program::{Running, run};
 /// The number of compared states of each game, unless `ARENA_RULES_STATES` is set.
 const STATES: u64 = 5000;
 
-/// Games in several sizes. Small maps, cheap actors and bases make epochs with many events.
+/// The sizes of games: the number of seats, and options. Small maps, cheap actors and bases make epochs with many
+/// events.
 const FOOD_CATCHER: &[&str] = &[
     "2 n_epochs=1000",
     "3 n_epochs=1000 spawn_actor_cost=30 make_base_cost=40 attack_range=8",
@@ -42,17 +43,17 @@ const SNAKE: &[&str] = &[
 const CHESS: &[&str] = &["2"];
 
 #[test]
-fn food_catcher_goes_by_its_description() {
+fn food_catcher_follows_its_description() {
     compare("food_catcher", FOOD_CATCHER);
 }
 
 #[test]
-fn cherry_picker_goes_by_its_description() {
+fn cherry_picker_follows_its_description() {
     compare("cherry_picker", CHERRY_PICKER);
 }
 
 #[test]
-fn snake_goes_by_its_description() {
+fn snake_follows_its_description() {
     compare("snake", SNAKE);
 }
 
@@ -62,7 +63,7 @@ fn chess_agrees_with_another_implementation() {
 }
 
 #[test]
-fn leaderboards_say_what_the_games_say() {
+fn leaderboards_match_the_games() {
     let folder = tempfile::tempdir().unwrap();
     let server = Running::serve(folder.path());
     let token = fs::read_to_string(folder.path().join("admin.token")).unwrap();
@@ -94,7 +95,7 @@ fn compare(game: &str, sizes: &[&str]) {
     }
 }
 
-/// Creates an agent with the moves of `wild.py`.
+/// Creates an agent that plays the moves of `wild.py`, and returns its path.
 fn bot(folder: &Path, game: &str) -> String {
     let folder = folder.join("bot");
     fs::create_dir(&folder).unwrap();
@@ -105,7 +106,7 @@ fn bot(folder: &Path, game: &str) -> String {
     folder.to_str().unwrap().to_owned()
 }
 
-/// Plays a game; `size` is the number of seats, and options.
+/// Plays a game. `size` contains the number of seats and the options, separated by spaces.
 #[track_caller]
 fn play(game: &str, size: &str, seed: usize, bot: &str, replay: &str) {
     let (seats, options) = size.split_once(' ').unwrap_or((size, ""));
@@ -122,7 +123,7 @@ fn play(game: &str, size: &str, seed: usize, bot: &str, replay: &str) {
     assert_eq!(run.code, 0, "{args:?}: {run:#?}");
 }
 
-/// Returns the number of states that the checker has computed.
+/// Checks a replay, and returns the number of compared states.
 #[track_caller]
 fn check(replay: &str, what: &str) -> u64 {
     let mut command = Command::new(python(env!("CARGO_TARGET_TMPDIR")));

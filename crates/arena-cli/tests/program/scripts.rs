@@ -1,4 +1,4 @@
-//! Challenge folders that are added, changed, broken and removed while a server hosts them and people play.
+//! Challenge folders that are added, changed, broken and removed while a server hosts them.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn told(client: &Client, session: &str, invite: &str) -> Vec<String> {
 }
 
 #[test]
-fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folders_end() {
+fn sessions_keep_their_version_after_changes_restarts_and_removal() {
     let (data, challenges) = (folder(), folder());
     let pennies = challenges.path().join("pennies");
     write(&pennies, "", "");
@@ -69,9 +69,9 @@ fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folde
     let old = version(&first);
     assert_eq!(old.len(), 64);
 
-    // A broken folder isn't hosted, and the earlier version stays.
+    // If a folder is broken, the earlier version stays hosted.
     fs::write(pennies.join("index.js"), "export const createChallenge = (;").unwrap();
-    // Another new folder, later in the alphabet, shows that the server has read the folders again.
+    // The server reads folders in alphabetical order. When it hosts the new folder, it has also read the broken one.
     write(&challenges.path().join("quarters"), "Matching Pennies", "Quarters");
     wait_for(&client, "/api/metadata", |all| all["quarters"]["name"] == "Quarters");
     client.create("pennies");
@@ -104,7 +104,7 @@ fn sessions_keep_the_version_they_began_with_over_changes_restarts_and_the_folde
 }
 
 #[test]
-fn a_call_that_fails_refuses_the_action_and_tells_the_owner() {
+fn a_failed_call_refuses_the_action_and_is_logged() {
     let (data, challenges) = (folder(), folder());
     let pennies = challenges.path().join("pennies");
     write(
@@ -129,7 +129,7 @@ fn a_call_that_fails_refuses_the_action_and_tells_the_owner() {
 }
 
 #[test]
-fn a_folder_is_a_game_of_matches() {
+fn a_folder_can_be_played_in_matches() {
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/python/psi.py");
     let psi = concat!(env!("CARGO_MANIFEST_DIR"), "/../arena-script/tests/challenges/psi");
     let result = run(&["match", "run", psi, "--agent", agent, "--agent", agent, "--json", "--seed", "4"]).json();
@@ -139,7 +139,7 @@ fn a_folder_is_a_game_of_matches() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_no_arenas() {
+fn a_missing_folder_prevents_the_start() {
     let data = folder();
     let [store, nothing] = ["store", "nothing"].map(|name| data.path().join(name).to_str().unwrap().to_owned());
     let refused = run(&["serve", "--listen", "127.0.0.1:0", "--data", &store, "--challenges", &nothing]);

@@ -1,5 +1,5 @@
-//! Challenge folders and settings in the form of the reference server, hosted unchanged and played to their ends. The
-//! folders are in `tests/specarena`; each uses another of the possible forms of imports and classes.
+//! Challenge folders and settings in the reference server's format, hosted unchanged and played to their ends. The
+//! folders are in `tests/specarena`. Each folder uses another form of imports and classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn serve(data: &Path, config: &str) -> (Running, Client) {
     (server, client)
 }
 
-/// A session, and the private messages of each player, with the invites by number.
+/// A session, with the invites of its players.
 struct Session<'c> {
     client: &'c Client,
     id: String,
@@ -38,7 +38,7 @@ impl<'c> Session<'c> {
         Session { client, id, invites }
     }
 
-    /// Acts, and returns the refusal if there is one.
+    /// Acts as player `number`. Returns the code of the refusal, or an empty text.
     fn act(&self, number: usize, method: &str, content: &str) -> String {
         let answer = self.client.act(&self.id, &self.invites[number - 1], method, content);
         if answer.status == 200 { String::new() } else { answer.json()["code"].as_str().unwrap().to_owned() }
@@ -269,7 +269,7 @@ fn dining(client: &Client) {
         let payer = (1..=3).find(|number| game.told(*number).starts_with("You paid the bill."));
         payers.insert(payer);
         assert_eq!(game.act(1, "guess", "me"), "INVALID_GUESS");
-        // All accuse player 1.
+        // All players accuse player 1.
         let named = game.invites[0].clone();
         for number in 1..=3 {
             assert_eq!(game.act(number, "guess", &named), "");
@@ -298,7 +298,7 @@ fn dining(client: &Client) {
 }
 
 #[test]
-fn a_session_of_what_is_built_in_goes_on_by_its_rules_when_a_folder_takes_its_name() {
+fn a_session_of_a_built_in_challenge_keeps_its_rules_when_a_folder_replaces_it() {
     let data = folder();
     let settings = |text: &str| file(data.path(), "settings.json", text);
     let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().unwrap()]);
@@ -325,7 +325,7 @@ fn a_session_of_what_is_built_in_goes_on_by_its_rules_when_a_folder_takes_its_na
         assert_eq!(game.act(number, "guess", "1"), "");
     }
     game.ended();
-    // A folder without an entry in the settings has the default scoring.
+    // A challenge without an entry in the settings has the default scoring.
     let rich = Session::seated(&client, "millionaire", &["ada", "ben"]);
     for number in [1, 2] {
         assert_eq!(rich.act(number, "guess", "50"), "");

@@ -1,4 +1,4 @@
-//! Spies: agents that read every accessible file while the arena writes beside them. They find neither the seed of
+//! Spies: agents that read every accessible file while the arena writes beside them. They must find neither the seed of
 //! their game nor the opponent's actions.
 
 use std::fs::{self, Permissions};
@@ -15,25 +15,25 @@ use crate::program::{Run, arena, finished};
 const SPY: &str = include_str!("../hostile/spy.py");
 const SHELL_SPY: &str = include_str!("../hostile/spy.sh");
 
-/// Texts that appear only in the arena's files: replays, journals, logs of another spy.
+/// Texts that are only in replays, in journals and in the logs of spies.
 const MARKS: [&str; 3] = ["arena_replay", "arena_tournament", "whispered by a spy"];
 
-/// An unprivileged user; root runs the tests as this user too.
+/// The id of an unprivileged user. If the tests run as root, they also run the arena as this user.
 const ORDINARY: u32 = 12345;
 
-/// Returns the users that run the arena: root if the tests run as root, and an unprivileged user in any case.
+/// Returns the users that run the arena in the tests. `None` is the user that runs the tests.
 fn users() -> Vec<Option<u32>> {
     if geteuid().is_root() { vec![None, Some(ORDINARY)] } else { vec![None] }
 }
 
-/// A folder with two spies, from which the arena runs.
+/// A folder with two spies, which is also the arena's working directory.
 struct Nest {
     folder: TempDir,
     user: Option<u32>,
 }
 
 impl Nest {
-    /// Creates spies that search for these texts too.
+    /// Creates spies that also search for these texts.
     fn new(user: Option<u32>, needles: &[String]) -> Nest {
         let nest = Nest { folder: tempfile::tempdir().unwrap(), user };
         let needles: Vec<String> = MARKS.iter().map(|mark| (*mark).to_owned()).chain(needles.to_vec()).collect();
@@ -86,7 +86,7 @@ fn seeds_of(run: &Run) -> Vec<String> {
     results.map(|result| result["seed"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the seeds of matches with these arguments, from a run with other agents.
+/// Returns the seeds of this number of games, from a run with other agents.
 fn seeds(games: &str) -> Vec<String> {
     let lab = tempfile::tempdir().unwrap();
     let quiet = SPY.replace("def look():", "def look():\n    return\n\n\ndef dive():").replace(".start()", "");
@@ -101,7 +101,7 @@ fn seeds(games: &str) -> Vec<String> {
     seeds_of(&run)
 }
 
-/// Checks that all games were played, and no spy found anything.
+/// Checks that all games were played, and that no spy found anything.
 #[track_caller]
 fn nothing_was_found(case: &str, run: &Run, games: usize) {
     assert_eq!(run.code, 0, "{case}: {run:#?}");
@@ -129,7 +129,7 @@ fn spies_learn_nothing_from_replays_beside_them() {
                 let args = ["match", "run", "--json", "--sandbox", mode, "--agent", "spy.py", "--agent", second];
                 nest.run(&[&args[..], &GAME, more].concat())
             };
-            // The second game's spies could find the first game's replay and logs, with its seed, under two names.
+            // The spies of a later game could find the replay and logs of an earlier game, which has the same seed.
             for name in ["game.jsonl", "game.jsonl", "again.jsonl"] {
                 nothing_was_found(&format!("{case}, {name}"), &play("other.py", &["--replay", name]), 1);
                 let log = fs::read_to_string(nest.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
@@ -144,7 +144,7 @@ fn spies_learn_nothing_from_replays_beside_them() {
 
 #[test]
 fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
-    // A single match has the seed of the tournament itself.
+    // The only game of a tournament has the same seed as a match.
     let needles = seeds("1");
     for user in users() {
         for mode in MODES {
@@ -178,7 +178,7 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
 fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refused() {
     let needles = seeds("1");
     let nest = Nest::new(None, &needles);
-    // Without parent folders: they lead to all files of the machine.
+    // These spies don't search the parent folders, which contain all files of the machine.
     let near = SPY.replace("starts = [\"/\", FOLDER, os.getcwd(), os.path.dirname(FOLDER), \"/tmp\", \"/var/tmp\", os.environ.get(\"HOME\", \"/\")]", "starts = [FOLDER]")
         .replace("[\"self\"] + processes", "[\"self\"]");
     assert_ne!(near, SPY);
@@ -187,7 +187,7 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
     }
     let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", "off"];
     let play = || nest.run(&[&["match", "run", "--json", "--replay", "game.jsonl"], &agents[..], &GAME].concat());
-    // The replay has no name before the agents have ended.
+    // The first spies find nothing, because a replay gets its name after the agents have ended.
     nothing_was_found("off", &play(), 1);
     let second: Value = serde_json::from_str(&play().stdout).unwrap();
     assert_eq!(second["has_tainted_agent"], true, "{second:#}");
@@ -205,7 +205,7 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
 }
 
 #[test]
-fn an_interpreter_among_private_files_is_refused_and_one_beside_them_shows_nothing() {
+fn an_interpreter_in_the_tournaments_folder_is_refused_and_one_elsewhere_reveals_nothing() {
     let needles = seeds("1");
     for user in users() {
         for mode in MODES {

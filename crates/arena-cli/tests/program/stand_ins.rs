@@ -1,4 +1,4 @@
-//! Clients in the forms that users of other arenas with this protocol have; they run unchanged against the binary.
+//! Clients as users of other arenas with this protocol have them. They run unchanged against the binary.
 
 use std::path::Path;
 use std::process::Command;

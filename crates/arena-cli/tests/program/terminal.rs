@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Running, arena, folder, run};
 
-/// Runs a command on a terminal of its own, and returns its exit code and its output.
+/// Runs a command on its own pseudo-terminal, and returns its exit code and its output.
 fn on_terminal(mut command: Command) -> (i32, String) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -21,10 +21,10 @@ fn on_terminal(mut command: Command) -> (i32, String) {
     let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
     let theirs = || OpenOptions::new().read(true).write(true).open(&name).unwrap();
     let mut child = command.env("TERM", "xterm").stdin(theirs()).stdout(theirs()).stderr(theirs()).spawn().unwrap();
-    // The command holds the terminal open as well.
+    // The command has a handle of the terminal, which would keep the terminal open.
     drop(command);
     let (mut file, mut bytes, mut buffer) = (File::from(ours), Vec::new(), [0; 4096]);
-    // Reading fails when the program has closed the terminal.
+    // The loop ends when the program has closed the terminal.
     while let Ok(read @ 1..) = file.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..read]);
     }
@@ -40,7 +40,7 @@ fn saying(answer: &str) -> String {
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
         answer.len()
     );
-    // The thread lives as long as the test process; it holds only a socket.
+    // The thread ends with the test process.
     thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
             let mut request = BufReader::new(stream.try_clone().unwrap());
@@ -117,7 +117,7 @@ fn texts_from_others_cannot_control_a_terminal() {
 }
 
 #[test]
-fn people_get_tables() {
+fn output_on_a_terminal_is_a_table() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();
@@ -248,7 +248,7 @@ fn options_of_other_verbs_are_refused() {
 }
 
 #[test]
-fn an_agents_last_words_are_cut_and_steer_nothing() {
+fn an_agents_stderr_is_truncated_and_escaped() {
     let folder = folder();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let path = folder.path().join("bot");

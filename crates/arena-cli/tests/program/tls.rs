@@ -18,7 +18,7 @@ fn pem(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name).to_str().unwrap().to_owned()
 }
 
-/// Starts a server with a certificate for 127.0.0.1 that answers each request with `[]`; returns its port.
+/// Starts a server with a certificate for 127.0.0.1, which answers each request with `[]`. Returns its port.
 fn listen() -> u16 {
     let certificate = CertificateDer::from_pem_file(pem("server.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(pem("server.key")).unwrap();
@@ -27,7 +27,7 @@ fn listen() -> u16 {
     let config = Arc::new(config.with_no_client_auth().with_single_cert(vec![certificate], key).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    // The thread lives as long as the test process; it holds only a socket.
+    // The thread ends with the test process.
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
@@ -37,7 +37,7 @@ fn listen() -> u16 {
             }
             let answer =
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n[]";
-            // Clients that don't trust it have disconnected.
+            // Clients that don't trust the certificate have disconnected.
             let _ = stream.write_all(answer.as_bytes());
         }
     });
@@ -45,7 +45,7 @@ fn listen() -> u16 {
 }
 
 #[test]
-fn a_private_authority_is_trusted_when_it_is_named() {
+fn a_private_authority_is_trusted_if_it_is_configured() {
     let port = listen();
     let url = format!("https://127.0.0.1:{port}");
     let get = ["users", "get", "--url", &url];
@@ -62,13 +62,13 @@ fn a_private_authority_is_trusted_when_it_is_named() {
     {
         assert_eq!((trusting.code, trusting.stdout.as_str()), (0, "[]\n"), "{trusting:#?}");
     }
-    // A certificate names hosts, and this one isn't among them.
+    // The certificate isn't valid for `localhost`.
     let other = format!("https://localhost:{port}");
     expect![[r#"
         error: cannot reach a server at https://localhost:PORT: its certificate is for another host
     "#]]
     .assert_eq(&refused(&["users", "get", "--url", &other, "--cacert", &pem("ca.pem")]));
-    // The file must contain an authority.
+    // The file must contain a certificate.
     let folder = folder();
     let empty = file(folder.path(), "empty.pem", "nothing\n");
     let run = run(&[&get[..], &["--cacert", &empty]].concat());
@@ -80,7 +80,7 @@ fn a_private_authority_is_trusted_when_it_is_named() {
 }
 
 #[test]
-fn a_server_without_tls_is_told_as_such() {
+fn a_server_without_tls_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     thread::spawn(move || {

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::program::{Run, arena, run};
 
-/// A deterministic snake agent with a salt.
+/// A deterministic snake agent, whose moves depend on a salt.
 const BOT: &str = r#"
 import json, sys, time
 salt, pause = SALT, PAUSE
@@ -50,14 +50,14 @@ impl Lab {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Creates an agent, and returns its `--agent` argument.
+    /// Creates a deterministic agent, and returns its path. The agent takes `pause` seconds for a step.
     pub fn bot(&self, name: &str, salt: u32, pause: f64) -> String {
         let text = BOT.replace("SALT", &salt.to_string()).replace("PAUSE", &pause.to_string());
         fs::write(self.path(&format!("{name}.py")), text).unwrap();
         self.text(&format!("{name}.py"))
     }
 
-    /// Returns the arguments that start a tournament of these agents in the folder `out`.
+    /// Returns the arguments of a tournament of these agents in the folder `out`.
     pub fn begin(&self, agents: &[String], out: &str, more: &[&str]) -> Vec<String> {
         let mut args =
             ["tournament", "run", "snake", "--seed", "3", "--set", "n_epochs=12"].map(str::to_owned).to_vec();
@@ -117,10 +117,10 @@ pub fn signal(child: &Child, signal: Signal) {
 }
 
 #[test]
-fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
+fn a_tournament_that_was_killed_has_the_same_results() {
     let lab = Lab::new();
     let agents: Vec<String> = (1..=4).map(|salt| lab.bot(&format!("bot{salt}"), salt, 0.0)).collect();
-    // The name of the folder is random.
+    // The random numbers are derived from the folder's name, which is random.
     let chance = lab
         .0
         .path()
@@ -154,14 +154,14 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
             child.wait().unwrap();
             if lab.journal(&broken).exists() {
                 args = vec!["tournament".to_owned(), "resume".to_owned(), lab.text(&broken)];
-                // A machine failure may leave an incomplete line as well.
+                // A power failure may also leave an incomplete line.
                 let mut journal = OpenOptions::new().append(true).open(lab.journal(&broken)).unwrap();
                 journal.write_all(&br#"{"type":"game","fixture":1,"ro"#[..below(30) as usize]).unwrap();
             }
         }
         let end = run_all(&args);
         assert_eq!(end.code, 0, "{end:#?}");
-        // In sequence, every game counts; concurrent games may be played beyond the end.
+        // The interrupted tournament may have more games, because concurrent games may be played beyond the end.
         let results = lab.results(&whole);
         assert_eq!(results, lab.results(&broken)[..results.len()], "{case}, {chance}");
         for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
@@ -172,13 +172,13 @@ fn a_tournament_that_was_killed_at_random_ends_as_any_other() {
 }
 
 #[test]
-fn ctrl_c_finishes_what_runs_and_twice_loses_it() {
+fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     let lab = Lab::new();
     let agents = [lab.bot("slow", 1, 0.3), lab.bot("slower", 2, 0.3)];
     let begin = |out: &str| {
         let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
         wait_for_lines(&lab.journal(out), 2);
-        // The next game has started when its agents are running. The runner's arguments contain them, too.
+        // The next game has started when both agents run. The runner's arguments also contain the agents' paths.
         let until = Instant::now() + Duration::from_secs(60);
         while crate::matches::processes_with(&lab.text("slow")).len() < 3 {
             assert!(Instant::now() < until, "timeout while waiting for the next game");
@@ -228,7 +228,7 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
             error: the files of b have changed since the tournament began (or are gone); restore them, or continue with `arena tournament resume OUT --accept-changed`
         "#]]
         .assert_eq(&stderr);
-        // No game of the other version counts, so the tournament continues as if there were none.
+        // Games with the changed files don't count, so the resumed tournament has the same results.
         let so_far = lab.results(out);
         assert!(so_far.len() < lab.results("whole").len());
         assert!(so_far.iter().all(|line| lab.results("whole").contains(line)), "{so_far:#?}");
@@ -239,7 +239,7 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
 }
 
 #[test]
-fn a_folder_is_one_tournaments_and_one_process() {
+fn a_folder_belongs_to_one_tournament_and_one_process() {
     let lab = Lab::new();
     let agents = [lab.bot("a", 1, 0.01), lab.bot("b", 2, 0.01)];
     let mut first = start(&lab.begin(&agents, "out", &["--rounds", "8"]));
@@ -265,7 +265,7 @@ fn a_folder_is_one_tournaments_and_one_process() {
         error: another process is running the tournament in OUT
     "#]],
     );
-    // Reading is always possible.
+    // The standings can be read while another process plays.
     assert!(lab.standings("out", &[]).contains("Standings so far"));
     signal(&first, Signal::KILL);
     first.wait().unwrap();
@@ -289,7 +289,7 @@ fn a_folder_is_one_tournaments_and_one_process() {
     assert_eq!(accepted.code, 0, "{accepted:#?}");
     assert!(accepted.stdout.contains("the files of b were changed during the tournament"), "{accepted:#?}");
     assert!(!accepted.stdout.contains("Finished game 1 of"), "{accepted:#?}");
-    // An option that was accepted once is kept.
+    // The accepted change is recorded, so the option isn't needed again.
     check(&resume, 0, expect![[""]]);
     fs::remove_file(lab.path("a.py")).unwrap();
     let gone = run_all(&resume);
@@ -533,7 +533,7 @@ fn invalid_tournaments_are_refused() {
 }
 
 #[test]
-fn chess_from_another_position_says_so_in_pgn() {
+fn pgn_contains_a_custom_start_position() {
     let lab = Lab::new();
     let agents = ["a", "b"].map(|name| format!("--agent={}", lab.bot(name, 1, 0.0)));
     let fen = "fen=4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
@@ -561,7 +561,7 @@ fn chess_from_another_position_says_so_in_pgn() {
 }
 
 #[test]
-fn a_journal_that_is_wrong_is_refused_with_the_line() {
+fn a_damaged_journal_is_refused_with_the_line() {
     let lab = Lab::new();
     let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
     let whole = run_all(&lab.begin(&agents, "whole", &["--format", "swiss", "--rounds", "2"]));
@@ -700,7 +700,7 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
         error: OUT/tournament.jsonl, line 1: the plan is missing
     "#]],
     );
-    // A truncated line doesn't count, and all others do.
+    // A truncated last line doesn't count; all other lines do.
     check(
         &[plan, one, two, &three[..40]],
         0,
@@ -719,13 +719,13 @@ fn a_journal_that_is_wrong_is_refused_with_the_line() {
 }
 
 #[test]
-fn a_tournament_without_a_sandbox_goes_on_outside_of_its_agents_folder() {
+fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() {
     let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
     let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let outside = elsewhere.path().join("cup");
     let played = run_all(&lab.begin(&bots, outside.to_str().unwrap(), &["--sandbox", "off", "--rounds", "1"]));
     assert_eq!(played.code, 0, "{played:#?}");
-    // As if the tournament had been stopped and moved.
+    // The journal is shortened and moved, as if the tournament had been stopped and moved.
     let text = fs::read_to_string(outside.join("tournament.jsonl")).unwrap();
     let first: String = text.split_inclusive('\n').take(2).collect();
     fs::write(outside.join("tournament.jsonl"), &first).unwrap();
@@ -757,7 +757,7 @@ fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
 }
 
 #[test]
-fn no_seed_is_printed_while_a_game_is_played_with_it() {
+fn no_seed_is_printed_before_its_games_have_ended() {
     let lab = Lab::new();
     let bots = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.05)];
     let args = lab.begin(&bots, "cup", &["--rounds", "2", "--json"]);

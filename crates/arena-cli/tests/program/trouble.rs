@@ -1,5 +1,5 @@
-//! Faults of a server's environment: a full disk, folders and files that can't be a store, and the end of the process,
-//! requested or sudden. Crashes under load are in `crash`.
+//! Faults of a server's environment: a full disk, unusable data folders, and stops and kills of the process. The module
+//! `crash` contains kills under load.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -30,8 +30,8 @@ fn active_session(client: &Client) -> (String, [String; 2]) {
     (session, invites.try_into().expect("psi is for two"))
 }
 
-/// Returns all public and private views: lists, the public channel, and both channels of every session as strangers and
-/// each player see them. Path to body.
+/// Returns the answers of all lists, of the public channel, and of both channels of every session, in the public view
+/// and in each player's view. Each entry is a path and the body.
 fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
     let sessions = client.get("/api/challenges").ok();
     let mut paths = vec!["/api/challenges/psi?limit=100".to_owned(), "/api/chat/sync?channel=invites".to_owned()];
@@ -75,19 +75,19 @@ fn stop(mut server: Running) {
 
 // ---- a full disk ----
 
-/// Limits the growth of files: for the server the disk is full. The system refuses its writes at any point, as a full
-/// disk does; the error has another number (`EFBIG`).
+/// A full disk, simulated by a limit on the size of the server's files. As on a full disk, the system refuses a write
+/// at any point, but with the error `EFBIG`.
 #[cfg(target_os = "linux")]
 mod full_disk {
     use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
     use super::*;
 
-    /// The remaining bytes for the largest file. Some writes fit into the larger values, so the failing write is
-    /// truncated in many places.
+    /// The numbers of bytes by which the largest file may still grow. With the larger numbers, some writes succeed. The
+    /// failing write is truncated at different positions.
     const ROOM: [u64; 9] = [0, 1, 24, 25, 4_119, 4_120, 8_240, 12_000, 50_000];
 
-    /// A page in the log with its header. No commit is smaller.
+    /// The size of a page in the database's log with its header, which is the smallest size of a commit.
     const FRAME: u64 = 24 + 4096;
 
     fn limit_files(folder: &Path, bytes: Option<u64>) {
@@ -95,12 +95,13 @@ mod full_disk {
         let holder = fs::read_to_string(folder.join("arena.lock")).expect("a lock");
         let pid = Pid::from_raw(holder.trim().parse().expect("a process id")).expect("a process id");
         let maximum = getrlimit(Resource::Fsize).maximum;
-        prlimit(Some(pid), Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum }).expect("it is our child");
+        prlimit(Some(pid), Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum })
+            .expect("the server is a child of this process");
     }
 
     fn largest_file(folder: &Path) -> u64 {
         let files = fs::read_dir(folder).expect("a folder");
-        files.map(|file| file.expect("an entry").metadata().expect("its size").len()).max().expect("a file")
+        files.map(|file| file.expect("an entry").metadata().expect("a size").len()).max().expect("a file")
     }
 
     /// A server with a full disk and two sessions.
@@ -118,7 +119,8 @@ mod full_disk {
     }
 
     impl Filled {
-        /// Writes until `room` bytes are used. A refused write leaves nothing.
+        /// Limits the growth of files to `room` bytes, and writes until a write is refused. Checks that the refused
+        /// write has no effect.
         fn up_to(room: u64) -> Filled {
             let folder = folder();
             let server = Running::serve(folder.path());
@@ -138,7 +140,7 @@ mod full_disk {
                         before,
                         "a refused write had an effect, with room for {room}"
                     );
-                    // A smaller write might still fit; from here on no write does.
+                    // A smaller write might still fit, so the limit is lowered until no write fits.
                     limit_files(filled.folder.path(), Some(end + room % FRAME));
                     return filled;
                 }
@@ -199,7 +201,7 @@ mod full_disk {
             }
             filled.assert_chat(&filled.client, &[]);
             assert_eq!(filled.client.get("/health").status, 200);
-            // A successful write is evidence for a second; then the server tries again.
+            // For a second after a successful write, the server reports that it is ready without another test write.
             if room == 0 {
                 let until = Instant::now() + Duration::from_secs(60);
                 while filled.client.get("/ready").status != 503 {
@@ -220,8 +222,8 @@ mod full_disk {
             }
             limit_files(folder.path(), None);
             assert_eq!(client.get("/ready").status, 200);
-            // A refused write isn't stored under its key: the repetition happens. The join precedes the announcement,
-            // so an announcement of that invite is refused for another reason.
+            // A refused write isn't stored under its key, so its repetition succeeds. The announcement is refused for
+            // another reason, because the join has used the invite.
             for (kind, path, body) in filled.writes() {
                 match kind {
                     "announce" => assert_eq!(client.post_once(path, &key_of(kind), &body).status, 409),
@@ -245,7 +247,7 @@ mod full_disk {
             for (_, path, body) in filled.writes() {
                 assert_refused(&filled.client.post(path, &body));
             }
-            // Half of the disks stay full during a graceful stop, the others during a kill.
+            // Half of the servers are stopped gracefully while the disk is full, the others are killed.
             filled.server.signal(if nth % 2 == 0 { Signal::TERM } else { Signal::KILL });
             let code = filled.server.ended().code();
             assert_eq!(code, if nth % 2 == 0 { Some(0) } else { None }, "{}", filled.server.said());
@@ -260,7 +262,8 @@ mod full_disk {
 
 // ---- unusable stores ----
 
-/// Runs `serve` where it can't start, and compares its error message. FOLDER stands for the temporary folder.
+/// Runs `serve` with a data folder with which it can't start, and compares its error message. In the message, the
+/// temporary folder is replaced by `FOLDER`.
 #[track_caller]
 fn refuses(folder: &Path, data: &Path, expected: Expect) {
     let data = data.to_str().expect("a UTF-8 path");
@@ -287,10 +290,10 @@ fn data_path_that_is_a_file_or_below_one_is_refused_with_a_sentence() {
             error: the data folder FOLDER/file/below cannot be used: Not a directory (os error 20)
         "#]],
     );
-    assert_eq!(fs::read_to_string(folder.path().join("file")).expect("it is still there"), "precious");
+    assert_eq!(fs::read_to_string(folder.path().join("file")).expect("the file still exists"), "precious");
 }
 
-/// Permissions don't restrict root, and tests may run as root. In this folder the system itself refuses new files.
+/// The test uses a system folder in which nobody can create files, because permissions don't restrict root.
 #[cfg(target_os = "linux")]
 #[test]
 fn data_folder_without_write_permission_is_refused_with_a_sentence() {
@@ -317,7 +320,7 @@ fn store_of_a_newer_program_is_refused_and_left_alone() {
     let mut bytes = fs::read(&store).expect("the store is a file");
     let known: [u8; 4] = bytes[USER_VERSION].try_into().expect("four bytes");
     bytes[USER_VERSION].copy_from_slice(&1_000_000_u32.to_be_bytes());
-    fs::write(&store, &bytes).expect("it can be changed");
+    fs::write(&store, &bytes).expect("the file can be changed");
 
     let run = run(&["serve", "--listen", "127.0.0.1:0", "--data", folder.path().to_str().expect("a UTF-8 path")]);
     let known_version = u32::from_be_bytes(known);
@@ -325,10 +328,10 @@ fn store_of_a_newer_program_is_refused_and_left_alone() {
         "error: the store has schema version 1000000, and this program supports versions up to {known_version}; use the newer arena that created the store\n"
     );
     assert_eq!((run.code, run.stdout, run.stderr), (6, String::new(), said));
-    assert!(fs::read(&store).expect("it is still there") == bytes, "the store was changed");
+    assert!(fs::read(&store).expect("the file still exists") == bytes, "the store was changed");
 
     bytes[USER_VERSION].copy_from_slice(&known);
-    fs::write(&store, &bytes).expect("it can be changed back");
+    fs::write(&store, &bytes).expect("the file can be changed back");
     let server = Running::serve(folder.path());
     assert_eq!(client_of(&server).get("/api/challenges").ok()["challenges"][0]["id"], session);
 }
@@ -345,10 +348,10 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
             error: the data folder FOLDER cannot be used: arena.sqlite3: file is not a database
         "#]],
     );
-    assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("it is still there"), letter);
+    assert_eq!(fs::read_to_string(folder.path().join("arena.sqlite3")).expect("the file still exists"), letter);
 }
 
-// ---- the end of a process, and its successor ----
+// ---- stops and kills ----
 
 #[test]
 fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
@@ -376,7 +379,7 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
         server = Running::serve(folder.path());
         assert_eq!(everything(&client_of(&server), &invites), before, "after {signal:?}");
     }
-    // And everything continues.
+    // All sessions can continue.
     let client = client_of(&server);
     client.join(&open[1]).ok();
     assert_eq!(client.chat(&active, &bob, "next").ok()["index"], 3);
@@ -384,8 +387,7 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
     assert_eq!(client.get("/api/challenges?status=ended").ok()["total"], 2);
 }
 
-/// Sends a request after another one on the same connection and waits for the answer to the first: by then the server
-/// has both.
+/// Sends two requests on one connection, and waits for the answer to the first one. Then the server has received both.
 fn ask_behind_another(client: &Client, path: &str) -> BufReader<TcpStream> {
     let mut stream = BufReader::new(client.connect().expect("a connection"));
     let requests = ["/health", path].map(|path| format!("GET {path} HTTP/1.1\r\nHost: arena\r\n\r\n"));
@@ -424,7 +426,7 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     assert!(took < Duration::from_secs(18), "waits of 20 s ended after {took:?}");
 }
 
-/// Otherwise a client that keeps its connections open sends its next write there, and never learns its outcome.
+/// Without `connection: close`, a client could send its next write on the same connection, and would get no answer.
 #[test]
 fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
     let folder = folder();
@@ -443,7 +445,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
     let mut server = Running::serve(folder.path());
     let client = client_of(&server);
     let (session, [ada, _]) = active_session(&client);
-    // Each request without its last byte.
+    // Each request is sent without its last byte.
     let begun: Vec<(String, TcpStream)> = (0..20)
         .map(|nth| {
             let content = format!("message {nth}");
@@ -455,7 +457,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
             (content, stream)
         })
         .collect();
-    // After a round trip, the server has accepted the connections above too.
+    // After an answer on a later connection, the server has accepted all earlier connections.
     assert_eq!(client.get("/health").status, 200);
     server.signal(Signal::TERM);
     while client.connect().is_ok() {
@@ -465,7 +467,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
         .into_iter()
         .map(|(content, mut stream)| {
             stream.write_all(b"}").expect("the connection is still there");
-            let (status, _, body) = read_answer(&mut BufReader::new(stream)).expect("it is answered");
+            let (status, _, body) = read_answer(&mut BufReader::new(stream)).expect("an answer");
             assert_eq!(status, 200, "{body}");
             let answer: Value = serde_json::from_str(&body).expect("answers are JSON");
             (answer["index"].as_u64().expect("an index"), content)

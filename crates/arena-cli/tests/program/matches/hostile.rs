@@ -9,19 +9,20 @@ use serde_json::json;
 use super::Room;
 use super::table::{Row, play_all};
 
-/// A game that only its last epoch ends. The time limits are sufficient for any honest answer, on a busy machine too.
+/// A game that ends only with its last epoch. The time limits are long enough for honest agents, also on a busy
+/// machine.
 const FOOD: &str = "food_catcher --set n_epochs=20 --step-ms 500 --bank-ms 20000";
 
 /// The same game with short time limits.
 const SHORT: &str = "food_catcher --set n_epochs=20 --step-ms 300 --bank-ms 4000";
 
-/// Long enough for a flood to reach every limit.
+/// A game that is long enough for a flood of output to reach every limit.
 const LONG: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000";
 
 /// The same game without CPU affinity, so that agents write while the runner reads.
 const APART: &str = "food_catcher --set n_epochs=100000 --step-ms 500 --bank-ms 5000 --affinity any";
 
-/// The board is large enough for the snakes to survive all epochs.
+/// A game of snake on a board on which the snakes survive all epochs.
 const SNAKE: &str = "snake --set n_epochs=20 --set grid_width=40 --set grid_height=40 --step-ms 500 --bank-ms 20000";
 
 /// A game with large states.
@@ -63,7 +64,7 @@ const HOSTILE: &[Row] = &[
     row("endless_nesting", FOOD, &["OUTPUT_LIMIT"], "beyond the limit"),
     row("fifty_megabytes", CHESS, &["OUTPUT_LIMIT"], "beyond the limit"),
     row("floods_with_answers", LONG, &["OUTPUT_LIMIT"], "beyond the limit"),
-    // In either order: neither is an answer.
+    // Blank lines are no answers, so either limit may be reached first.
     row("floods_with_blank_lines", LONG, &["OUTPUT_LIMIT", "TIMEOUT"], ""),
     row("floods_with_answers", APART, &["OUTPUT_LIMIT"], "beyond the limit"),
     row("floods_stderr", "food_catcher --step-ms 2000 --bank-ms 20000", &["OUTPUT_LIMIT"], "beyond the limit"),
@@ -83,13 +84,13 @@ const HOSTILE: &[Row] = &[
     row("acts_wildly", CHESS, &["ILLEGAL_MOVE"], ""),
 ];
 
-/// Excluded where nothing enforces the limit on processes.
+/// Agents that start many processes. They are tested only in sandboxes that limit the number of processes.
 const BOMBS: &[Row] = &[
     row("forks_without_end", SHORT, &["TIMEOUT", "CRASHED", "MEMORY_LIMIT"], ""),
     row("burns_the_processor", FOOD, &[], ""),
 ];
 
-/// Unusual behavior without a penalty.
+/// Agents with unusual behavior that has no penalty.
 const ODD: &[Row] = &[
     row("honest", CHESS, &[], ""),
     row("ends_lines_as_on_windows", SNAKE, &[], ""),
@@ -121,7 +122,7 @@ const ODD: &[Row] = &[
     row("hides_files", FOOD, &[], ""),
 ];
 
-/// One behavior of each kind, for weaker sandboxes.
+/// One behavior of each kind, for tests with weaker sandboxes.
 const BEHAVIORS: [&str; 16] = [
     "mute",
     "speaks_as_its_opponent",
@@ -150,7 +151,7 @@ fn some() -> Vec<&'static Row> {
 }
 
 #[test]
-fn hostile_agents_are_out_for_the_right_reason_and_leave_nothing() {
+fn hostile_agents_are_disqualified_for_the_right_reason_and_leave_nothing() {
     play_all(HOSTILE.iter(), "on");
 }
 
@@ -165,14 +166,14 @@ fn results_are_the_same_without_namespaces() {
 }
 
 #[test]
-fn without_a_sandbox_nothing_is_left_either() {
+fn agents_leave_nothing_without_a_sandbox() {
     play_all(some(), "off");
 }
 
 #[test]
 fn an_agent_that_takes_all_processes_and_cpu_hurts_only_itself() {
     for sandbox in ["on", "no-namespaces"] {
-        // In sequence: without namespaces, all agents of a user share the kernel's limit on processes.
+        // The matches run in sequence, because without namespaces all agents of a user share one limit on processes.
         BOMBS.iter().for_each(|row| play_all([row], sandbox));
     }
 }
@@ -199,7 +200,7 @@ fn agents_access_only_their_own_resources() {
             "--sandbox",
             sandbox,
         ];
-        // In an existing folder: new files beside an agent aren't visible to it.
+        // The folder exists before the match, because new files beside an agent aren't visible to the agent.
         fs::create_dir(room.path().join("snoops/late")).unwrap();
         let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
         fs::write(room.path().join("snoops/late/runner.pid"), format!("{}\n", running.pid())).unwrap();
@@ -210,7 +211,7 @@ fn agents_access_only_their_own_resources() {
     };
     assert_eq!(got_at("on"), "got:");
     assert_eq!(got_at("no-namespaces"), "got:");
-    // The agents' attempts are effective without the sandbox.
+    // Without the sandbox, the same agent succeeds.
     assert_eq!(got_at("off"), "got: secret opponent network signal environ priority affinity");
 }
 
@@ -235,13 +236,13 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
     };
     for sandbox in ["on", "no-namespaces"] {
         assert_eq!(got_at(sandbox, false), (true, false), "{sandbox}");
-        // A file that isn't an opponent's stays visible, and an agent may play against itself.
+        // If the agent plays against itself, the other agent's file belongs to no opponent and stays visible.
         assert_eq!(got_at(sandbox, true), (true, true), "{sandbox}");
     }
 }
 
 #[test]
-fn a_match_of_several_goes_on_without_the_one_that_is_out() {
+fn a_match_continues_without_disqualified_agents() {
     let room = Room::new();
     let agents = ["honest", "speaks_as_its_opponent", "ends_lines_as_on_windows", "exits_with_3", "sends_blank_lines"];
     let paths = agents.map(|behavior| room.agent(behavior));
@@ -257,12 +258,12 @@ fn a_match_of_several_goes_on_without_the_one_that_is_out() {
     for number in [0, 2, 4] {
         assert!(told[number].0 <= 3 && told[number].1.is_none(), "{result}");
     }
-    // The match ends by its last epoch, not by the eliminated players.
+    // The match ends with its last epoch, although agents were eliminated.
     assert_eq!((&result["outcome"]["termination"], &result["epochs"]), (&json!("GAME_ENDED"), &json!(20)), "{result}");
 }
 
 #[test]
-fn when_all_are_out_nobody_wins() {
+fn a_match_without_remaining_agents_is_a_draw() {
     let room = Room::new();
     let (one, other) = (room.agent("exits_with_3"), room.agent("segfaults"));
     let mut args: Vec<&str> = FOOD.split(' ').collect();
@@ -273,7 +274,7 @@ fn when_all_are_out_nobody_wins() {
 }
 
 #[test]
-fn a_cheat_is_told_so_before_it_is_ended() {
+fn a_cheating_agent_is_notified_before_its_end() {
     let room = Room::new();
     let (cheat, honest) = (room.agent("cheats_and_says_good_bye"), room.agent("honest"));
     let replay = room.file("game.jsonl");
@@ -287,7 +288,7 @@ fn a_cheat_is_told_so_before_it_is_ended() {
 }
 
 #[test]
-fn names_and_last_words_of_agents_do_not_steer_a_terminal() {
+fn names_and_stderr_of_agents_cannot_control_a_terminal() {
     let room = Room::new();
     let (named, chatty) = (room.agent("has_a_name_that_steers_terminals"), room.agent("chatters_and_exits"));
     let agents = ["--agent", &named, "--agent", &chatty];

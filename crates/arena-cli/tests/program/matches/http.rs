@@ -1,4 +1,4 @@
-//! Agents that are HTTP servers, with the faults of servers.
+//! Agents that are HTTP servers, including servers with faults.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use super::Room;
 
 const KIT: &str = include_str!("../../hostile/server.py");
 
-/// A server with a behavior. Killed when dropped.
+/// An HTTP agent with a behavior. Its process is killed on drop.
 struct Server {
     child: Child,
     url: String,
@@ -32,13 +32,14 @@ impl Drop for Server {
     }
 }
 
-/// Plays against an honest process; returns the verdict on the server and the result of the match.
+/// Plays a match of a server against an honest process, and checks the verdict on the server. An empty `verdict` means
+/// that the server plays to the end.
 #[track_caller]
 fn check(behavior: &str, verdict: &str, detail: &str) {
     let room = Room::new();
     let server = Server::start(&room, behavior);
     let honest = room.agent("honest");
-    // Long time limits for servers that must not be late; they don't use them up.
+    // The time bank is long unless the server must exceed it.
     let bank_ms = if verdict == "TIMEOUT" { "4000" } else { "20000" };
     let options = ["food_catcher", "--set", "n_epochs=20", "--step-ms", "300", "--bank-ms", bank_ms];
     let finished = room.play(&[&options[..], &["--agent", &server.url, "--agent", &honest]].concat());
@@ -64,8 +65,8 @@ fn a_server_plays_like_a_process() {
 }
 
 #[test]
-fn a_server_that_fails_is_out_and_the_match_goes_on() {
-    // Either outcome of the next message is possible: no listener, or a system that hasn't noticed the end.
+fn a_server_that_fails_is_disqualified_and_the_match_continues() {
+    // The detail isn't checked, because it depends on the moment at which the system closes the server's port.
     check("dies", "CRASHED", "");
     check("fails", "TOO_MANY_ERRORS", "isn't JSON");
     check("redirects", "TOO_MANY_ERRORS", "isn't JSON");
@@ -76,17 +77,17 @@ fn a_server_that_fails_is_out_and_the_match_goes_on() {
 }
 
 #[test]
-fn a_server_that_hangs_holds_nobody_up() {
+fn a_server_that_hangs_does_not_delay_the_match() {
     check("hangs", "TIMEOUT", "no answer within 4300 ms");
     check("trickles", "TIMEOUT", "no answer within 4300 ms");
     check("never_answers", "PING_FAIL", "no answer to the ping");
 }
 
 #[test]
-fn a_server_that_is_not_there_did_not_start() {
+fn a_server_that_is_not_running_fails_at_startup() {
     let room = Room::new();
     let honest = room.agent("honest");
-    // Only root may listen on this port, and root doesn't.
+    // Nothing listens on port 1.
     let result = room.play(&["snake", "--agent", "http://127.0.0.1:1/", "--agent", &honest]).result().unwrap();
     assert_eq!(result["outcome"]["tainted_reason"], "STARTUP_FAIL", "{result}");
     assert_eq!(result["scores"][0]["name"], "honest", "{result}");

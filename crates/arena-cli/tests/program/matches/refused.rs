@@ -1,4 +1,4 @@
-//! Matches that can't be played as requested: a sentence, a named exit code, and nothing else.
+//! Matches that can't be played as requested. The program prints one sentence and returns a documented exit code.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use super::{Finished, Room};
 use crate::program;
 use crate::tournament::Lab;
 
-/// Runs `arena match run` with these arguments. `HONEST` and `ROOM` stand for an agent and the folder.
+/// Runs `arena match run` with these arguments, in which `HONEST` is replaced by an agent, and `ROOM` by the folder.
 fn run(room: &Room, args: &str) -> Finished {
     let honest = room.agent("honest");
     let args = args.replace("HONEST", &format!("--agent {honest}")).replace("ROOM", room.path().to_str().unwrap());
@@ -66,7 +66,7 @@ fn unwritable_files_are_named() {
 }
 
 #[test]
-fn an_agent_that_cannot_be_run_loses_and_the_reason_is_told() {
+fn an_agent_that_cannot_be_run_loses_with_the_reason() {
     let room = Room::new();
     let text = room.script("text", "text", "just words\n");
     let lost = room.script("lost", "lost", "#!/no/such/interpreter\n");
@@ -81,7 +81,7 @@ fn an_agent_that_cannot_be_run_loses_and_the_reason_is_told() {
 }
 
 #[test]
-fn a_manifest_beside_an_agent_that_is_a_file_sends_nobody_elsewhere() {
+fn a_manifest_beside_a_single_file_agent_has_no_effect() {
     let room = Room::new();
     let agent = room.agent("honest");
     let manifest = r#"{"channel": "http", "url": "http://127.0.0.1:9/"}"#;
@@ -109,12 +109,12 @@ fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, Str
 }
 
 #[test]
-fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
+fn concurrent_games_have_enough_open_files_or_are_refused() {
     let (code, told) = play_with_files(80, 80, "12");
     assert_eq!((code, told.lines().count()), (Some(2), 1), "{told}");
     assert!(told.contains("use `--concurrency 1`, or raise"), "{told}");
     assert_eq!(play_with_files(80, 80, "1").0, Some(0));
-    // The sandbox isn't blamed for the resources that a single game lacks.
+    // If even a single game lacks files, the error names the files and not the sandbox.
     let (code, told) = play_with_files(16, 16, "1");
     assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
     // The soft limit is raised as far as possible.
@@ -122,7 +122,7 @@ fn games_beside_each_other_have_the_files_they_need_or_are_refused() {
 }
 
 #[test]
-fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
+fn an_unwritable_replay_does_not_affect_the_other_game_of_its_pair() {
     let (lab, out) = (Lab::new(), tempfile::tempdir().unwrap());
     let games = out.path().join("games");
     let bots = ["a", "b"].map(|name| {
@@ -144,6 +144,6 @@ fn a_replay_that_cannot_be_kept_costs_the_other_game_of_its_pair_nothing() {
     for log in ["1.seat0.log", "1.seat1.log", "2.seat0.log", "2.seat1.log"] {
         assert!(games.join(log).is_file(), "{log}");
     }
-    // No further game starts.
+    // No further game was started.
     assert!(!games.join("3.jsonl").exists());
 }

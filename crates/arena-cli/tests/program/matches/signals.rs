@@ -1,4 +1,4 @@
-//! Interrupts, terminations and kills of the runner while agents play.
+//! Signals to the runner while agents play: SIGINT, SIGTERM and SIGKILL.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,19 +14,19 @@ use crate::program::arena;
 
 const MODES: [&str; 3] = ["on", "no-namespaces", "off"];
 
-/// Starts a match that doesn't end by itself: one agent is slow, the other has child processes that are hard to end.
+/// Starts a match that doesn't end by itself. One agent is slow, the other has child processes that are hard to end.
 fn under_way(room: &Room, sandbox: &str) -> Match {
     let (slow, family) = (room.agent("mute"), room.agent("has_a_family"));
     let agents = ["--agent", &slow, "--agent", &family];
     let options = ["match", "run", "food_catcher", "--json", "--step-ms", "86400000", "--sandbox", sandbox];
     let running = room.start(&[&options[..], &agents[..]].concat());
-    // The agents, and the child processes.
+    // There are two agents, and five child processes.
     room.wait_for_processes(2 + 5);
     running
 }
 
 #[test]
-fn a_signal_calls_the_match_off_and_nothing_is_left() {
+fn a_signal_cancels_the_match_and_nothing_is_left() {
     for (signal, sandbox) in
         [(Signal::INT, "on"), (Signal::TERM, "on"), (Signal::INT, "no-namespaces"), (Signal::INT, "off")]
     {
@@ -41,9 +41,9 @@ fn a_signal_calls_the_match_off_and_nothing_is_left() {
     }
 }
 
-// A match that continues without an agent keeps nothing of it, not even an entry in the process table.
+// If a match continues without an agent, the agent's processes are gone, also from the process table.
 #[test]
-fn an_agent_that_is_out_is_reaped_while_the_others_play_on() {
+fn a_disqualified_agent_is_reaped_while_the_others_play() {
     let room = Room::new();
     let marker = room.file("waits");
     let agent = |name: &str, in_epoch: &str| {
@@ -87,7 +87,7 @@ for line in sys.stdin:
 }
 
 #[test]
-fn a_runner_that_is_killed_takes_its_agents_along() {
+fn agents_end_when_the_runner_is_killed() {
     for sandbox in MODES {
         let room = Room::new();
         let running = under_way(&room, sandbox);
@@ -106,7 +106,7 @@ fn a_runner_that_is_killed_while_agents_start_leaves_nothing() {
             let (one, other) = (room.agent("honest"), room.agent("mute"));
             let options = ["match", "run", "food_catcher", "--sandbox", sandbox, "--step-ms", "86400000"];
             let running = room.start(&[&options[..], &["--agent", &one, "--agent", &other]].concat());
-            // Without waiting: the signal may arrive at any moment of its start.
+            // The signal may arrive at any moment of the start.
             thread::sleep(Duration::from_millis(delay_ms));
             running.signal(Signal::KILL);
             running.finish();
@@ -116,7 +116,7 @@ fn a_runner_that_is_killed_while_agents_start_leaves_nothing() {
 }
 
 #[test]
-fn a_series_of_games_is_called_off_as_a_whole() {
+fn a_signal_cancels_a_whole_series() {
     let room = Room::new();
     let agent = room.agent("honest");
     let options = ["match", "run", "food_catcher", "--json", "--games", "1000", "--concurrency", "2"];
@@ -126,14 +126,14 @@ fn a_series_of_games_is_called_off_as_a_whole() {
     let finished = running.finish();
     room.check_nothing_remains();
     assert_eq!(finished.run.code, 130, "{finished:?}");
-    // Games that were finished by then may have been printed, each completely.
+    // The results of finished games may have been printed. Each result must be complete.
     for line in finished.run.stdout.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap();
     }
 }
 
 #[test]
-fn a_match_without_a_result_leaves_an_older_replay_alone() {
+fn a_match_without_a_result_keeps_an_older_replay() {
     for signal in [Signal::INT, Signal::KILL] {
         let room = Room::new();
         let (slow, replay) = (room.agent("mute"), room.file("game.jsonl"));
@@ -147,20 +147,20 @@ fn a_match_without_a_result_leaves_an_older_replay_alone() {
         assert_eq!(fs::read_to_string(&replay).unwrap(), "older", "{signal:?}");
         let names = fs::read_dir(room.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let beside: Vec<String> = names.filter(|name| name.contains("game.")).collect();
-        // A replay gets its name when it is complete, so nothing of it remains.
+        // A replay gets its name only when it is complete, so an incomplete replay leaves no file.
         assert!(beside.len() <= 1 && beside.iter().all(|name| name == "game.jsonl"), "{beside:?}");
     }
 }
 
 #[test]
-fn a_replay_that_is_no_file_has_no_logs_beside_it() {
+fn a_replay_to_a_device_has_no_log_files() {
     let room = Room::new();
     let agent = room.agent("honest");
     let options = ["food_catcher", "--set", "n_epochs=3", "--replay", "/dev/null"];
     let finished = room.play(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat());
     assert_eq!(finished.result().unwrap()["replay_file"], "/dev/null");
     assert!(!Path::new("/dev/null.seat0.log").exists());
-    // Both write to the same stdout, also if it is a file.
+    // Replay and results go to the same stdout, also if stdout is a file.
     let path = room.file("both");
     let options = ["match", "run", "food_catcher", "--set", "n_epochs=3", "--json", "--replay", "/dev/stdout"];
     let status = arena(&[&options[..], &["--agent", &agent, "--agent", &agent]].concat())
@@ -191,7 +191,7 @@ fn wait(mut child: Child) -> ExitStatus {
 }
 
 #[test]
-fn a_series_that_nobody_reads_any_more_stops() {
+fn a_series_stops_when_its_output_is_closed() {
     for json in [&["--json"][..], &[]] {
         let room = Room::new();
         let agent = room.agent("honest");

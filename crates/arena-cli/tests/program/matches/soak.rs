@@ -1,4 +1,4 @@
-//! Many matches in a row: the runner's memory and handles don't grow.
+//! Many matches in a row, during which the runner's memory and its numbers of files and threads must not grow.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -10,11 +10,11 @@ use crate::program::arena;
 /// The number of matches. `ARENA_SOAK_GAMES` overrides it.
 const GAMES: usize = 300;
 
-/// The number of matches after which the runner should not grow.
+/// The number of matches after which the runner's memory must not grow.
 const WARM: usize = 60;
 
-/// An agent that starts faster than an interpreter of another language, and answers at once: it repeats the id from the
-/// line.
+/// An agent as a shell script, which starts faster than a Python agent. It copies its id from each line into its
+/// answer.
 const QUICK: &str = r#"#!/bin/sh
 while read -r line; do
     case $line in
@@ -29,7 +29,7 @@ while read -r line; do
 done
 "#;
 
-/// The runner's resources between two results.
+/// The runner's resources after a result.
 #[derive(Debug)]
 struct Held {
     resident_bytes: u64,
@@ -81,7 +81,7 @@ fn many_matches_in_a_row_leave_nothing_behind() {
     }
     let (_, warm) = &looks[0];
     for (number, held) in &looks {
-        // Two matches are in progress at any time, or one and the start of the next.
+        // Two matches may be in progress at any time.
         let is_bounded = held.files < 64 && held.threads <= 16 && held.launchers <= 4 && held.temporary <= 4;
         assert!(
             is_bounded && held.resident_bytes < warm.resident_bytes + (8 << 20),

@@ -1,4 +1,4 @@
-//! A table of behaviors: each row is a match between an agent with a behavior and an honest one, and the expected
+//! A table of behaviors. Each row is a match of an agent with a behavior against an honest agent, with the expected
 //! result.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Finished, Room};
 
-/// The number of concurrent matches. Most of them mostly wait.
+/// The number of concurrent matches, which wait most of the time.
 const BESIDE_EACH_OTHER: usize = 4;
 
 /// The limit on the runner's resident memory in bytes. An idle runner takes about 20 MiB in a test build.
@@ -20,15 +20,15 @@ pub struct Row {
     pub behavior: &'static str,
     /// The game, and options of `match run`.
     pub game: &'static str,
-    /// The accepted reasons for the agent's disqualification; empty if it must play to the end.
+    /// The accepted reasons for the agent's disqualification. The list is empty if the agent must play to the end.
     pub verdicts: &'static [&'static str],
     /// A part of the expected explanation.
     pub detail: &'static str,
-    /// The time limit for the whole match. Far longer than needed, because build machines are slow and busy.
+    /// The time limit for the whole match. It is far longer than needed, because build machines are slow and busy.
     pub within: Duration,
 }
 
-/// Plays all rows in a sandbox, and fails with all deviations.
+/// Plays all rows with this sandbox mode. Fails with a list of all deviations.
 pub fn play_all<'row>(rows: impl IntoIterator<Item = &'row Row>, sandbox: &str) {
     let rows: Vec<&Row> = rows.into_iter().collect();
     let next = AtomicUsize::new(0);
@@ -57,10 +57,10 @@ impl Row {
         let finished = room.play(&args);
         let remains = room.remains();
         if !remains.is_empty() {
-            return Err(format!("left {remains:?}"));
+            return Err(format!("the agent left {remains:?}"));
         }
         if finished.took > self.within {
-            return Err(format!("it took {:?}, more than {:?}", finished.took, self.within));
+            return Err(format!("the match took {:?}, more than {:?}", finished.took, self.within));
         }
         if finished.peak_bytes > MEMORY_BYTES || finished.peak_bytes == 0 {
             return Err(format!("the runner's memory grew to {} KiB", finished.peak_bytes >> 10));
@@ -70,7 +70,7 @@ impl Row {
         self.look_at_text(&finished)
     }
 
-    /// Checks that the right agent is blamed for the right reason, and the other one wins.
+    /// Checks that the agent is disqualified for the right reason, and that its opponent wins.
     fn judge(&self, result: &Value) -> Result<(), String> {
         let seat = |number: u64| {
             let scores = result["scores"].as_array().expect("a result has scores");
@@ -79,11 +79,11 @@ impl Row {
         let (odd, honest) = (seat(0), seat(1));
         let reason = odd["tainted_reason"].as_str().unwrap_or_default();
         if honest["tainted"] != false || honest["faults"] != 0 {
-            return Err("its opponent was blamed".to_owned());
+            return Err("the opponent was disqualified".to_owned());
         }
         if self.verdicts.is_empty() {
             let is_clean = odd["tainted"] == false && odd["faults"] == 0 && result["has_tainted_agent"] == false;
-            return if is_clean { Ok(()) } else { Err("it was blamed".to_owned()) };
+            return if is_clean { Ok(()) } else { Err("the agent was disqualified".to_owned()) };
         }
         if !self.verdicts.contains(&reason) {
             return Err(format!("the verdict is {reason:?}"));
@@ -95,7 +95,7 @@ impl Row {
             [honest["agent_id"].as_str(), Some("WHITE"), Some("BLACK")].contains(&result["outcome"]["winner"].as_str());
         match winner && honest["rank"] == 1 && odd["rank"] == 2 && odd["score"] == -10.0 {
             true => Ok(()),
-            false => Err("wins".to_owned()),
+            false => Err("the agent wins".to_owned()),
         }
     }
 
@@ -103,7 +103,7 @@ impl Row {
     fn look_at_text(&self, finished: &Finished) -> Result<(), String> {
         let told = format!("{}{}", finished.run.stdout, finished.run.stderr);
         match told.chars().find(|char| char.is_control() && *char != '\n') {
-            Some(char) => Err(format!("has {char:?} printed")),
+            Some(char) => Err(format!("the output contains {char:?}")),
             None => Ok(()),
         }
     }

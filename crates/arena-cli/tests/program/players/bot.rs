@@ -9,7 +9,7 @@ use super::{list, play, psi, result};
 use crate::matches::Room;
 use crate::program::{Running, folder, run};
 
-/// A bot for PSI: sends its set, guesses the common numbers once the other player has sent its set, and tries some
+/// A bot for PSI. It sends its set, guesses the common numbers after the other player has sent its set, and tries some
 /// invalid actions.
 const PSI: &str = r#"#!/usr/bin/python3
 import json, re, sys
@@ -78,7 +78,7 @@ fn a_bot_plays_psi_to_the_end() {
     .assert_eq(&log);
 }
 
-/// Behaviors that harm only the bot itself, and their reports.
+/// Hostile behaviors, options of `arena play`, and the expected reports.
 const HOSTILE: [(&str, &[&str], &str); 8] = [
     ("exits_at_once", &[], "STARTUP_FAIL: exited with code 0"),
     ("talks_on_stdout", &[], "PING_FAIL: answered the ping, but the line isn't JSON"),
@@ -91,7 +91,7 @@ const HOSTILE: [(&str, &[&str], &str); 8] = [
 ];
 
 #[test]
-fn hostile_bots_lose_their_seat_and_harm_nobody() {
+fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
     let (folder, room) = (folder(), Room::new());
     let server = Running::serve(folder.path());
     for (behavior, options, verdict) in HOSTILE {
@@ -112,7 +112,7 @@ fn hostile_bots_lose_their_seat_and_harm_nobody() {
     }
 }
 
-// Actions with an unknown id are ignored and count as a fault; the id of another player is cheating.
+// Actions with an unknown id are ignored and count as faults. Use of another player's id is cheating.
 #[test]
 fn bots_with_wrong_ids_are_judged_as_in_a_match() {
     let (folder, room) = (folder(), Room::new());
@@ -133,7 +133,7 @@ fn bots_with_wrong_ids_are_judged_as_in_a_match() {
 }
 
 #[test]
-fn a_bot_that_repeats_itself_is_not_asked_for_ever() {
+fn a_bot_that_repeats_refused_actions_gets_a_limited_number_of_requests() {
     let (folder, room) = (folder(), Room::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
@@ -160,13 +160,13 @@ for line in sys.stdin:
     let bot = bot.ends();
     assert_eq!(bot.code, 130, "{bot:#?}");
     assert!(bot.stderr.contains("interrupted; the seat stays yours"), "{bot:#?}");
-    // Asked after its deal but not after Ada's; then once for each of ten refused actions.
+    // The bot gets a request after its own deal, and one request after each of ten refused actions.
     let asked = fs::read_to_string(&log).unwrap().matches("asked").count();
     assert_eq!(asked, 11);
     assert_eq!(run(&["challenges", "metadata", "--url", &server.url]).code, 0);
 }
 
-/// Creates a session of a game with these options; returns its invites.
+/// Creates a session of a game with these options, and returns its invites.
 fn game(url: &str, name: &str, options: &str) -> [String; 2] {
     let created = run(&["challenges", "create", name, "--options", options, "--url", url]).json();
     [0, 1].map(|seat| created["invites"][seat].as_str().unwrap().to_owned())
@@ -216,7 +216,7 @@ fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
 }
 
 #[test]
-fn a_bot_that_takes_its_seat_up_again_goes_on_with_the_game() {
+fn a_bot_that_resumes_its_seat_continues_the_game() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let [one, two] = game(&server.url, "chess", r#"{"n_epochs": 8}"#);

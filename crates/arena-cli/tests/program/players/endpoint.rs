@@ -1,5 +1,5 @@
-//! A small endpoint of language models with both APIs, as strict as the real ones. Each model follows a script. Plain
-//! HTTP on the loopback; one thread per connection.
+//! A small endpoint of language models, which supports both APIs and checks requests as strictly as the real ones. Each
+//! model follows a script. The endpoint uses plain HTTP on loopback, with one thread per connection.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,16 +9,16 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-/// A model's answers, from the whole conversation.
+/// A function that returns a model's next answer from the whole conversation.
 pub type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
 
-/// A conversation from a model's view.
+/// The conversation that a request contains.
 pub struct Seen {
-    /// The number of its earlier answers.
+    /// The number of the model's earlier answers.
     pub answers: usize,
     /// The system prompt.
     pub system: String,
-    /// The user messages, with the results of its calls.
+    /// The user messages, and the results of the model's tool calls.
     pub told: Vec<String>,
     /// The number of earlier requests to this endpoint.
     pub asked: usize,
@@ -47,21 +47,21 @@ pub enum Answer {
 
 /// An endpoint that listens while the test runs.
 pub struct Endpoint {
-    /// Its address, without a path.
+    /// The endpoint's address, without a path.
     pub url: String,
     /// The faults of all requests.
     pub complaints: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
-    /// Starts to listen. Requests must have this key.
+    /// Starts the endpoint. Requests must contain this key.
     pub fn listen(key: &'static str, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let complaints = Arc::new(Mutex::new(Vec::new()));
         let (script, asked): (Arc<Script>, _) = (Arc::new(script), Arc::new(Mutex::new(0)));
         let noted = complaints.clone();
-        // The thread lives as long as the test process; it holds only sockets.
+        // The thread ends with the test process.
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, asked, noted) = (script.clone(), asked.clone(), noted.clone());
@@ -251,7 +251,7 @@ impl Api {
                         let calls: Vec<Value> = calls.into_iter().enumerate().map(spell).collect();
                         json!({"role": "assistant", "content": null, "tool_calls": calls})
                     }
-                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("an earlier arm matches it"),
                 };
                 let usage = json!({"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010});
                 let choice = json!({"index": 0, "message": message, "finish_reason": "stop"});
@@ -267,7 +267,7 @@ impl Api {
                         };
                         calls.into_iter().enumerate().map(spell).collect()
                     }
-                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("was before"),
+                    Answer::Status(..) | Answer::Raw(_) | Answer::Nothing => unreachable!("an earlier arm matches it"),
                 };
                 let usage = json!({"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 10});
                 (

@@ -1,4 +1,4 @@
-//! The README's promise of bots, programs and people in the same session.
+//! Bots, programs and people in the same session, as the README promises.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ fn a_bot_and_requests_by_hand_play_chess() {
     let bot = play(&server.url, &[one, "--agent", &example("chess"), "--json"]);
     let (mut moves, mut next) = (0, 1);
     while moves < 12 {
-        // Waits for the next message.
+        // The request waits for the next message.
         let path = format!("/api/arena/sync?channel={session}&from={two}&index={next}&wait=20");
         let fresh = client.get(&path).ok();
         next += fresh["messages"].as_array().unwrap().len();
@@ -71,7 +71,7 @@ fn an_mcp_client_a_bot_and_a_person_dine() {
     let server = Running::serve(folder.path());
     let created = client(&server).post("/api/challenges/dining-cryptographers", &json!({})).ok();
     let invites = [0, 1, 2].map(|seat| created["invites"][seat].as_str().unwrap().to_owned());
-    // Seats are assigned in the order of joining: the person has the first.
+    // Seats are assigned in the order of joining, so the person has the first seat.
     let mut person = play(&server.url, &[&invites[0]]);
     let paid = !person.hears("operator to Player 1 (you): You ").contains("did not");
     let bot = play(&server.url, &[&invites[1], "--agent", &example("dining"), "--json"]);
@@ -79,13 +79,13 @@ fn an_mcp_client_a_bot_and_a_person_dine() {
     let mut mcp = Command::new(python(env!("CARGO_TARGET_TMPDIR")));
     let mcp = mcp.arg("-B").arg(script).args([&server.url, &invites[2]]);
     let mcp = mcp.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // Other players may be faster, and a chat message may arrive before the operator's message that preceded it.
+    // Other players may be faster, and a chat message may arrive before an earlier message of the operator.
     let (mut own, mut others) = (None, Vec::new());
     while own.is_none() || others.len() < 2 {
         let line = person.hears(" ");
         let bit = || line.trim().rsplit(' ').next().unwrap().parse::<u32>().unwrap();
         if line.contains("All diners have arrived") {
-            // The second to join is Player 2: the bot or the MCP client.
+            // Player 2 is the bot or the MCP client, depending on the order of joining.
             person.types("@2 coin 0");
         } else if line.contains("to Player 1 (you): coin ") {
             own = Some(bit() ^ u32::from(paid));

@@ -1,4 +1,4 @@
-//! People in sessions, who write and read lines in pipes.
+//! People in sessions, whose input and output are pipes.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -66,7 +66,7 @@ fn two_people_play_psi_to_the_end() {
 }
 
 #[test]
-fn a_server_that_is_killed_and_started_anew_is_waited_for() {
+fn players_wait_for_a_server_that_is_killed_and_restarted() {
     let folder = folder();
     let data = folder.path().to_str().unwrap();
     let mut server = Running::serve(folder.path());
@@ -100,7 +100,7 @@ fn a_server_that_is_killed_and_started_anew_is_waited_for() {
 }
 
 #[test]
-fn a_seat_can_be_left_and_taken_up_again() {
+fn a_seat_can_be_left_and_resumed() {
     let folder = folder();
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
@@ -128,7 +128,7 @@ fn a_seat_can_be_left_and_taken_up_again() {
     ada.types("/guess 1");
     assert_eq!(result(&ada.ends())["seat"], 0);
     assert_eq!(bob.ends().code, 0);
-    // The session has ended and can still be read.
+    // A session that has ended can still be read.
     let late = play(&server.url, &["--from", &one, "--json"]).ends();
     assert_eq!(result(&late)["scores"][0]["utility"], -1);
 }
@@ -232,7 +232,7 @@ fn unplayable_seats_are_reported_in_a_sentence() {
         let run = run(&[&["play"], args].concat());
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{args:?}: {}", run.stderr);
     }
-    // A port that was free a moment ago.
+    // The listener is dropped, so nothing listens on its port.
     let nowhere = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
     let nobody = run(&["play", "inv_none", "--url", &nowhere]);
     assert_eq!(nobody.code, 4);
