@@ -76,7 +76,7 @@ impl NatsServer {
 
     /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
-        let file = fs::read_to_string(self.folder.join("pid")).expect("it runs");
+        let file = fs::read_to_string(self.folder.join("pid")).expect("a running server");
         file.trim().parse().expect("a process id")
     }
 

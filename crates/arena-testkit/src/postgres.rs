@@ -67,7 +67,7 @@ impl Postgres {
         let programs = programs();
         let (data, password) = (folder.join("data"), folder.join("password"));
         fs::write(&password, USER.1).expect("a file");
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a folder of this process");
         if is_root() {
             // Postgres refuses to run as root.
             run(Command::new("chown").args(["-R", "postgres"]).arg(&folder));
@@ -131,7 +131,7 @@ impl Postgres {
     /// Replaces the stored data with the copy. The server must not be running.
     pub fn put_back(&self) {
         assert!(!self.is_started(), "stop the server before replacing its files");
-        fs::remove_dir_all(self.folder.join("data")).expect("it is ours");
+        fs::remove_dir_all(self.folder.join("data")).expect("a folder of this process");
         run(Command::new("mv").arg(self.folder.join("backup")).arg(self.folder.join("data")));
     }
 
@@ -141,7 +141,7 @@ impl Postgres {
     /// If PgBouncer isn't installed, or doesn't start.
     pub fn pooler(&self, mode: &str) -> Pooler {
         let folder = tempfile::Builder::new().prefix("arena-pgbouncer-").tempdir().expect("a temp folder");
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("a folder of this process");
         let (port, file) = (free_port(), folder.path().join("pgbouncer.ini"));
         let (user, password) = USER;
         let settings = format!(
@@ -181,7 +181,7 @@ impl Postgres {
 
     /// Returns the id of the server's process, the parent of all others.
     pub fn pid(&self) -> u32 {
-        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("it runs");
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).expect("a running server");
         file.lines().next().and_then(|line| line.parse().ok()).expect("a process id")
     }
 
@@ -239,7 +239,7 @@ impl Postgres {
         child.stdout.take().expect("a pipe").read_to_string(&mut printed).expect("text");
         let mut said = String::new();
         child.stderr.take().expect("a pipe").read_to_string(&mut said).expect("text");
-        assert!(child.wait().expect("it ends").success(), "{sql}: {said}");
+        assert!(child.wait().expect("the end of psql").success(), "{sql}: {said}");
         printed
     }
 }
@@ -305,6 +305,6 @@ fn as_postgres(program: &Path) -> Command {
 
 #[track_caller]
 fn run(command: &mut Command) {
-    let output = command.output().expect("it runs");
+    let output = command.output().expect("an installed program");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

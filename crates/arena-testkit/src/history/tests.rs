@@ -146,15 +146,15 @@ fn planted(plant: impl FnOnce(&mut History, &mut Present), expected: Expect) {
 }
 
 fn write_of<'h>(history: &'h mut History, key: &str) -> &'h mut Write {
-    history.writes.iter_mut().find(|write| write.key == key).expect("it is there")
+    history.writes.iter_mut().find(|write| write.key == key).expect("a write with this key")
 }
 
 fn channel<'p>(present: &'p mut Present, name: &str) -> &'p mut Vec<Message> {
-    present.channels.get_mut(name).expect("it is there")
+    present.channels.get_mut(name).expect("a channel with this name")
 }
 
 fn session(present: &mut Present) -> &mut Seen {
-    present.sessions.get_mut("s").expect("it is there")
+    present.sessions.get_mut("s").expect("the session s")
 }
 
 /// Appends a copy of a message as the next message.
@@ -378,12 +378,12 @@ fn a_stream_that_skips_repeats_disorders_or_changes_is_found() {
 #[test]
 fn a_game_that_counts_twice_or_never_is_found() {
     let board = |present: &mut Present, games: u64| {
-        let board = present.boards.get_mut("psi").expect("it is there");
-        board.get_mut("ada").expect("she is there").games = games;
+        let board = present.boards.get_mut("psi").expect("the board of psi");
+        board.get_mut("ada").expect("the row of ada").games = games;
     };
     planted(|_, present| board(present, 2), expect!["Miscounted"]);
     planted(
-        |_, present| present.boards.get_mut("psi").expect("it is there").retain(|user, _| user == "ada"),
+        |_, present| present.boards.get_mut("psi").expect("the board of psi").retain(|user, _| user == "ada"),
         expect!["Miscounted"],
     );
     planted(|_, present| present.games = BTreeMap::from([(text("psi"), 2)]), expect!["Miscounted"]);
