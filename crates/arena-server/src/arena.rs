@@ -16,7 +16,7 @@ use crate::settings::Settings;
 use crate::supervision::Fallen;
 use crate::tournaments::Tournaments;
 
-/// The arena's state. Clones share it.
+/// The state of a running arena. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct Arena(Arc<Shared>);
 

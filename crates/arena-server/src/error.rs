@@ -20,7 +20,7 @@ pub(crate) struct ApiError {
     retry_after: Option<Duration>,
 }
 
-/// The reason for refusing a request.
+/// The body of an error response.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Error, example = json!({ "error": "User not found", "code": "USER_NOT_FOUND" }))]

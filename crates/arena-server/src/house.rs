@@ -39,7 +39,7 @@ impl House {
         self.challenges.contains(challenge)
     }
 
-    /// Reserves seats of house bots; `None` if fewer than `bots` are free.
+    /// Reserves seats for this number of house bots. Returns `None` if fewer are free.
     pub(crate) fn reserve(&self, bots: usize) -> Option<Places> {
         let bots = u32::try_from(bots).ok()?;
         Arc::clone(&self.places).try_acquire_many_owned(bots).ok().map(Places)

@@ -375,7 +375,7 @@ mod tests {
         (Endpoint::new(tools, Arena::new(engine, settings, None, None), rest), folder)
     }
 
-    /// Builds a tool call as a client sends it. `handshake` selects a protocol revision with a handshake.
+    /// Builds a tool call as a client sends it. If `handshake` is true, its protocol revision is one with a handshake.
     fn request(handshake: bool, tool: &str, arguments: &Value) -> Request {
         let request = Request::post("/api/arena/mcp").header(header::CONTENT_TYPE, "application/json");
         let mut params = json!({ "name": tool, "arguments": arguments });

@@ -33,7 +33,7 @@ pub struct Settings {
     pub nodes: NodeSettings,
     /// True if the server may listen on addresses other than loopback without authentication.
     pub trust_network: bool,
-    /// Origins that may write.
+    /// Origins of web pages that may write.
     pub network: NetworkSettings,
     /// Authentication of players.
     pub auth: AuthSettings,
@@ -95,7 +95,7 @@ pub struct NodeSettings {
     pub nats: Option<NatsUrl>,
 }
 
-/// Origins that may write: `[network]` in `arena.toml`.
+/// Origins of web pages that may write: `[network]` in `arena.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
@@ -130,8 +130,8 @@ pub struct LimitSettings {
     pub import_bytes: usize,
     /// Maximum number of messages in a channel.
     pub channel_messages: u64,
-    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a body counts as one more
-    /// request. 0 means no limit.
+    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body counts as one
+    /// more request. 0 means no limit.
     pub requests_per_second: u32,
     /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
@@ -443,7 +443,7 @@ impl Settings {
         }
     }
 
-    /// Builds the scoring.
+    /// Builds the scoring from the settings.
     ///
     /// # Errors
     /// If a strategy is unknown.
@@ -497,7 +497,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    /// The settings of a file, or its error.
+    /// Writes a settings file and reads it. Returns the settings, or the text of the error.
     fn read(name: &str, text: &str) -> Result<Settings, String> {
         let folder = tempfile::tempdir().expect("a temp folder");
         let path = folder.path().join(name);

@@ -250,7 +250,8 @@ impl Tournaments {
         }
     }
 
-    /// Acquires a permit for an upload, whose body is held in memory until it is unpacked.
+    /// Acquires a permit for an upload. There are few permits, since an upload's body is in memory until it is
+    /// unpacked.
     ///
     /// # Errors
     /// If all permits are taken.

@@ -85,7 +85,8 @@ fn work(queue: Receiver<Job>) {
     }
 }
 
-/// Lowers this thread's priority below that of the threads that serve requests. Linux has priorities per thread.
+/// Lowers this thread's priority below that of the threads that serve requests. On Linux a priority applies to
+/// a single thread.
 fn yield_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(10) {

@@ -280,7 +280,7 @@ enum Condition {
     Owner,
 }
 
-/// Errors of the common request handling and of the store.
+/// Errors of the common request handling and of the store: condition, status, and line of the description.
 const COMMON: [(Condition, &str, &str); 20] = [
     (Condition::Always, "400", "`INVALID_QUERY`: the query is not valid UTF-8."),
     (Condition::PathParameter, "400", "`INVALID_PATH`: the path is not valid UTF-8."),

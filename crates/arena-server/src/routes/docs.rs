@@ -1,4 +1,5 @@
-//! `GET /openapi.json`: the OpenAPI description of all routes. `GET /docs`: the same as a page without scripts.
+//! `GET /openapi.json`: the OpenAPI description of all routes. `GET /docs`: the same
+//! description as an HTML page without scripts.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, header};

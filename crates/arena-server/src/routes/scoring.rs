@@ -248,7 +248,7 @@ struct BoardRow {
     options: serde_json::Value,
     /// The version of the rules of the board's games; for a script, the hash of its files.
     rules_version: String,
-    /// SHA-256 of the prompt of the board's games; absent for games that are older than boards.
+    /// SHA-256 of the prompt of the board's games; absent for games from before boards existed.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_sha256: Option<String>,
 }

@@ -222,7 +222,7 @@ struct TournamentRequest {
     options: Option<Map<String, Value>>,
     #[schema(required = false)]
     limits: Option<LimitsRequest>,
-    /// Number of pairings of each set of agents; in a Swiss, the number of rounds.
+    /// Number of pairings of each set of agents; in a Swiss tournament, the number of rounds.
     #[schema(required = false, value_type = u64, minimum = 1, maximum = 100_000)]
     rounds: Option<Count>,
     /// Number of seats in a game.

@@ -75,7 +75,7 @@ pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> 
     Ok(())
 }
 
-/// Creates an unfinished agent's folder with its files, and the agent's facts.
+/// Creates the unfinished folder of a new agent, with its files. Returns the folder and the agent's facts.
 ///
 /// # Errors
 /// If the source isn't a valid agent, or the files can't be written.

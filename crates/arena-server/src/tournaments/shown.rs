@@ -100,7 +100,7 @@ impl Tournaments {
         Ok(ShownReplay { header, summary, replay, index: index_path, files })
     }
 
-    /// Writes the redacted replay to `copy` if redaction changes it. Returns true if it did.
+    /// Writes a redacted copy of the replay `kept` if redaction changes the file. Returns true if there is a copy.
     fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, Refusal> {
         let mut lines = BufReader::new(File::open(kept)?);
         let (mut line, mut passed) = (String::new(), 0_u64);
