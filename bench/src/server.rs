@@ -276,7 +276,7 @@ mod tests {
     fn only_folders_of_dead_processes_are_swept() {
         let work = tempfile::tempdir().unwrap();
         let mine = format!("arena-{}-abc", process::id());
-        // Process ids are always well below this one.
+        // No process has the id 4294967295.
         for name in ["arena-4294967295-abc", &mine, "arena-abc", "other"] {
             fs::create_dir(work.path().join(name)).unwrap();
         }

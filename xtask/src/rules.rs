@@ -306,7 +306,7 @@ pub fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
                 if !hidden && !["target", "node_modules", "__pycache__", "arena-data"].contains(&name.as_str()) {
                     folders.push(path);
                 }
-            // In a git worktree, `.git` is a file.
+            // In a git worktree, `.git` is a file instead of a folder.
             } else if kind.is_file() && !["Cargo.lock", ".git"].contains(&name.as_str()) {
                 // Binary files have no lines to check.
                 if let Ok(text) = fs::read_to_string(entry.path()) {

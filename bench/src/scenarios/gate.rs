@@ -21,7 +21,7 @@ use crate::usage::Usage;
 
 const NAME: &str = "gate";
 
-/// The accepted ratio of CPU times, in percent, if the older binary differs less from itself.
+/// The largest accepted ratio of CPU times, in percent, if the two measurements of the older binary differ by less.
 const ACCEPTED: f64 = 105.0;
 
 /// Options of this scenario.
@@ -29,7 +29,7 @@ const ACCEPTED: f64 = 105.0;
 #[group(skip)]
 #[command(next_help_heading = "gate")]
 pub struct Options {
-    /// Older binary of the arena, with which `gate` compares the one under test
+    /// Older binary of the arena, with which `gate` compares the binary under test
     #[arg(long, value_name = "PATH")]
     against: Option<PathBuf>,
     /// Number of rounds for each operation [default: 7; 1 if quick]
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// Measures an operation on all sides in turn, and adds a row. Returns the ratio if it is too large.
 fn compare(operation: &Operation<'_>, sides: &[Side], rounds: u64, report: &mut Report) -> anyhow::Result<Option<f64>> {
-    // Not measured: caches fill, and statements are prepared.
+    // The first measurement is a warm-up, which fills caches and prepares statements. Its result is not used.
     for side in sides {
         (operation.measure)(side)?;
     }
@@ -152,8 +152,8 @@ fn chess_move(arguments: &Arguments, side: &Side) -> anyhow::Result<f64> {
     Ok(spent.server_cpu_us / moves as f64)
 }
 
-/// Plays matches of chess without a server, between agents that answer at once. Their CPU time is included; it is the
-/// same on all sides.
+/// Plays matches of chess without a server, between agents that answer at once. The result includes the agents' CPU
+/// time, which is the same on all sides.
 fn chess_match(arguments: &Arguments, side: &Side) -> anyhow::Result<f64> {
     let games = arguments.size(None, 10, 2);
     let agent = env::current_exe().context("this binary has no path")?;

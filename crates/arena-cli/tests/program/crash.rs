@@ -68,7 +68,7 @@ fn acknowledged_writes_survive_kill_nine_and_happen_once() {
 fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
     let folder = folder();
     let folder = folder.path();
-    // Once with an empty folder, and once during the creation of the tables.
+    // The server is killed with an empty folder, and perhaps during the creation of the tables.
     kill_while_starting(folder, dice, tally);
     let mut server = Running::serve(folder);
     let mut book = Book::open(&server, dice);

@@ -31,7 +31,7 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
     let told: Value = serde_json::from_slice(&read.stdout).unwrap();
     assert_eq!(told["games"], 36);
-    // It includes positions that the counters of other programs don't reach.
+    // `quiet` is the largest halfmove clock in all games.
     assert!(told["quiet"].as_u64().unwrap() > 100, "{told}");
 
     // If two replays are damaged, the export lacks the moves of two games and nothing else.

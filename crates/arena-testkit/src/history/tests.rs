@@ -275,7 +275,7 @@ fn a_race_without_exactly_one_winner_is_found() {
         },
         expect!["RaceUndecided"],
     );
-    // Both were refused.
+    // Both guesses were refused.
     planted(
         |history, present| {
             write_of(history, "guess b").attempts[0].outcome = refused();
@@ -301,7 +301,7 @@ fn a_race_without_exactly_one_winner_is_found() {
         |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
         expect!["RaceUndecided"],
     );
-    // Both were acknowledged, and one was accepted.
+    // Both guesses were acknowledged, and one was accepted.
     planted(
         |history, _| write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}"),
         expect!["Lost"],
