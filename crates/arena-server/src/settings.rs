@@ -130,8 +130,8 @@ pub struct LimitSettings {
     pub import_bytes: usize,
     /// Maximum number of messages in a channel.
     pub channel_messages: u64,
-    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body counts as one
-    /// more request. 0 means no limit.
+    /// Maximum sustained number of requests per second and address. Each full 16 KiB of a JSON body or form counts as
+    /// one more request. 0 means no limit.
     pub requests_per_second: u32,
     /// Maximum number of requests per address in a burst, after which `requests_per_second` applies.
     pub requests_burst: u32,
