@@ -120,7 +120,6 @@ impl Arguments {
         self.arena.clone().unwrap_or_else(|| workspace().join("target/release/arena"))
     }
 
-    /// Returns the path of the JSON report.
     pub fn json(&self) -> PathBuf {
         self.json.clone().unwrap_or_else(|| workspace().join("bench/results/latest.json"))
     }
@@ -130,7 +129,6 @@ impl Arguments {
         self.work.clone().unwrap_or_else(|| workspace().join("bench/.work"))
     }
 
-    /// Returns the number of client threads.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1)
     }

@@ -36,7 +36,6 @@ pub struct Socket {
     closed: bool,
 }
 
-/// A complete answer.
 pub struct Answer {
     pub status: StatusCode,
     pub body: Bytes,

@@ -33,7 +33,6 @@ impl Faults {
         }
     }
 
-    /// Returns the number of faults.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -9,7 +9,6 @@ use serde::Serialize;
 pub struct Latencies(Vec<u64>);
 
 impl Latencies {
-    /// Adds a latency.
     pub fn record(&mut self, latency: Duration) {
         self.0.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -31,13 +30,11 @@ impl Latencies {
 /// The summary of latencies in a report, in microseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LatencySummary {
-    /// The number of latencies.
     pub count: u64,
     /// The median.
     pub p50_us: f64,
     /// The 99th percentile.
     pub p99_us: f64,
-    /// The maximum.
     pub max_us: f64,
 }
 

@@ -21,7 +21,6 @@ pub struct Machine {
     pub at_unix_s: u64,
     /// The number of usable processors, shared by client and server.
     pub cores: usize,
-    /// The processor's name.
     pub processor: String,
     /// The kernel's version.
     pub kernel: String,

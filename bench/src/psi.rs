@@ -79,7 +79,6 @@ impl StepLatencies {
         &self.0[step as usize]
     }
 
-    /// Returns the latencies of all steps.
     pub fn all(&self) -> Latencies {
         let mut all = Latencies::default();
         for latencies in &self.0 {

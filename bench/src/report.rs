@@ -79,7 +79,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a row.
     pub fn row(&mut self, scenario: &'static str, what: impl Into<String>, value: f64, unit: &'static str) -> &mut Row {
         let (what, note) = (what.into(), String::new());
         self.rows.push(Row { scenario, what, value, unit, goal: None, met: None, note });
@@ -107,7 +106,6 @@ impl Report {
         }
     }
 
-    /// Adds the failure of a scenario.
     pub fn failure(&mut self, scenario: &str, error: &anyhow::Error) {
         self.failures.push((scenario.to_owned(), format!("{error:#}")));
     }

@@ -183,7 +183,6 @@ impl Server {
         }
     }
 
-    /// Returns the server's address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -193,7 +192,6 @@ impl Server {
         self.spawned
     }
 
-    /// Returns the server's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -266,7 +266,6 @@ fn dependencies(root: &Path) -> anyhow::Result<BTreeMap<String, Vec<String>>> {
     Ok(all)
 }
 
-/// Returns the packages of the workspace.
 fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
     let metadata = metadata(root)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();

@@ -217,7 +217,6 @@ fn measure_pages(report: &mut Report, arena: &Server, expected: Expected) -> any
     })
 }
 
-/// Checks the contents of a page.
 async fn check_page(connection: &mut Connection, target: &str, total: u64, offset: u64) -> anyhow::Result<()> {
     #[derive(Deserialize)]
     struct Page {

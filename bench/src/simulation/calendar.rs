@@ -6,7 +6,6 @@ use std::collections::BinaryHeap;
 /// The number of time steps in a microsecond. Times are stored as integers, because floats have no total order.
 const FINE: f64 = 1e6;
 
-/// Entries in order of time.
 #[derive(Debug)]
 pub struct Calendar<T> {
     entries: BinaryHeap<Reverse<Entry<T>>>,
@@ -21,7 +20,6 @@ struct Entry<T> {
 }
 
 impl<T> Calendar<T> {
-    /// Returns an empty calendar.
     pub fn new() -> Calendar<T> {
         Calendar { entries: BinaryHeap::new(), entered: 0 }
     }
@@ -42,7 +40,6 @@ impl<T> Calendar<T> {
         self.entries.pop().map(|Reverse(entry)| (entry.at as f64 / FINE, entry.what))
     }
 
-    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -48,7 +48,7 @@ pub struct Write {
 /// The operation of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deed {
-    /// The creation of a session, with options that no other write uses.
+    /// The creation of a session. Creations with equal options are compared only by their number.
     Create {
         /// The challenge type.
         challenge: String,

@@ -280,7 +280,6 @@ impl<'a> Scanner<'a> {
         code
     }
 
-    /// Adds the paragraphs of a text.
     fn paragraphs(&mut self, line: usize, is_doc: bool, text: &str) {
         let kind = if is_doc { Kind::Opening } else { Kind::Remark };
         self.passages.push(Passage { kind, line, text: text.to_owned() });
@@ -306,7 +305,6 @@ impl<'a> Scanner<'a> {
         true
     }
 
-    /// Returns the number of the line at a position.
     fn line(&self, at: usize) -> usize {
         self.text[..at].matches('\n').count() + 1
     }

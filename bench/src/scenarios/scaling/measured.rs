@@ -61,7 +61,6 @@ pub struct Point {
 }
 
 impl Point {
-    /// Returns the number of finished games per second.
     pub fn games_per_second(&self) -> f64 {
         self.games / self.seconds
     }

@@ -184,19 +184,16 @@ impl Window<'_> {
         self.post("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
     }
 
-    /// Loads a page.
     #[track_caller]
     pub fn open(&self, url: &str) {
         self.post("url", &json!({ "url": url }));
     }
 
-    /// Loads the page again.
     #[track_caller]
     pub fn reload(&self) {
         self.post("refresh", &json!({}));
     }
 
-    /// Runs a script and returns its result.
     #[track_caller]
     pub fn run(&self, script: &str) -> Value {
         self.post("execute/sync", &json!({ "script": script, "args": [] }))

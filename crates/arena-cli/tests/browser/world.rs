@@ -29,7 +29,6 @@ impl World {
         World { server, client: Client::new(address) }
     }
 
-    /// Starts a server that runs tournaments.
     pub fn with_tournaments(data: &Path) -> World {
         let config = file(data, "arena.toml", "[tournaments]\nenabled = true\nconcurrency = 2\n");
         World::start(&data.join("store"), &["--config", &config])

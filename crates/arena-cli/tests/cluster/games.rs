@@ -66,7 +66,6 @@ pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
 /// A session's id and invites.
 pub type Opened = (String, Vec<String>);
 
-/// Opens a session.
 pub fn open(caller: &mut Caller<'_>, challenge: &str, options: &Value) -> Opened {
     let deed = Deed::create(challenge, options.as_object().unwrap());
     let created = caller.write(deed, &format!("/api/challenges/{challenge}"), &json!({ "options": options }));
@@ -105,7 +104,6 @@ fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
     });
 }
 
-/// A seated player.
 struct Player<'f> {
     caller: Caller<'f>,
     kind: Kind,

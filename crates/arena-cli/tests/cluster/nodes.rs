@@ -84,7 +84,6 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns a client of the node.
     pub fn client(&self) -> Client {
         Client::new(*self.address.read())
     }
@@ -142,7 +141,6 @@ impl Cluster {
         cluster
     }
 
-    /// Returns the nodes' addresses.
     pub fn places(&self) -> Vec<std::sync::Arc<Place>> {
         self.nodes.iter().map(|node| std::sync::Arc::clone(&node.place)).collect()
     }
@@ -161,7 +159,6 @@ impl Cluster {
         self.plan.timeout
     }
 
-    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -236,7 +233,6 @@ impl Cluster {
         client.try_request("GET", "/ready", &[], b"").is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Kills a node at once.
     pub fn kill(&mut self, node: usize) {
         self.signal(node, Signal::KILL);
         self.bury(node);
@@ -299,7 +295,6 @@ impl Cluster {
         self.nodes[node].proxy.as_ref().unwrap()
     }
 
-    /// Returns the database server.
     pub fn postgres(&mut self) -> &mut Postgres {
         self.postgres.as_mut().unwrap()
     }

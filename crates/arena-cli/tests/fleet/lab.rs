@@ -132,7 +132,6 @@ impl Lab {
         Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
     }
 
-    /// Starts workers with these names.
     pub fn workers(&self, nats: &NatsServer, names: &[&str]) -> Vec<Running> {
         names.iter().map(|name| self.worker(nats, &["--name", name])).collect()
     }
@@ -142,7 +141,6 @@ impl Lab {
         self.journal(out).lines().filter(|line| line.starts_with(r#"{"type":"game""#)).count()
     }
 
-    /// Waits for this number of games in the journal.
     #[track_caller]
     pub fn wait_for_games(&self, out: &str, games: usize) {
         let until = Instant::now() + PATIENCE;

@@ -304,7 +304,6 @@ fn read_chunk(stream: &mut impl BufRead, body: &mut Vec<u8>) -> io::Result<bool>
     Ok(length > 0)
 }
 
-/// The plan of a player.
 struct Plan {
     announces: bool,
     user: Option<String>,
@@ -440,7 +439,6 @@ impl Game {
     }
 }
 
-/// A seated player.
 struct Player<'g> {
     session: &'g Opened,
     seat: usize,

@@ -295,7 +295,6 @@ impl Newcomer {
         self.background.push(child);
     }
 
-    /// Ends the background commands.
     fn end_background(&mut self) {
         for mut child in self.background.drain(..) {
             let group = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
@@ -382,7 +381,6 @@ fn replace_word(text: &str, word: &str, by: &str) -> String {
     done + rest
 }
 
-/// The notes for a block.
 #[derive(Default)]
 struct Notes {
     skip: Option<String>,
@@ -422,7 +420,6 @@ fn shape(line: &str) -> String {
     words.join(" ")
 }
 
-/// Runs the commands of a page.
 #[expect(clippy::print_stdout, reason = "shown with `--nocapture`, and where a test fails")]
 fn run_page(page: &'static str) {
     let text = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));

@@ -200,7 +200,6 @@ fn an_unreachable_server_is_reported() {
     assert!(unknown.stderr.starts_with("error: cannot reach a server at http://no-such-host.invalid: "), "{unknown:?}");
 }
 
-/// Returns an HTTP answer.
 fn answer(status: &str, header: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{header}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }

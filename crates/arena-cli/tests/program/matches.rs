@@ -47,7 +47,6 @@ impl Room {
         room
     }
 
-    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -146,12 +145,10 @@ impl Match {
         Match { child, pipes: Some(pipes), began }
     }
 
-    /// Returns the runner's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends the runner a signal.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();

@@ -19,7 +19,6 @@ fn client_of(server: &Running) -> Client {
     Client::new(address.parse().expect("an address"))
 }
 
-/// Returns a player's set.
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();

@@ -41,11 +41,8 @@ pub fn arena(args: &[&str]) -> Command {
 /// The outcome of a run.
 #[derive(Debug)]
 pub struct Run {
-    /// The exit code.
     pub code: i32,
-    /// The content of stdout.
     pub stdout: String,
-    /// The content of stderr.
     pub stderr: String,
 }
 
@@ -82,7 +79,6 @@ pub struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
     stderr: Option<thread::JoinHandle<String>>,
-    /// The server's URL.
     pub url: String,
 }
 
@@ -152,12 +148,10 @@ impl Running {
         self.stdout.iter().collect()
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends the process a signal.
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
@@ -191,7 +185,6 @@ impl Drop for Running {
     }
 }
 
-/// Creates a temporary folder.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }

@@ -146,7 +146,6 @@ fn sorted(rated: &Value) -> Vec<String> {
     rows
 }
 
-/// Creates a folder with these files.
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -66,7 +66,6 @@ fn numbers(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Stops a server gracefully.
 #[track_caller]
 fn stop(mut server: Running) {
     server.signal(Signal::TERM);

@@ -16,7 +16,6 @@ pub type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
 pub struct Seen {
     /// The number of the model's earlier answers.
     pub answers: usize,
-    /// The system prompt.
     pub system: String,
     /// The user messages, and the results of the model's tool calls.
     pub told: Vec<String>,
@@ -109,7 +108,6 @@ impl Endpoint {
     }
 }
 
-/// The API of a request.
 enum Api {
     OpenAi,
     Anthropic,
