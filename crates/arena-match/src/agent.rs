@@ -103,10 +103,10 @@ impl Agent {
         let path = Path::new(text);
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => AgentError(format!("there is no agent at {text}")),
-            _ => AgentError(format!("the agent at {text} can't be read: {error}")),
+            _ => AgentError(format!("the agent at {text} cannot be read: {error}")),
         })?;
         let path =
-            path.canonicalize().map_err(|error| AgentError(format!("the agent at {text} can't be read: {error}")))?;
+            path.canonicalize().map_err(|error| AgentError(format!("the agent at {text} cannot be read: {error}")))?;
         let (folder, name) = match metadata.is_dir() {
             true => (path.clone(), path.file_name()),
             false => (path.parent().unwrap_or(Path::new("/")).to_owned(), path.file_stem()),
@@ -187,7 +187,7 @@ impl Manifest {
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Manifest::default()),
-            Err(error) => return Err(AgentError(format!("{} can't be read: {error}", path.display()))),
+            Err(error) => return Err(AgentError(format!("{} cannot be read: {error}", path.display()))),
         };
         let manifest: Manifest =
             serde_json::from_str(&text).map_err(|error| AgentError(format!("{}: {error}", path.display())))?;

@@ -24,7 +24,7 @@ const ENTRY_BYTES: u64 = 4096;
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 16;
 
-/// Longest name of a file, in bytes.
+/// Maximum length of the name of a file or folder, in bytes.
 pub const MAX_NAME: usize = 128;
 
 /// The reason that an upload can't be unpacked, as shown to the uploader.
@@ -41,7 +41,7 @@ pub enum UnpackError {
     Write(io::Error),
 }
 
-/// The result of an upload.
+/// The result of [`unpack`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unpacked {
     /// The path of the agent's file or folder, relative to the folder that the archive was unpacked into.
@@ -59,13 +59,13 @@ pub enum PackError {
     #[error("{} is neither a file nor a folder", .0.display())]
     Kind(PathBuf),
     /// The folder exceeds this limit, in bytes.
-    #[error("it has more than {0} bytes, including {ENTRY_BYTES} for each file and folder")]
+    #[error("the folder has more than {0} bytes, including {ENTRY_BYTES} for each file and folder")]
     TooLarge(u64),
     /// The folder has too many entries.
-    #[error("it has more than {MAX_ENTRIES} files and folders")]
+    #[error("the folder has more than {MAX_ENTRIES} files and folders")]
     Entries,
     /// An entry can't be read.
-    #[error("{} can't be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}", path.display())]
     Read {
         /// The entry.
         path: PathBuf,
@@ -155,7 +155,7 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
     // The limit on all decompressed data, including headers, padding and long names.
     let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
     let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
-    let broken = |error: io::Error| refused(format!("this isn't a complete tar.gz: {error}"));
+    let broken = |error: io::Error| refused(format!("the upload isn't a complete tar.gz: {error}"));
     let mut tree = Tree { root: into, folders: HashSet::new(), entries: 0, left: max_bytes, max_bytes };
     let (mut files, mut bytes) = (0, 0);
     for entry in archive.entries().map_err(broken)? {
@@ -212,7 +212,6 @@ struct Tree<'u> {
 }
 
 impl Tree<'_> {
-    /// Counts one more entry.
     fn count(&mut self) -> Result<(), UnpackError> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
@@ -509,7 +508,6 @@ mod tests {
         let refusal = unpack(&folders(&nested(200, 11)), root.path(), 1 << 30).unwrap_err();
         expect!["the archive has more than 2000 entries, including the folders in their paths"]
             .assert_eq(&refusal.to_string());
-        // A very long name.
         let mut tar = Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
         add(&mut tar, EntryType::GNULongName, "././@LongLink", 0o644, &vec![b'a'; 64 << 20]);
         let name = tar.into_inner().unwrap().finish().unwrap();
@@ -517,7 +515,7 @@ mod tests {
         check(
             &name,
             expect![[r#"
-            this isn't a complete tar.gz: unexpected EOF during skip
+            the upload isn't a complete tar.gz: unexpected EOF during skip
         "#]],
         );
         let many: Vec<_> = (0..2001).map(|_| (EntryType::Directory, "a/", 0o755, &b""[..])).collect();
@@ -531,13 +529,13 @@ mod tests {
         check(
             &whole[..whole.len() / 2],
             expect![[r#"
-                this isn't a complete tar.gz: incomplete deflate stream
+                the upload isn't a complete tar.gz: incomplete deflate stream
             "#]],
         );
         check(
             &[0x1f, 0x8b, 0, 0],
             expect![[r#"
-            this isn't a complete tar.gz: unexpected end of file
+            the upload isn't a complete tar.gz: unexpected end of file
         "#]],
         );
     }

@@ -112,7 +112,6 @@ pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<Checked, Ma
     Ok(checked)
 }
 
-/// A check under way.
 struct Check<'a> {
     plan: CheckPlan<'a>,
     start: Start<'a>,
@@ -181,7 +180,7 @@ impl<'a> Check<'a> {
             };
             findings.push(Finding::advice(
                 what,
-                "put actions into the list `actions`; docs/agents.md has those of each game",
+                "put actions into the list `actions`; see docs/agents.md for the actions of each game",
             ));
         }
     }
@@ -296,20 +295,23 @@ fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> G
     let bank_ms = game.limits.bank_ms;
     let slow = if tried.overtime * 2 > tried.steps {
         let advice = format!(
-            "decide sooner: time beyond the limit is drawn from a bank of {bank_ms} ms for the whole match, which won't last"
+            "decide faster: time beyond the limit comes from a bank of {bank_ms} ms, which won't last for the whole match"
         );
         Some(Finding::wrong(format!("is too slow: {times}"), advice))
     } else if tried.overtime > 0 {
-        let advice = format!("time beyond the limit is drawn from a bank of {bank_ms} ms for the whole match");
+        let advice = format!("time beyond the limit comes from a bank of {bank_ms} ms for the whole match");
         Some(Finding::advice(format!("sometimes takes too long: {times}"), advice))
     } else if longest * 2 > limit {
-        Some(Finding::advice(format!("is close to the limit: {times}"), "a busy machine is slower than yours"))
+        Some(Finding::advice(
+            format!("is close to the limit: {times}"),
+            "decide faster, because a busy machine is slower than yours",
+        ))
     } else {
         None
     };
     if tried.rejected > 0 && tried.taken == 0 {
         let what = format!("the game took none of its {} actions", tried.rejected);
-        findings.push(Finding::wrong(what, "docs/agents.md has the actions of each game"));
+        findings.push(Finding::wrong(what, "see docs/agents.md for the actions of each game"));
     }
     findings.extend(slow);
     for finding in &mut findings {

@@ -77,7 +77,8 @@ pub struct SeatedAgent {
 pub struct PlayedMatch {
     /// The result.
     pub result: MatchResult<SeatedAgent>,
-    /// The sandbox and limits in force, as reported by the launcher at the agents' start.
+    /// The sandbox and limits of the first local agent, as reported by its launcher. Null if all agents are HTTP
+    /// servers.
     pub sandbox: Value,
     /// The logs for the agents' owners, by seat.
     pub logs: Vec<OwnerLog>,
@@ -88,7 +89,7 @@ pub struct PlayedMatch {
 pub struct OwnerLog {
     /// The agent's stderr.
     pub stderr: Log,
-    /// The agent's faults in the protocol, in order.
+    /// The agent's violations of the protocol, in order.
     pub faults: Vec<Fault>,
     /// The verdict and its detail, if the agent was disqualified.
     pub verdict: Option<(Verdict, String)>,
@@ -115,8 +116,8 @@ pub fn play_match(
     Ok(PlayedMatch { sandbox, ..contest })
 }
 
-/// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified.
-/// Returns the players, and the sandbox and limits in force.
+/// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified. Returns the
+/// players, and the value for [`PlayedMatch::sandbox`].
 fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value), MatchError> {
     let started: Vec<Result<Started, StartError>> =
         (plan.agents.iter()).map(|agent| start(agent, plan.confinement, plan.limits, others(agent, plan))).collect();
@@ -147,7 +148,7 @@ enum Started {
     Server(Link, http::Server),
 }
 
-/// Returns the folders of the other agents of a match that aren't this agent's too.
+/// Returns the files and folders of the other agents in a match. Leaves out those that belong to this agent too.
 fn others(agent: &Agent, plan: &MatchPlan<'_>) -> Vec<PathBuf> {
     let own = |agent: &Agent| match &agent.channel {
         Channel::Stdio(command) => command.own.clone(),
@@ -245,7 +246,7 @@ impl Bot {
     }
 }
 
-/// Returns the name of a signal that usually ends programs.
+/// Returns the name of a common signal in parentheses, or an empty text for other signals.
 fn name_of(signal: i32) -> &'static str {
     match signal {
         4 => " (SIGILL)",

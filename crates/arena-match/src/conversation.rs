@@ -72,13 +72,12 @@ impl Player {
 /// The JSON text of the actions in a valid reply; `None` without a valid reply.
 pub type Actions<'line> = Option<Cow<'line, str>>;
 
-/// A conversation with one or more agents.
 pub struct Conversation<'a> {
-    /// The seats. The lists of links, bodies and messages have the same order.
+    /// The agents' seats. `links`, `bodies` and `messages` have the same order.
     pub seats: Vec<Seat>,
     links: Vec<Link>,
     bodies: Vec<Box<dyn Body>>,
-    /// The messages of the next request, by seat. The message is empty for an agent that isn't asked.
+    /// The messages of the next request, by seat. The message is empty for an agent that gets no request.
     messages: Vec<Vec<u8>>,
     limits: TimeLimits,
     called_off: &'a AtomicBool,
@@ -232,15 +231,15 @@ impl<'a> Conversation<'a> {
         self.seats.iter().zip(logs).map(log).collect()
     }
 
-    /// Writes a message for each agent.
+    /// Stores a message to each agent for the next request.
     fn write(&mut self, message: impl Fn(&Seat) -> Vec<u8>) {
         for (seat, text) in self.seats.iter().zip(&mut self.messages) {
             *text = message(seat);
         }
     }
 
-    /// Sends the messages to the agents that aren't disqualified. Returns the seat, the answer and the time
-    /// used of each agent. `is_answer` returns false for a line that may belong to an earlier message.
+    /// Sends the messages to the agents that aren't disqualified. Returns the seat, the answer and the time used of
+    /// each agent. `is_answer` returns false for a line that may answer an earlier message.
     fn ask(
         &mut self,
         patience: impl Fn(&Seat) -> Duration,

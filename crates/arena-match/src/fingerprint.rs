@@ -98,7 +98,6 @@ fn add(path: &Path, name: &OsStr, except: Option<&Path>, hash: &mut Sha256) -> R
     Ok(())
 }
 
-/// A writer into a hash.
 struct Writer<'a>(&'a mut Sha256);
 
 impl io::Write for Writer<'_> {

@@ -40,7 +40,8 @@ const LOOK: Duration = Duration::from_millis(100);
 pub enum Answer {
     /// A line, which [`Link::line`] returns until the next request.
     Line,
-    /// Only a line that `is_answer` rejected. In the absence of a better line, it counts as the answer.
+    /// A line that `is_answer` rejected, and no accepted line before the deadline. The rejected line counts as the
+    /// answer.
     SetAside,
     /// No answer before the deadline.
     Late,
@@ -76,7 +77,6 @@ pub struct Link {
 /// A request to an agent, with its outcome.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The agent's link.
     pub link: &'a mut Link,
     /// The seat, for the caller only.
     pub seat: usize,
@@ -140,9 +140,8 @@ impl<'a> Request<'a> {
         self.asked + self.patience + self.kept
     }
 
-    /// Updates the time given back from a CPU measurement. The time given back is the time for which the
-    /// agent's processes waited for a core. It is at most the time for which the agent's own processes didn't
-    /// run.
+    /// Updates the time given back, after a CPU measurement. The agent gets back the time for which its processes
+    /// waited for a core, at most the time for which none of its processes ran.
     fn note_spent(&mut self, now: Instant, spent: Spent) {
         if self.spent_before.is_none() {
             // Timers usually fire a little late.
@@ -164,7 +163,7 @@ impl<'a> Request<'a> {
         self.answer = Some(answer);
     }
 
-    /// Records that a line arrived that is the answer unless a better one follows within [`AFTERTHOUGHT`].
+    /// Records the arrival of a line that counts as the answer unless a better line follows within [`AFTERTHOUGHT`].
     fn set_aside(&mut self, now: Instant) {
         if self.set_aside.is_none() {
             let used = self.used(now);
@@ -195,8 +194,8 @@ impl<'a> Request<'a> {
                 return self.settle(answer, now);
             }
             self.set_aside(now);
-            // An agent could write lines as fast as they are read; the bound lets other agents and the
-            // deadline have their turn.
+            // An agent could write lines as fast as they are read. The bound ensures that the loop returns to the other
+            // agents and the deadline.
             passed_over += self.link.line().len() + 1;
             if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
                 return self.settle(Answer::Flood, now);
@@ -247,7 +246,6 @@ impl Link {
         }
     }
 
-    /// Returns true if the link was closed.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -388,8 +386,8 @@ impl Link {
     }
 }
 
-/// Returns true if these bytes end within a line. `was` is true if the bytes before them do so. Blanks don't
-/// begin a line, because some agents write them after the line end.
+/// Returns true if these bytes end within a line. `was` is the result for the bytes before them. Blanks don't begin a
+/// line, because some agents write them after the line end.
 fn breaks_off(was: bool, bytes: &[u8]) -> bool {
     match memchr::memrchr(b'\n', bytes) {
         Some(at) => !bytes[at + 1..].trim_ascii().is_empty(),
@@ -415,7 +413,7 @@ pub fn ask(
     ask_fairly(requests, called_off, is_answer, |_| Spent::default())
 }
 
-/// Sends requests like `ask`, and gives agents back the time for which others kept them from running. `spent`
+/// Sends requests like `ask`, and gives agents back the time for which other processes kept them from running. `spent`
 /// returns the CPU accounting of a seat's agent since its start.
 ///
 /// # Errors

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::contest::{OwnerLog, PlayedMatch};
 
-/// Writes a log for each agent: `game.jsonl` has `game.seat0.log` and so on.
+/// Writes a log for each agent next to a replay. The logs of `game.jsonl` are `game.seat0.log`, `game.seat1.log` and so
+/// on.
 ///
 /// # Errors
-/// If a log can't be written; names the first one. The others are still written.
+/// The path of the first log that can't be written, with the reason. The other logs are still written.
 pub fn write(replay: &Path, contest: &PlayedMatch) -> Result<(), (PathBuf, io::Error)> {
     let mut all = Ok(());
     for (seat, log) in contest.logs.iter().enumerate() {
@@ -28,7 +29,7 @@ pub fn path(replay: &Path, seat: usize) -> PathBuf {
 /// Writes one log: the agent's faults, then its stderr.
 ///
 /// # Errors
-/// If it can't be written.
+/// If the log can't be written.
 pub fn write_log(log: &OwnerLog, to: &mut impl Write) -> io::Result<()> {
     if let Some((verdict, detail)) = &log.verdict {
         writeln!(to, "arena: disqualified, {verdict}: {detail}")?;

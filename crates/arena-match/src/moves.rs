@@ -1,9 +1,9 @@
 //! The fingerprint of a match's moves, which detects repeated games.
 //!
-//! The fingerprint covers the game, its options, the states of the first epoch, the accepted actions of each
-//! epoch, disqualifications and scores, all in the order of the sides. Ids and names depend on the seed, so
-//! each of them is replaced by the number of its side. Two games of chess with the same moves therefore have
-//! the same fingerprint. Two games of snake have the same one only if their food was the same too.
+//! The fingerprint covers the game, its options, the states of the first epoch, the accepted actions of each epoch,
+//! disqualifications and scores, all in the order of the sides. Ids and names depend on the seed, so each of them is
+//! replaced by the number of its side. Two games of chess with the same moves therefore have the same fingerprint. Two
+//! games of snake have the same fingerprint only if their food was the same too.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(crate) struct MovesHash {
     hash: Sha256,
     first: usize,
     seats: usize,
-    /// The JSON list of the agents' ids. Every state contains it, and the fingerprint leaves it out.
+    /// The JSON list of the agents' ids. Every state contains this list, and the fingerprint omits it.
     ids_json: String,
     /// Ids and names that depend on the seed, each with its seat.
     aliases: Vec<(String, usize)>,
@@ -48,14 +48,14 @@ impl MovesHash {
         !self.has_state
     }
 
-    /// Adds the states of an epoch, in the form of a replay: an object, or a list of objects by seat.
+    /// Adds the states of an epoch, in the format of a replay: an object, or a list of objects by seat.
     pub fn see(&mut self, states: &str) {
         self.has_state = true;
         self.find_names(states);
         self.add_by_place(&states.replace(&self.ids_json, "[]"));
     }
 
-    /// Adds the accepted actions of an epoch, a list by seat, and its disqualifications.
+    /// Adds an epoch: the accepted actions, as a JSON list by seat, and the disqualifications.
     pub fn play<'a>(&mut self, taken: Option<&str>, out: impl Iterator<Item = &'a Disqualified>) {
         self.add_by_place(taken.unwrap_or_default());
         for Disqualified { seat, verdict, .. } in out {
@@ -77,7 +77,7 @@ impl MovesHash {
         (seat + self.seats - self.first) % self.seats.max(1)
     }
 
-    /// Finds the names that a challenge gives its players. They depend on the seed.
+    /// Finds the players' names in the states of a challenge. These names depend on the seed.
     fn find_names(&mut self, states: &str) {
         #[derive(Deserialize)]
         struct Players {
@@ -107,7 +107,7 @@ impl MovesHash {
         }
     }
 
-    /// Adds a text with its length, so that different lists of texts differ.
+    /// Adds a text with its length, so that different lists of texts have different hashes.
     fn add(&mut self, text: &str) {
         let mut text = Cow::Borrowed(text);
         for (alias, seat) in &self.aliases {

@@ -78,7 +78,7 @@ impl OutputFile {
         Ok(OutputFile { file, place: Some(Place { path, folder, mode: mode.unwrap_or(found), owner }) })
     }
 
-    /// Returns true if the output is a regular file. Only then can logs be written next to it.
+    /// Returns true if the output is a regular file. Logs can be written only next to a regular file.
     pub fn is_regular(&self) -> bool {
         self.place.is_some()
     }
@@ -229,12 +229,12 @@ fn copy(file: &mut File, place: &Place) -> io::Result<()> {
 /// Renames a file. The target must be a regular file or not exist.
 fn replace(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
-        Ok(there) if !there.is_file() => Err(io::Error::other("it is no longer a regular file")),
+        Ok(there) if !there.is_file() => Err(io::Error::other("the destination is no longer a regular file")),
         _ => fs::rename(from, to),
     }
 }
 
-/// Returns the umask from `/proc`. The system call `umask` would change it for all threads.
+/// Returns the umask from `/proc`. The system call `umask` would change the umask for all threads.
 fn umask() -> u32 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("Umask:"));

@@ -61,11 +61,11 @@ pub enum Place<'a> {
 #[error("{0}")]
 pub struct OpenPlace(String);
 
-/// Returns the paths to hide from these agents, besides their opponents' files: the arena's output paths, and
-/// its earlier output in the agents' folders.
+/// Returns the paths to hide from these agents: the arena's output paths, and its earlier output in the agents'
+/// folders. Opponents' files aren't included.
 ///
 /// # Errors
-/// If a path can't be hidden from an agent that plays.
+/// If a path can't be hidden from an agent.
 pub fn private(
     agents: &[Agent],
     expose: &[PathBuf],
@@ -92,7 +92,7 @@ pub fn private(
             let is_within = folder.as_ref().is_some_and(|folder| real_path.starts_with(folder));
             if mode == SandboxMode::Off && is_within && matches!(place, Place::Folder(_)) {
                 return Err(OpenPlace(format!(
-                    "{} is in the folder of the agent {}, which can read it without a sandbox; choose a place outside of that folder",
+                    "{} is in the folder of the agent {}, which can read this path without a sandbox; choose an output path outside of that folder",
                     path.display(),
                     agent.name
                 )));
@@ -121,7 +121,7 @@ pub fn private(
             || found.iter().find_map(|path| Some((path, view.needed_in(path).find(|needed| *needed != path)?)));
         if let Some((path, needed)) = in_place.or_else(in_found) {
             return Err(OpenPlace(format!(
-                "{} can't be hidden from the agent {}, which needs {} in it; choose another place, or move what the agent needs",
+                "{} cannot be hidden from the agent {}, which needs {} in it; choose another output path, or move the needed file",
                 path.display(),
                 agent.name,
                 needed.display()
@@ -145,7 +145,7 @@ pub fn own_apart(agents: &[Agent], places: &[Place<'_>]) -> Result<(), OpenPlace
             let folder = Some(real(&command.folder)).filter(|folder| !is_wide(folder, home.as_deref()));
             if folder.iter().chain(&command.own).chain([&command.program]).any(|own| real(own) == real_path) {
                 return Err(OpenPlace(format!(
-                    "{} is the folder, or a file, of the agent {}, which can read what is written there; choose another place",
+                    "{} is the folder or a file of the agent {}, which could read the output; choose another output path",
                     path.display(),
                     agent.name
                 )));
@@ -166,7 +166,7 @@ fn own_output() -> impl Iterator<Item = PathBuf> {
 fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -> Result<(), OpenPlace> {
     if let Some(exposed) = expose.iter().find(|exposed| real(exposed) == real_path) {
         return Err(OpenPlace(format!(
-            "--expose shows {} to agents, which could read there what is written to {}; choose another place",
+            "--expose shows {} to agents, which could read the output in {}; choose another output path",
             exposed.display(),
             path.display()
         )));
@@ -175,7 +175,7 @@ fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -
     let is_kept = fs::metadata(path).map_or(true, |data| data.is_file() || data.is_dir());
     if mode != SandboxMode::Off && is_kept && is_system(real_path) {
         return Err(OpenPlace(format!(
-            "{} is among the programs of the system, which all agents can read; choose another place",
+            "{} is in a system folder, which all agents can read; choose another output path",
             path.display()
         )));
     }
@@ -199,7 +199,7 @@ fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
         let entries: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().take(left + 1).collect();
         left = left.checked_sub(entries.len()).ok_or_else(|| {
             OpenPlace(format!(
-                "the agent's folder {} has more than {most} entries, too many to be searched for files of the arena; give the agent a folder of its own",
+                "the agent's folder {} has more than {most} entries, too many to search for files of the arena; give the agent a folder of its own",
                 root.display()
             ))
         })?;
@@ -364,13 +364,13 @@ mod tests {
         assert_eq!(written_before(&folder, 7).unwrap(), [folder.join("deep/game.jsonl")]);
         let told = written_before(&folder, 6).unwrap_err().to_string();
         expect![[
-            r#"the agent's folder ROOT/mine/lib has more than 6 entries, too many to be searched for files of the arena; give the agent a folder of its own"#
+            r#"the agent's folder ROOT/mine/lib has more than 6 entries, too many to search for files of the arena; give the agent a folder of its own"#
         ]]
         .assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
     }
 
-    /// Checks the hidden paths for an agent whose interpreter, a link or a file, is at this path, with this
-    /// output folder.
+    /// Checks the error for an output folder and an agent with its interpreter at the path `at`. The interpreter is a
+    /// link or a copy of `/bin/sh`. An empty text means no error.
     #[track_caller]
     fn with_interpreter(at: &str, is_link: bool, folder: &str, expected: Expect) {
         let (_kit, root) = kit();
@@ -395,7 +395,7 @@ mod tests {
                 is_link,
                 "mine/new",
                 expect![
-                    "ROOT/mine/new can't be hidden from the agent agent, which needs ROOT/mine/new/venv/bin/python in it; choose another place, or move what the agent needs"
+                    "ROOT/mine/new cannot be hidden from the agent agent, which needs ROOT/mine/new/venv/bin/python in it; choose another output path, or move the needed file"
                 ],
             );
             // The output folder is the interpreter's own folder.
@@ -404,7 +404,7 @@ mod tests {
                 is_link,
                 "new",
                 expect![
-                    "ROOT/new can't be hidden from the agent agent, which needs ROOT/new/bin/python in it; choose another place, or move what the agent needs"
+                    "ROOT/new cannot be hidden from the agent agent, which needs ROOT/new/bin/python in it; choose another output path, or move the needed file"
                 ],
             );
             // An old tournament.
@@ -413,7 +413,7 @@ mod tests {
                 is_link,
                 "new",
                 expect![
-                    "ROOT/mine/cup can't be hidden from the agent agent, which needs ROOT/mine/cup/venv/bin/python in it; choose another place, or move what the agent needs"
+                    "ROOT/mine/cup cannot be hidden from the agent agent, which needs ROOT/mine/cup/venv/bin/python in it; choose another output path, or move the needed file"
                 ],
             );
             // The agent sees the interpreter's folder and nothing around it.
@@ -444,7 +444,7 @@ mod tests {
             told.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
         };
         expect![
-            "ROOT/around can't be hidden from the agent agent, which needs ROOT/around/mine/agent.py in it; choose another place, or move what the agent needs"
+            "ROOT/around cannot be hidden from the agent agent, which needs ROOT/around/mine/agent.py in it; choose another output path, or move the needed file"
         ]
         .assert_eq(&told(root.clone()));
         assert_eq!(told(around.join("mine/lib")), "");
@@ -458,7 +458,7 @@ mod tests {
             true,
             on,
             expect![
-                "ROOT/mine is the folder, or a file, of the agent agent, which can read what is written there; choose another place"
+                "ROOT/mine is the folder or a file of the agent agent, which could read the output; choose another output path"
             ],
         );
         refused(
@@ -466,7 +466,7 @@ mod tests {
             false,
             on,
             expect![
-                "ROOT/mine/../mine/agent.py is the folder, or a file, of the agent agent, which can read what is written there; choose another place"
+                "ROOT/mine/../mine/agent.py is the folder or a file of the agent agent, which could read the output; choose another output path"
             ],
         );
         refused(
@@ -474,14 +474,14 @@ mod tests {
             true,
             on,
             expect![
-                "--expose shows ROOT/mine/lib to agents, which could read there what is written to ROOT/mine/lib; choose another place"
+                "--expose shows ROOT/mine/lib to agents, which could read the output in ROOT/mine/lib; choose another output path"
             ],
         );
         refused(
             |_| "/usr/cup".into(),
             true,
             on,
-            expect!["/usr/cup is among the programs of the system, which all agents can read; choose another place"],
+            expect!["/usr/cup is in a system folder, which all agents can read; choose another output path"],
         );
         refused(|root| root.join("mine/new"), true, on, expect![""]);
         refused(
@@ -489,7 +489,7 @@ mod tests {
             true,
             off,
             expect![
-                "ROOT/mine/new is in the folder of the agent agent, which can read it without a sandbox; choose a place outside of that folder"
+                "ROOT/mine/new is in the folder of the agent agent, which can read this path without a sandbox; choose an output path outside of that folder"
             ],
         );
         // An output file gets its name after the agents have ended.

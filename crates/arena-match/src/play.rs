@@ -26,7 +26,7 @@ pub enum MatchError {
     #[error(transparent)]
     Start(StartError),
     /// Writing the replay failed.
-    #[error("the replay can't be written")]
+    #[error("the replay cannot be written")]
     Replay(#[from] io::Error),
     /// A system call failed.
     #[error("a system call of the match failed")]

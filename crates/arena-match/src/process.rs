@@ -95,9 +95,9 @@ pub struct Process {
     reaped: bool,
 }
 
-/// Begins to start an agent. The function returns before the sandbox is set up, so several agents can start
-/// in parallel; [`Process::in_force`] waits for the start. The agent inherits the CPU affinity and the
-/// priority of the calling thread.
+/// Starts an agent in the background. The function returns before the sandbox is set up, so several agents can start in
+/// parallel; [`Process::in_force`] waits for the start. The agent inherits the CPU affinity and the priority of the
+/// calling thread.
 ///
 /// # Errors
 /// If the launcher can't be started or the order can't be sent to it. Errors in the agent's program are
@@ -111,7 +111,7 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
     let ((stdin, agents_stdin), (stdout, agents_stdout), (stderr, agents_stderr)) =
         (|| Ok((pipe()?.swapped(), pipe()?.plain(), pipe()?.plain())))().map_err(failed)?;
     let (control, launchers_control) = wire::pair().map_err(failed)?;
-    // The order waits in the socket for the launcher. The files are sent through the socket too, so no other
+    // The order stays in the socket until the launcher reads it. The files are sent through the socket too, so no other
     // process started at this moment can inherit them.
     wire::send(&control, &order, &[agents_stdin.as_fd(), agents_stdout.as_fd(), agents_stderr.as_fd()])
         .map_err(|error| StartError::Spec { reason: error.to_string() })?;

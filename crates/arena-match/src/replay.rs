@@ -1,9 +1,9 @@
 //! Replays: records of matches as JSON lines, from which a match can be played again.
 //!
-//! The first line is the header with the seed. Then follows a line for each epoch, with the state that the
-//! agents saw and the accepted actions. The last line contains the result and the final state. Nothing
-//! depends on the clock or the machine, so equal seeds and equal replies give equal bytes, except for the
-//! time banks and for disqualifications on time.
+//! The first line is the header with the seed. Each epoch has a line, with the state that the agents received and the
+//! accepted actions. The last line contains the result and the final state. Nothing depends on the clock or the
+//! machine, so equal seeds and equal replies give equal bytes, except for the time banks and for disqualifications by
+//! timeout.
 
 mod export;
 mod index;

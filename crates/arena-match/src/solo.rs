@@ -25,7 +25,7 @@ impl<'a> Solo<'a> {
     /// pong is disqualified.
     ///
     /// # Errors
-    /// If starting or asking the agent fails for a reason that isn't the agent's fault.
+    /// If the agent can't be started, or a request to it fails, for a reason that isn't the agent's fault.
     pub fn start(
         agent: &Agent,
         id: AgentId,
@@ -47,10 +47,9 @@ impl<'a> Solo<'a> {
         self.talk.introduce(config)
     }
 
-    /// Sends the agent a state. Returns the text of the actions in its reply, or `None` if the reply isn't
-    /// valid or the agent is out. The state's `agent_ids` are the known players when the reply is validated.
-    /// `by` is the caller's deadline. It applies if it is earlier than the deadline of the agent's time
-    /// limits.
+    /// Sends the agent a state. Returns the text of the actions in its reply, or `None` if the reply is invalid or the
+    /// agent is disqualified. The state's `agent_ids` are the known players when the reply is validated. `by` is the
+    /// caller's deadline. It applies if it is earlier than the deadline of the agent's time limits.
     ///
     /// # Errors
     /// As [`Solo::start`].

@@ -143,7 +143,7 @@ impl Log {
         let (head, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // The tail is cut only when it has twice its size, because each cut moves all its bytes.
+        // The tail is cut only when it exceeds twice its final size, because each cut moves all its bytes.
         if self.tail.len() > 2 * KEPT.1 {
             let cut = self.tail.len() - KEPT.1;
             self.tail.drain(..cut);

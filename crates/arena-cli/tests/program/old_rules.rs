@@ -49,7 +49,7 @@ fn replays_by_older_rules_keep_their_scores_and_are_not_played_again() {
         let verified = run(&["replay", "verify", &path]);
         assert_eq!(verified.code, 16, "{verified:#?}");
         let told = format!(
-            "it was played by version 1 of the rules of {name}, but this program has version 2, so it can't be played again; its {epochs} \
+            "the match was played by version 1 of the rules of {name}, but this program has version 2, so it cannot be played again; its {epochs} \
              epochs and its result are complete and consistent\n"
         );
         assert!(verified.stderr.ends_with(&told), "{verified:#?}");

@@ -340,7 +340,7 @@ fn faults_of_a_replay_are_reported_in_a_sentence() {
         "action.jsonl",
         &text.replacen("\"move\":\"UP\"", "\"move\":\"SIDEWAYS\"", 1),
         expect![[r#"
-        exit code 11, error: action.jsonl: line 2: of these actions the rules take [[],[{"action":"move","move":"UP"}]]
+        exit code 11, error: action.jsonl: line 2: the rules accept only these of the actions: [[],[{"action":"move","move":"UP"}]]
     "#]],
     );
     verify(

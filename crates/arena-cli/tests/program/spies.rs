@@ -197,7 +197,7 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
     ] {
         let run = nest.run(&[args, &agents, &GAME].concat());
         let told = format!(
-            "error: {path} is in the folder of the agent spy, which can read it without a sandbox; choose a place outside of that folder\n"
+            "error: {path} is in the folder of the agent spy, which can read this path without a sandbox; choose an output path outside of that folder\n"
         );
         assert_eq!((run.code, run.stderr), (2, told));
         assert!(!nest.path("cup").exists());
@@ -225,7 +225,7 @@ fn an_interpreter_in_the_tournaments_folder_is_refused_and_one_elsewhere_reveals
                 nest.run(&[&args[..], &GAME, &agents].concat())
             };
             let run = play("cup/venv/bin/python");
-            let says = "cup can't be hidden from the agent spy, which needs ";
+            let says = "cup cannot be hidden from the agent spy, which needs ";
             assert!(run.code == 2 && run.stderr.contains(says), "{mode} as {user:?}: {run:#?}");
             assert!(!nest.path("cup/tournament.jsonl").exists());
             let run = play("beside/venv/bin/python");

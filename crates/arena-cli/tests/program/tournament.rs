@@ -733,7 +733,7 @@ fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() 
     fs::rename(&outside, &inside).unwrap();
     let refused = run(&["tournament", "resume", inside.to_str().unwrap()]);
     let told = format!(
-        "error: {} is in the folder of the agent a, which can read it without a sandbox; choose a place outside of that folder; you can move the tournament's folder and resume it there\n",
+        "error: {} is in the folder of the agent a, which can read this path without a sandbox; choose an output path outside of that folder; you can move the tournament's folder and resume it there\n",
         inside.display()
     );
     assert_eq!((refused.code, refused.stderr), (2, told));
@@ -750,10 +750,10 @@ fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
     let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
     let told = |out: &str, more: &[&str]| run_all(&lab.begin(&bots, out, more)).stderr;
     let fleet = ["--nats-url", "nats://127.0.0.1:1"];
-    assert!(told("/usr/cup", &[]).contains("among the programs of the system"));
+    assert!(told("/usr/cup", &[]).contains("is in a system folder"));
     let passed = told("/usr/cup", &fleet);
     assert!(passed.contains("127.0.0.1:1"), "{passed}");
-    assert!(told(".", &fleet).contains("is the folder, or a file, of the agent a"));
+    assert!(told(".", &fleet).contains("is the folder or a file of the agent a"));
 }
 
 #[test]

@@ -88,8 +88,8 @@ impl Findings {
     /// Returns all findings, as found in this game.
     pub fn finish(mut self, game: Option<&'static str>) -> Vec<Finding> {
         if self.left_out > 0 {
-            let what = format!("{} more like these are left out", self.left_out);
-            self.list.push(Finding::advice(what, "fix those above first"));
+            let what = format!("{} more findings are left out", self.left_out);
+            self.list.push(Finding::advice(what, "fix the findings above first"));
         }
         for finding in &mut self.list {
             finding.game = finding.game.or(game);

@@ -49,9 +49,7 @@ pub struct Session<'a> {
 /// The parameters of an agent's start.
 #[derive(Clone, Copy)]
 pub struct Start<'a> {
-    /// The agent.
     pub agent: &'a Agent,
-    /// The sandbox.
     pub confinement: &'a Confinement,
     /// True once the check is canceled.
     pub called_off: &'a AtomicBool,
@@ -66,7 +64,6 @@ pub enum NotStarted {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the agent.
     pub fn start(
         start: Start<'a>,
         id: AgentId,
@@ -226,11 +223,11 @@ impl<'a> Session<'a> {
                 let how = self.describe(answer, STARTUP);
                 let advice = match answer {
                     Answer::Late | Answer::SetAside => {
-                        "answer {\"pong\": \"pong\"}, and flush stdout after each line: what stays in a buffer is silence"
+                        "answer {\"pong\": \"pong\"}, and flush stdout after each line: buffered output doesn't reach the arena"
                     }
-                    Answer::Flood => "answer each message with one line, and write nothing unasked",
+                    Answer::Flood => "answer each message with one line, and write no other output",
                     _ if !self.is_process() => {
-                        "start the server, and look whether it answers a POST of {\"ping\": \"ping\"}"
+                        "start the server, and check that it answers a POST of {\"ping\": \"ping\"}"
                     }
                     _ => "start it in a terminal and send it {\"ping\": \"ping\"}",
                 };
@@ -255,13 +252,13 @@ impl<'a> Session<'a> {
         }
         if self.seat.out.is_some() {
             let finding = Finding::wrong(
-                "answers `set_agent_id` with another player's id, and is out",
+                "answers `set_agent_id` with another player's id, and is disqualified",
                 "`agent_id` is the value of `set_agent_id`, unchanged",
             );
             self.findings.add(finding.sent(sent).told(message));
         } else if let Ok(reply) = reply {
             if reply.claim(&self.seat.id_json) == Claim::Missing {
-                let advice = "put the id it was given under `agent_id` here too, as in all later answers";
+                let advice = "put the agent's id under `agent_id` here too, as in all later answers";
                 self.findings.add(
                     Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(message),
                 );
@@ -331,8 +328,10 @@ impl<'a> Session<'a> {
         let (length, log) = (log.head.len() as u64 + log.left_out + log.tail.len() as u64, tail(log));
         if is_told && length > CHATTER * steps.max(1) {
             let what = format!("wrote {length} bytes to stderr in {steps} steps");
-            self.findings
-                .add(Finding::advice(what, "the end of a long log is kept, not its middle; 64 MiB end a match"));
+            self.findings.add(Finding::advice(
+                what,
+                "of a long log, only the start and the end are kept; output beyond 64 MiB disqualifies the agent",
+            ));
         }
         match end {
             Some(End { code: Some(0), left_behind: 0, .. }) => {

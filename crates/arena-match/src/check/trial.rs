@@ -38,7 +38,6 @@ const PING: &[u8] = br#""ping":"ping","#;
 /// The plan of a trial.
 #[derive(Clone, Copy)]
 pub struct Trial {
-    /// The game.
     pub game: &'static GameType,
     /// The number of states.
     pub steps: u64,
@@ -69,7 +68,6 @@ pub struct Tried {
 
 /// A match for a trial. The agent that is checked has the first seat.
 pub struct Board {
-    /// The match.
     pub play: Match,
     rng: SeedRng,
     limits: TimeLimits,
@@ -189,9 +187,9 @@ fn ask_for_step(
             ),
             Answer::Closed => Finding::wrong(
                 format!("ends in the middle of the game: {how}"),
-                "catch what can go wrong while deciding; an epoch without actions is better than a match without an agent",
+                "catch exceptions while deciding; an answer without actions is better than a crash",
             ),
-            _ => Finding::wrong(format!("floods its output: {how}"), "a line may have 1 MiB"),
+            _ => Finding::wrong(format!("floods its output: {how}"), "a line may have at most 1 MiB"),
         };
         session.break_off(finding.told(message));
         return Ok(None);
@@ -301,8 +299,8 @@ fn judge_actions(session: &mut Session<'_>, tried: &mut Tried, events: &Events, 
     for rejected in events.rejections().iter().filter(|rejected| rejected.seat == OURS.0) {
         tried.rejected += 1;
         let finding = Finding::advice(
-            format!("the game doesn't take an action: {}", rejected.reason),
-            "docs/agents.md has the actions of each game; what isn't taken changes nothing",
+            format!("the game rejects an action: {}", rejected.reason),
+            "see docs/agents.md for the actions of each game; a rejected action has no effect",
         );
         session.findings.add(finding.sent(&line).told(message));
     }

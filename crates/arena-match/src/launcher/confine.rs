@@ -54,9 +54,9 @@ pub(super) const ZERO: &str = "/dev/zero";
 /// The processes and files that share the kernel's limits and permissions with the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Only the agent's own: it has its own namespaces.
+    /// Only the agent's processes and files, because the agent has its own namespaces.
     Namespace,
-    /// All of the user that the agent runs as.
+    /// All processes and files of the user that the agent runs as.
     User,
 }
 

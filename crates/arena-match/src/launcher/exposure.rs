@@ -62,10 +62,10 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     let spec = |reason: String| StartError::Spec { reason };
     for path in &order.expose {
         if is_ours(path) {
-            return Err(spec(format!("{} can't be exposed, because every agent has its own", path.display())));
+            return Err(spec(format!("{} cannot be exposed, because every agent has its own", path.display())));
         }
         if !chosen.add(path) {
-            return Err(spec(format!("{} can't be exposed, because it doesn't exist", path.display())));
+            return Err(spec(format!("{} cannot be exposed, because it doesn't exist", path.display())));
         }
     }
     if !order.folder.is_dir() {
@@ -122,8 +122,8 @@ impl View {
         Some(View { needed: links.chain(chosen.needed(order)).collect(), shown })
     }
 
-    /// Returns the files and folders that prevent this folder from being hidden, because the agent needs
-    /// them.
+    /// Returns the files and folders in `folder` that the agent needs, if the agent can see `folder`. If there are any,
+    /// `folder` can't be hidden.
     pub(crate) fn needed_in(&self, folder: &Path) -> impl Iterator<Item = &PathBuf> {
         let is_shown = self.shown.iter().any(|shown| folder.starts_with(shown));
         self.needed.iter().filter(move |needed| is_shown && needed.starts_with(folder))

@@ -65,8 +65,8 @@ fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> 
     confine::drop_to(plan.drop_to)?;
     leave_user_namespace(plan, &proc_self, &mut in_force)?;
     drop(proc_self);
-    // The change of user resets this signal, so it is set afterwards. The launcher waits for this process, so
-    // the launcher can't have ended normally before.
+    // The change of user resets this signal, so it is set afterwards. The launcher waits for this process, so it hasn't
+    // exited before this call.
     set_parent_process_death_signal(Some(Signal::KILL)).setup("setting the parent death signal")?;
     program::check_readable(plan)?;
     std::env::set_current_dir(&plan.scratch).setup("entering the scratch folder")?;

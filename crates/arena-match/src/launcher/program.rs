@@ -18,7 +18,7 @@ const ELF: &[u8] = b"\x7fELF";
 /// Length of a binary's header, in bytes.
 const ELF_HEADER: usize = 64;
 
-/// Returns the path of the program. Fails if a check before its start shows that the program can't run.
+/// Finds the program's path, and checks that the system can run the program.
 pub(super) fn find(program: &Path, search_path: &OsStr) -> Result<PathBuf, StartError> {
     let name = program.display().to_string();
     let path = if program.as_os_str().as_bytes().contains(&b'/') {
@@ -75,7 +75,6 @@ pub(super) enum Head {
 
 /// The interpreter in a script's first line.
 pub(super) struct FirstLine {
-    /// The interpreter.
     pub(super) interpreter: PathBuf,
     /// The program that `env` looks up, if the interpreter is `env`.
     pub(super) by_env: Option<OsString>,

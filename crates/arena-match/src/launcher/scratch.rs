@@ -36,7 +36,7 @@ impl Scratch {
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "all names for it are taken"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "all names for the scratch folder are taken"))
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,5 +1,5 @@
-//! The supervision of an agent until the agent exits, exceeds a limit, or the runner asks for its end.
-//! Afterwards all processes of the agent have ended.
+//! The supervision of an agent until the agent exits or exceeds a limit, or the runner requests its end. Afterwards all
+//! processes of the agent have ended.
 
 use std::fs;
 use std::io;
@@ -43,9 +43,9 @@ pub(super) enum Members {
     Descendants,
 }
 
-/// Returns a pollable source of signals for ended children. Must be called after the agent's start, because
-/// the agent would inherit the blocked signal. The caller reaps children that ended earlier before its first
-/// poll.
+/// Returns a pollable source of signals for ended children. Must be called after the agent's start, because an agent
+/// that starts later would inherit the blocked signal. The source doesn't report children that ended earlier, so the
+/// caller reaps these before its first poll.
 fn child_signals() -> io::Result<SignalFd> {
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGCHLD);

@@ -32,7 +32,7 @@ pub enum StartError {
         program: String,
     },
     /// The program is a folder or a device.
-    #[error("{program} is not a file, so it can't be run as a program")]
+    #[error("{program} is not a file, so it cannot be run as a program")]
     NotAFile {
         /// The program, as the user named it.
         program: String,
@@ -45,7 +45,7 @@ pub enum StartError {
     },
     /// The agent's user can't read a file that the agent needs.
     #[error(
-        "{path} can't be read by the unprivileged user {user_id}, the user of agents when the arena runs as root \
+        "{path} cannot be read by the unprivileged user {user_id}, the user of agents when the arena runs as root \
          (run `chmod -R o+rX {path}` and `chmod o+x` on the folders above, or run the arena as another user)"
     )]
     NotReadable {
@@ -54,8 +54,8 @@ pub enum StartError {
         /// The user id that the agent runs as.
         user_id: u32,
     },
-    /// The interpreter that the program asks for is missing.
-    #[error("{program} asks for the interpreter {interpreter}, which doesn't exist")]
+    /// The program's interpreter is missing.
+    #[error("{program} needs the interpreter {interpreter}, which doesn't exist")]
     MissingInterpreter {
         /// The program, as the user named it.
         program: String,
@@ -77,13 +77,13 @@ pub enum StartError {
         reason: String,
     },
     /// The runner's order is invalid, for example because of a path.
-    #[error("the agent can't be started with these settings: {reason}")]
+    #[error("the agent cannot be started with these settings: {reason}")]
     Spec {
         /// The error in the order.
         reason: String,
     },
     /// The system lacks a feature that the sandbox needs.
-    #[error("this system can't confine agents: {lacks}")]
+    #[error("this system cannot confine agents: {lacks}")]
     NoSandbox {
         /// The missing feature.
         lacks: String,
@@ -146,7 +146,7 @@ pub enum How {
     Unknown,
 }
 
-/// The reason that the runner killed an agent.
+/// The reason that the launcher killed an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KillReason {
@@ -154,6 +154,6 @@ pub enum KillReason {
     Memory,
     /// The agent exceeded the process limit.
     Processes,
-    /// The runner asked for the end, or the runner itself ended.
+    /// The runner requested the end, or ended itself.
     Asked,
 }

@@ -57,11 +57,11 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one packet. If the peer has closed its socket, this returns an error and causes no signal.
+/// Sends one packet. If the peer has closed its socket, the function returns an error, and the process gets no signal.
 pub(crate) fn send(socket: impl AsFd, packet: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let packet = serde_json::to_vec(packet).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     if packet.len() > MAX_PACKET {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "its arguments and environment are too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the agent's arguments and environment are too long"));
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);

@@ -21,8 +21,8 @@ const VERSION: u32 = 1;
 /// The size of a frame's entry, in bytes.
 pub const ENTRY: usize = 8;
 
-/// The maximum number of stretches in a summary. A stretch is a range of frames. A screen has fewer columns
-/// than this.
+/// The maximum number of stretches in a summary. A stretch is a range of frames. Viewers need no more stretches,
+/// because a screen has fewer columns.
 const MAX_STRETCHES: usize = 2048;
 
 /// The mark of a fault in the protocol.

@@ -65,7 +65,7 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
 fn white<R: BufRead>(replay: &Replay<R>) -> Result<usize, ReplayError> {
     let header = &replay.header;
     let wrong = |what: String| ReplayError::Line { line: 1, what };
-    let game = arena_games::game(&header.game).ok_or_else(|| wrong("there is no chess".to_owned()))?;
+    let game = arena_games::game(&header.game).ok_or_else(|| wrong("this program has no game `chess`".to_owned()))?;
     let seed =
         Seed::from_revealed(&header.seed).ok_or_else(|| wrong("the seed isn't 64 hexadecimal digits".to_owned()))?;
     let agents = replay.agent_ids()?;
@@ -74,7 +74,7 @@ fn white<R: BufRead>(replay: &Replay<R>) -> Result<usize, ReplayError> {
 }
 
 fn position(state: &RawValue) -> Result<Position, String> {
-    serde_json::from_str(state.get()).map_err(|error| format!("the state isn't one of chess: {error}"))
+    serde_json::from_str(state.get()).map_err(|error| format!("the state isn't a chess position: {error}"))
 }
 
 /// Returns the board of a position, without the counters of its FEN. The board accepts at most 100 plies
@@ -82,14 +82,14 @@ fn position(state: &RawValue) -> Result<Position, String> {
 fn board(fen: &str) -> Result<Board, String> {
     let fields: Vec<&str> = fen.split(' ').take(4).collect();
     let known = format!("{} 0 1", fields.join(" "));
-    Board::from_fen(&known, false).map_err(|error| format!("the position {fen} can't be read: {error}"))
+    Board::from_fen(&known, false).map_err(|error| format!("the position {fen} cannot be read: {error}"))
 }
 
 /// Adds the move between two positions to `words`. Adds the move number first where PGN needs one.
 fn add_move(before: &Position, after: &Position, words: &mut Vec<String>) -> Result<(), String> {
     let uci = after.last_move.as_deref().ok_or("the position has changed without a move")?;
     let san = san(&board(&before.fen)?, &before.legal_moves, uci)
-        .ok_or_else(|| format!("{uci} is no move of the position before"))?;
+        .ok_or_else(|| format!("{uci} isn't a legal move in the position before"))?;
     let mut fields = before.fen.split(' ').skip(1);
     let (is_white, number) = (fields.next() == Some("w"), fields.nth(3).unwrap_or("1"));
     match (is_white, words.is_empty()) {

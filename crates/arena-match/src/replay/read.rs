@@ -13,10 +13,10 @@ use super::{MAX_LINE, VERSION};
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// Reading the file failed.
-    #[error("the replay can't be read")]
+    #[error("the replay cannot be read")]
     Read(#[from] io::Error),
     /// Writing the export failed.
-    #[error("the records can't be written")]
+    #[error("the records cannot be written")]
     Write(#[source] io::Error),
     /// The requested format doesn't support this game.
     #[error("this format doesn't support {0}")]
@@ -33,7 +33,7 @@ pub enum ReplayError {
         what: String,
     },
     /// The game's rules are a script, and that script isn't available.
-    #[error("it was played by a script, version {version} of {game}, which isn't available")]
+    #[error("the match was played by a script, version {version} of {game}, which isn't available")]
     NoScript {
         /// The game's name.
         game: String,
@@ -41,7 +41,7 @@ pub enum ReplayError {
         version: String,
     },
     /// The game's rules are a script, and only another version of that script is available.
-    #[error("it was played by version {version} of {game}, but the available script is version {found}")]
+    #[error("the match was played by version {version} of {game}, but the available script is version {found}")]
     OtherScript {
         /// The game's name.
         game: String,
@@ -53,7 +53,7 @@ pub enum ReplayError {
     /// The match was played by another version of the game's rules, so its actions can't be played again.
     /// Everything else in the replay is consistent.
     #[error(
-        "it was played by version {version} of the rules of {game}, but this program has version {found}, so it can't be played again; \
+        "the match was played by version {version} of the rules of {game}, but this program has version {found}, so it cannot be played again; \
          its {epochs} epochs and its result are complete and consistent"
     )]
     OtherRules {
@@ -228,7 +228,7 @@ impl<R: BufRead> Replay<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// The header is missing, or its format is newer than this program.
+    /// If the header is missing or invalid, or has another format version.
     pub fn open(mut from: R) -> Result<Replay<R>, ReplayError> {
         let mut text = String::new();
         read_line(&mut from, &mut text, 1)?;
@@ -267,7 +267,7 @@ impl<R: BufRead> Replay<R> {
     /// Returns the agents' ids, by seat.
     ///
     /// # Errors
-    /// A text in the header isn't a valid id.
+    /// If a text in the header isn't a valid id.
     pub fn agent_ids(&self) -> Result<Vec<AgentId>, ReplayError> {
         let parse = |agent: &SeatLine| agent.agent_id.parse();
         let ids: Result<_, _> = self.header.agents.iter().map(parse).collect();
@@ -277,7 +277,7 @@ impl<R: BufRead> Replay<R> {
     /// Reads the next line. Returns `None` after the result.
     ///
     /// # Errors
-    /// Reading failed, the line is invalid, or the replay is incomplete.
+    /// If reading fails, the line is invalid, or the replay is incomplete.
     pub fn next_line(&mut self) -> Result<Option<Line>, ReplayError> {
         self.text.clear();
         self.line += 1;
@@ -286,7 +286,7 @@ impl<R: BufRead> Replay<R> {
         let wrong = |line: usize, what: String| ReplayError::Line { line, what };
         match (self.is_over, self.text.trim_ascii().is_empty()) {
             (true, true) => return Ok(None),
-            (true, false) => return Err(wrong(self.line, "there is more after the result".to_owned())),
+            (true, false) => return Err(wrong(self.line, "there are more lines after the result".to_owned())),
             // The last line is incomplete if the runner was killed.
             (false, _) if !self.text.ends_with('\n') => return Err(ReplayError::CutOff { epoch: self.last_epoch }),
             (false, _) => {}
@@ -318,7 +318,7 @@ fn read_line(from: &mut impl BufRead, text: &mut String, line: usize) -> Result<
     match from.take(MAX_LINE).read_line(text) {
         Ok(read) if read as u64 == MAX_LINE => Err(wrong("the line is too long")),
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong("it isn't UTF-8 text")),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(wrong("the line isn't UTF-8 text")),
         Err(error) => Err(ReplayError::Read(error)),
     }
 }

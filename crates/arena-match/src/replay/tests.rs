@@ -199,7 +199,7 @@ fn changed_states_are_found() {
         5,
         "\"width\":10",
         "\"width\": 10",
-        expect!["line 5: the state differs: it isn't written as this program writes it"],
+        expect!["line 5: the state differs: the values are equal, but their JSON text differs"],
     );
     check_changed(
         &replay,
@@ -250,14 +250,14 @@ fn changed_actions_are_found() {
         4,
         "\"move\":\"RIGHT\"",
         "\"move\":\"AWAY\"",
-        expect!["line 4: of these actions the rules take [[],null]"],
+        expect!["line 4: the rules accept only these of the actions: [[],null]"],
     );
     check_changed(
         &replay,
         4,
         "\"actions\":[",
         "\"actions\":[[],",
-        expect!["line 4: of these actions the rules take [[],[]]"],
+        expect!["line 4: the rules accept only these of the actions: [[],[]]"],
     );
     check_changed(&replay, 4, ",\"actions\":", ",\"deeds\":", expect!["line 4: the actions are missing"]);
 }
@@ -314,21 +314,21 @@ fn changed_headers_are_found() {
         1,
         "\"options\":{\"n_epochs\":8}",
         "\"options\":{\"n_epochs\":9}",
-        expect!["line 1: the constant `n_epochs` had another value when this was played; it is 9 now"],
+        expect!["line 1: the constant `n_epochs` had another value when the match was played; the value is 9 now"],
     );
     check_changed(
         &replay,
         1,
         "\"grid_width\":10",
         "\"grid_width\":11",
-        expect!["line 1: the constant `grid_width` had another value when this was played; it is 10 now"],
+        expect!["line 1: the constant `grid_width` had another value when the match was played; the value is 10 now"],
     );
     check_changed(
         &replay,
         1,
         "\"config\":{",
         "\"config\":{\"gravity\":9.81,",
-        expect!["line 1: there is no constant \"gravity\""],
+        expect!["line 1: the config has an unknown constant \"gravity\""],
     );
     check_changed(
         &replay,
@@ -343,7 +343,7 @@ fn changed_headers_are_found() {
         ",\"update_mode\":\"SIMULTANEOUS\"}",
         "}",
         expect![[
-            r#"line 1: the constant `update_mode` had another value when this was played; it is "SIMULTANEOUS" now"#
+            r#"line 1: the constant `update_mode` had another value when the match was played; the value is "SIMULTANEOUS" now"#
         ]],
     );
     let ids = agent_ids(&Seed::from_number(7), 2);
@@ -388,8 +388,8 @@ fn lines_that_are_missing_swapped_or_too_many_are_found() {
     let check = |lines: &[&str], expected: Expect| expected.assert_eq(&found(&(lines.join("\n") + "\n")));
     check(&[&lines[..4], &lines[5..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
     check(&[&lines[..4], &[lines[5], lines[4]], &lines[6..]].concat(), expect!["line 5: epoch 5 follows epoch 3"]);
-    check(&[&lines[..], &[lines[8]]].concat(), expect!["line 11: there is more after the result"]);
-    check(&[&lines[..], &lines[9..]].concat(), expect!["line 11: there is more after the result"]);
+    check(&[&lines[..], &[lines[8]]].concat(), expect!["line 11: there are more lines after the result"]);
+    check(&[&lines[..], &lines[9..]].concat(), expect!["line 11: there are more lines after the result"]);
     check(&[&lines[..8], &lines[9..]].concat(), expect!["line 9: the match isn't over yet"]);
     check(&lines[..4], expect!["the replay breaks off after epoch 3, without a result"]);
     check(&lines[..1], expect!["the replay breaks off after epoch 0, without a result"]);
@@ -447,9 +447,9 @@ fn other_lines_before_the_first_epoch_are_found() {
     expect!["line 3: epoch 0 follows epoch 0"].assert_eq(&with(1, &[handshake, handshake]));
     expect!["line 3: epoch 0 follows epoch 1"].assert_eq(&with(2, &[handshake]));
     let played = r#"{"epoch":0,"actions":[[],[]]}"#;
-    expect!["line 2: something was played before the first epoch"].assert_eq(&with(1, &[played]));
+    expect!["line 2: epoch 0 contains more than the handshake"].assert_eq(&with(1, &[played]));
     let forfeited = r#"{"epoch":0,"disqualified":[{"seat":0,"verdict":"ILLEGAL_MOVE","detail":"x"}]}"#;
-    expect!["line 2: something was played before the first epoch"].assert_eq(&with(1, &[forfeited]));
+    expect!["line 2: epoch 0 contains more than the handshake"].assert_eq(&with(1, &[forfeited]));
 }
 
 #[test]
@@ -473,7 +473,7 @@ fn other_reasons_of_a_forfeit_are_found() {
         "was rude",
         expect![[r#"line 2: seat 0 forfeits for another reason: "was rude", but the rules give "gave no move""#]],
     );
-    // The accepted actions don't include the rejected one, although it is the reason.
+    // The accepted actions don't include the rejected action, although it is the reason for the forfeit.
     let reply = |of: Value| record("chess", json!({}), 7, 0, move |_, _, _| Some(of.clone()));
     let claims = vec![json!({"action": "claim_draw"}); 20];
     let wrong = json!([{"action": "claim_draw"}, {"action": "fly"}]);
@@ -500,7 +500,7 @@ fn what_is_no_replay_is_told_so() {
     let endless = verify(std::io::BufReader::new(std::io::repeat(b' '))).unwrap_err();
     expect!["not an arena replay: the line is too long"].assert_eq(&endless.to_string());
     let error = verify(&b"\xff\xfe\n"[..]).unwrap_err();
-    expect!["not an arena replay: it isn't UTF-8 text"].assert_eq(&error.to_string());
+    expect!["not an arena replay: the line isn't UTF-8 text"].assert_eq(&error.to_string());
 }
 
 #[test]

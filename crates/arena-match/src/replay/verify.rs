@@ -27,8 +27,8 @@ pub struct Verified {
     pub epochs: u64,
     /// The number of states compared, including the final state.
     pub states: u64,
-    /// False if a challenge's prompt or methods have other texts in this program. Texts aren't rules, so everything else was
-    /// compared.
+    /// False if a challenge's prompt or methods have other texts in this program. Texts aren't rules, so everything
+    /// else was compared.
     pub has_same_texts: bool,
 }
 
@@ -38,8 +38,8 @@ pub struct Verified {
 /// disqualifications and agents' names are only checked for plausibility.
 ///
 /// # Errors
-/// The first line that contradicts the rules. [`ReplayError::OtherRules`] if the replay was played by another version of the rules
-/// and is consistent otherwise.
+/// The first line that contradicts the rules. [`ReplayError::OtherRules`] if the replay was played by another version
+/// of the rules and is consistent otherwise.
 pub fn verify(from: impl BufRead) -> Result<Verified, ReplayError> {
     verify_by(from, |header| arena_games::game(&header.game))
 }
@@ -167,7 +167,8 @@ pub struct Account {
     pub header: HeaderLine,
     /// The result, with all times 0.
     pub result: MatchResult,
-    /// The SHA-256, in hex, of everything that doesn't depend on the clock: header, states, actions, rejections and result.
+    /// The SHA-256, in hex, of everything that doesn't depend on the clock: header, states, actions, rejections and
+    /// result.
     pub played: String,
 }
 
@@ -224,13 +225,13 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     Ok(Account { result, played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), header })
 }
 
-/// Adds a text with its length, so that different lists of texts differ.
+/// Adds a text with its length, so that different lists of texts have different hashes.
 fn add(hash: &mut Sha256, text: &[u8]) {
     hash.update((text.len() as u64).to_be_bytes());
     hash.update(text);
 }
 
-/// The match as it is played again.
+/// The match that is played again from the replay.
 struct Again {
     play: Match,
     seed: Seed,
@@ -305,18 +306,18 @@ impl Again {
             (None, false) => "[]",
         };
         let lists: Vec<Option<&RawValue>> =
-            serde_json::from_str(actions).map_err(|error| format!("the actions can't be read: {error}"))?;
+            serde_json::from_str(actions).map_err(|error| format!("the actions cannot be read: {error}"))?;
         let replies: Vec<Option<&str>> = lists.into_iter().map(|list| list.map(RawValue::get)).collect();
         let mut taken = Vec::new();
         let is_played = self.play.play(|game, events| game.play(&replies, &mut taken, events));
         if is_played && taken != actions.as_bytes() {
             let taken = serde_json::from_slice(&taken).unwrap_or_default();
-            return Err(format!("of these actions the rules take {}", shortly(&taken)));
+            return Err(format!("the rules accept only these of the actions: {}", shortly(&taken)));
         }
         self.check_forfeits(&of_game, line)
     }
 
-    /// Writes the states of the seats that `sees` is true for.
+    /// Writes the states of the seats for which `sees` returns true.
     fn write_states(&mut self, sees: impl Fn(&Match, Seat) -> bool) {
         for (number, state) in self.states.iter_mut().enumerate() {
             state.clear();
@@ -331,7 +332,7 @@ impl Again {
         let is_played = line.actions.is_some() || line.world_state.is_some() || line.worlds.is_some();
         let is_of_the_game = line.disqualified.iter().any(|out| out.verdict.is_of_the_game());
         match is_played || is_of_the_game || !line.rejected.is_empty() {
-            true => Err("something was played before the first epoch".to_owned()),
+            true => Err("epoch 0 contains more than the handshake".to_owned()),
             false => self.disqualify(&line.disqualified),
         }
     }
@@ -455,10 +456,12 @@ fn check_config(play: &Match, recorded: &Map<String, Value>) -> Result<(), Strin
         expected.remove("game_name");
     }
     if let Some((key, value)) = expected.iter().find(|(key, value)| recorded.get(*key) != Some(*value)) {
-        return Err(format!("the constant `{key}` had another value when this was played; it is {value} now"));
+        return Err(format!(
+            "the constant `{key}` had another value when the match was played; the value is {value} now"
+        ));
     }
     match recorded.keys().find(|key| !expected.contains_key(*key)) {
-        Some(key) => Err(format!("there is no constant {}", shortly(&json!(key)))),
+        Some(key) => Err(format!("the config has an unknown constant {}", shortly(&json!(key)))),
         None => Ok(()),
     }
 }
@@ -473,7 +476,7 @@ fn differences(path: &str, recorded: &Value, expected: &Value) -> String {
     find_differences(path, recorded, expected, &mut found);
     match found.len() {
         // The values are equal, and their texts differ.
-        0 => "it isn't written as this program writes it".to_owned(),
+        0 => "the values are equal, but their JSON text differs".to_owned(),
         count if count <= MAX_DIFFERENCES => found.join("; "),
         count => format!("{}; and {} more", found[..MAX_DIFFERENCES].join("; "), count - MAX_DIFFERENCES),
     }

@@ -24,7 +24,6 @@ pub struct Header<'a> {
     /// The version of the script, if the game's rules are a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptVersion>,
-    /// The game's update mode.
     pub update_mode: UpdateMode,
     /// The random seed, 64 hexadecimal digits.
     pub seed: String,
@@ -64,7 +63,6 @@ impl<'a> Header<'a> {
 pub struct SeatRecord<'a> {
     /// The id in this match.
     pub agent_id: &'a AgentId,
-    /// The name.
     pub name: &'a str,
     /// The version, if the agent has one.
     pub version: Option<&'a str>,
@@ -79,11 +77,11 @@ pub struct EpochRecord<'a> {
     pub states: States<'a>,
     /// The agents' time banks before the epoch, in milliseconds, by seat.
     pub banks_ms: &'a [u64],
-    /// The disqualifications of this epoch. Those by the protocol precede the actions; those by the game's rules follow from them.
+    /// The disqualifications of this epoch. Those by the protocol precede the actions; those by the game's rules follow
+    /// from them.
     pub disqualified: &'a [Disqualified],
     /// The accepted actions: a JSON list by seat. `None` if the match ended before the actions were applied.
     pub taken: Option<&'a [u8]>,
-    /// The rejected actions.
     pub rejected: &'a [Rejected],
     /// The agents' faults in the protocol.
     pub faults: &'a [Fault],
@@ -130,7 +128,7 @@ impl<'a> Recorder<'a> {
     /// Writes the first line.
     ///
     /// # Errors
-    /// Writing failed.
+    /// If writing fails.
     pub fn header(&mut self, header: &Header<'_>) -> io::Result<()> {
         self.json(header);
         self.end_line()
@@ -139,7 +137,7 @@ impl<'a> Recorder<'a> {
     /// Writes the line of an epoch.
     ///
     /// # Errors
-    /// Writing failed.
+    /// If writing fails.
     pub fn epoch(&mut self, record: &EpochRecord<'_>) -> io::Result<()> {
         self.text(b"{\"epoch\":");
         self.number(record.epoch);
@@ -175,7 +173,7 @@ impl<'a> Recorder<'a> {
     /// Writes the last line with the final state, and everything buffered.
     ///
     /// # Errors
-    /// Writing failed.
+    /// If writing fails.
     pub fn result(&mut self, result: &ResultPart, states: States<'_>) -> io::Result<()> {
         self.text(b"{\"result\":");
         self.json(result);

@@ -204,13 +204,13 @@ fn faults_while_playing() {
         &[("actions=act(state)", "actions=[{'action': 'fly'}]")],
         expect![[r#"
         Wrong: the game took none of its 30 actions
-        Advice: the game doesn't take an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
+        Advice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
     "#]],
     );
     finds(
         &[("actions=act(state)", "actions=act(state) + [{'action': 'move', 'actor_id': 'x', 'target': [1, 2]}]")],
         expect![[r#"
-            Advice: the game doesn't take an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
+            Advice: the game rejects an action: invalid value: string "x", expected an id of 6 letters and digits again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "move", "actor_id": "4ocIv9", "target": [9, 9]}, {"action": "move", "actor_id": "x", "target": [1, 2]}]}
         "#]],
     );
     finds(
@@ -331,6 +331,6 @@ fn an_agent_that_cannot_start_is_told_why() {
     let agent = Agent::find(kit.spec.program.to_str().unwrap(), "/usr/bin:/bin").unwrap();
     let checked = checked_in(&agent, &kit, &[arena_games::game("snake").unwrap()]);
     assert_eq!(checked.findings.len(), 1, "{checked:#?}");
-    assert!(checked.findings[0].what.contains("asks for the interpreter /nowhere/python"), "{checked:#?}");
+    assert!(checked.findings[0].what.contains("needs the interpreter /nowhere/python"), "{checked:#?}");
     assert!(!checked.is_fine);
 }

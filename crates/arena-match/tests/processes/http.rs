@@ -81,7 +81,7 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
     serde_json::from_slice(&body).ok()
 }
 
-/// Returns a correct agent's answer, with the id that it was given; each state names it first among the ids.
+/// Returns a correct agent's answer. The agent's id comes from `set_agent_id`, or is the first id in a state.
 fn proper(message: &Value) -> String {
     let id = message["agent_ids"][0].as_str().or(message["set_agent_id"].as_str());
     match id {

@@ -1,4 +1,4 @@
-//! Nothing of an agent is left after any end of it or of the runner: no process, open file or folder.
+//! Tests that no process, open file or folder of an agent remains after the agent or the runner has ended.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -165,7 +165,8 @@ fn a_runner_that_is_killed_leaves_no_process_and_no_scratch_folder() {
     eventually("the scratch folders are gone", || scratch_folders(temporary.path()) == 0);
 }
 
-/// Counts its own files and children for the next test, in a process without other tests.
+/// Checks that this process keeps no open files and children of agents. The next test runs it in a process of its own,
+/// where other tests can't affect the counts.
 #[test]
 fn as_a_runner_of_many_agents() {
     if std::env::var_os("ARENA_TEST_MANY").is_none() {

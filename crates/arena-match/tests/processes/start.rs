@@ -1,4 +1,4 @@
-//! Programs that start, and the error messages for those that don't.
+//! Programs that start, and the error messages for programs that don't.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,19 +39,19 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
         };
         check(folder.join("nothing"), None, 0, "there is no program %");
         check("no-such-program-anywhere".into(), None, 0, "there is no program %");
-        check(folder.clone(), None, 0, "% is not a file, so it can't be run as a program");
+        check(folder.clone(), None, 0, "% is not a file, so it cannot be run as a program");
         check(folder.join("plain"), Some("#!/bin/sh\n"), 0o644, "% is not executable (run `chmod +x %`)");
         check(
             folder.join("old"),
             Some("#!/no/such/thing -x\n"),
             0o755,
-            "% asks for the interpreter /no/such/thing, which doesn't exist",
+            "% needs the interpreter /no/such/thing, which doesn't exist",
         );
         check(
             folder.join("by-env"),
             Some("#!/usr/bin/env no-such-thing\n"),
             0o755,
-            "% asks for the interpreter no-such-thing, which doesn't exist",
+            "% needs the interpreter no-such-thing, which doesn't exist",
         );
         check(
             folder.join("text"),
@@ -78,7 +78,7 @@ fn what_root_alone_can_read_is_named_with_the_way_to_mend_it() {
         let agent = Agent::python(mode, "");
         fs::set_permissions(&agent.spec.folder, fs::Permissions::from_mode(0o700)).unwrap();
         let told = agent.start_error().to_string();
-        assert!(told.contains("can't be read by the unprivileged user 65534"), "{mode:?}: {told}");
+        assert!(told.contains("cannot be read by the unprivileged user 65534"), "{mode:?}: {told}");
         assert!(told.contains("chmod -R o+rX"), "{mode:?}: {told}");
     }
 }
@@ -152,7 +152,7 @@ fn what_the_user_exposes_can_be_read_and_what_is_everybodys_own_cannot_be_expose
         let told = agent.start_error().to_string();
         assert_eq!(
             told,
-            "the agent can't be started with these settings: /proc can't be exposed, because every agent has its own",
+            "the agent cannot be started with these settings: /proc cannot be exposed, because every agent has its own",
             "{mode:?}"
         );
     }
@@ -178,7 +178,7 @@ fn an_interpreter_in_a_folder_that_is_closed_to_others_still_works_with_namespac
     let agent = Agent::with_text(SandboxMode::NoNamespaces, &first_line);
     match start(&launcher(), &agent.spec).unwrap().in_force() {
         Ok(in_force) => assert_ne!(in_force.user_id, 65534),
-        Err(error) => assert!(error.to_string().contains("can't be read by the unprivileged user"), "{error}"),
+        Err(error) => assert!(error.to_string().contains("cannot be read by the unprivileged user"), "{error}"),
     }
 }
 

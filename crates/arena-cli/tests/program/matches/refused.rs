@@ -135,8 +135,10 @@ fn an_unwritable_replay_does_not_affect_the_other_game_of_its_pair() {
     let args = ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--sandbox", "off", "--json"];
     let more = ["--set", "n_epochs=3", "--games", "4", "--replay", games.to_str().unwrap()];
     let run = program::run(&[&args[..], &more].concat());
-    let told =
-        format!("error: {} cannot be written: it is no longer a regular file\n", games.join("1.jsonl").display());
+    let told = format!(
+        "error: {} cannot be written: the destination is no longer a regular file\n",
+        games.join("1.jsonl").display()
+    );
     assert_eq!((run.code, &run.stderr), (10, &told));
     let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.iter().map(|result| result["number"].as_u64().unwrap()).collect::<Vec<_>>(), [2]);
