@@ -310,7 +310,7 @@ fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> G
         None
     };
     if tried.rejected > 0 && tried.taken == 0 {
-        let what = format!("the game took none of its {} actions", tried.rejected);
+        let what = format!("the game accepted none of its {} actions", tried.rejected);
         findings.push(Finding::wrong(what, "see docs/agents.md for the actions of each game"));
     }
     findings.extend(slow);

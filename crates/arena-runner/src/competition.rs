@@ -10,18 +10,18 @@ use serde_json::{Map, Value};
 use crate::entrants::FilesChanged;
 use crate::executor::RunError;
 
-/// A tournament or a league that an executor plays. The competition returns the next pairing and records results. Only one executor at a
-/// time may use it.
+/// A tournament or a league that an executor plays. The competition returns the next pairing and records results. Only
+/// one executor at a time may use it.
 pub trait Competition {
-    /// Returns the properties that all matches of the competition have in common. An executor calls this method once, before the first
-    /// [`Competition::next`].
+    /// Returns the properties that all matches of the competition have in common. An executor calls this method once,
+    /// before the first [`Competition::next`].
     ///
     /// # Errors
     /// If the competition can't be played.
     fn terms<E>(&mut self, launcher: Launcher) -> Result<Terms, RunError<E>>;
 
-    /// Returns the next pairing to play. The pairing is under way until the executor passes it to [`Competition::record`],
-    /// [`Competition::give_back`] or [`Competition::exclude`].
+    /// Returns the next pairing to play. The pairing is under way until the executor passes it to
+    /// [`Competition::record`], [`Competition::give_back`] or [`Competition::exclude`].
     ///
     /// # Errors
     /// If no pairing can be chosen.
@@ -36,8 +36,8 @@ pub trait Competition {
     /// Takes back a pairing whose match ended without a result, so that it can be played again.
     fn give_back(&mut self, _pairing: &Pairing) {}
 
-    /// Takes back a pairing because the files of these agents (by number) have changed, and excludes the agents from play. Returns the
-    /// agents that weren't excluded before.
+    /// Takes back a pairing because the files of these agents (by number) have changed, and excludes the agents from
+    /// play. Returns the agents that weren't excluded before.
     ///
     /// # Errors
     /// If the competition can't continue with changed agents.

@@ -14,7 +14,7 @@ pub enum EntrantError {
     #[error("agent {0}: paths and arguments of agents in tournaments must be UTF-8")]
     NotUtf8(String),
     /// Files that can't be read.
-    #[error("agent {name}: {}: {source}", path.display())]
+    #[error("agent {name}: {} cannot be read: {source}", path.display())]
     Files {
         /// The agent's name.
         name: String,
@@ -27,11 +27,11 @@ pub enum EntrantError {
 
 /// An error for changed files of agents, with the names of these agents.
 #[derive(Debug, thiserror::Error)]
-#[error("the files of {} have changed since the tournament began (or are gone)", .0.join(" and "))]
+#[error("the files of {} have changed or were removed since the tournament began", .0.join(" and "))]
 pub struct FilesChanged(pub Vec<String>);
 
-/// Describes an agent for a plan, with the fingerprint of its current files. The fingerprint leaves out the folder `except`, even if it
-/// lies within the agent's folder.
+/// Describes an agent for a plan, with the fingerprint of its current files. The fingerprint leaves out the folder
+/// `except`, even if it lies within the agent's folder.
 ///
 /// # Errors
 /// [`EntrantError`] if the agent's files can't be read, or its paths aren't UTF-8.
@@ -99,8 +99,8 @@ fn unreadable(entrant: &Entrant, (path, source): (PathBuf, std::io::Error)) -> E
     EntrantError::Files { name: entrant.name.clone(), path, source }
 }
 
-/// Returns the files that make up an agent: the file or folder that the user named, else the files in its command line, else its program.
-/// An interpreter isn't part of an agent.
+/// Returns the files that make up an agent: the file or folder that the user named, else the files in its command line,
+/// else its program. An interpreter isn't part of an agent.
 fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
     if let Ok(path) = Path::new(&agent.path).canonicalize() {
         return vec![path];
@@ -109,25 +109,26 @@ fn files(agent: &Agent, program: &Path, args: &[OsString]) -> Vec<PathBuf> {
     if named.is_empty() { vec![program.to_owned()] } else { named }
 }
 
-/// A check of agents' files for changes. The executor checks the files before and after each match, so that a match with a changed agent
-/// doesn't count.
+/// A check of agents' files for changes. The executor checks the files before and after each match, so that a match
+/// with a changed agent doesn't count.
 #[derive(Debug)]
 pub(crate) struct FileWatch<'a> {
     entrants: &'a [Entrant],
     except: &'a Path,
-    /// For each agent, the stamp of its files when they last had the expected fingerprint. A stamp is cheap to read, and changes with every
-    /// write to a file.
+    /// For each agent, the stamp of its files when they last had the expected fingerprint. A stamp is cheap to read,
+    /// and changes with every write to a file.
     stamps: Mutex<Vec<Option<u64>>>,
 }
 
 impl<'a> FileWatch<'a> {
-    /// Creates a check of agents whose files must have the fingerprints in `entrants`. Fingerprints leave out the folder `except`.
+    /// Creates a check of agents whose files must have the fingerprints in `entrants`. Fingerprints leave out the
+    /// folder `except`.
     pub fn new(entrants: &'a [Entrant], except: &'a Path) -> FileWatch<'a> {
         FileWatch { entrants, except, stamps: Mutex::new(vec![None; entrants.len()]) }
     }
 
-    /// Returns those of `agents`, by number, whose files have changed or can't be read. Rewriting a file with the same content isn't a
-    /// change.
+    /// Returns those of `agents`, by number, whose files have changed or can't be read. Rewriting a file with the same
+    /// content isn't a change.
     pub fn changed(&self, agents: &[usize]) -> Vec<usize> {
         let mut changed = agents.to_vec();
         changed.retain(|agent| !self.is_unchanged(*agent).unwrap_or(false));
@@ -136,8 +137,8 @@ impl<'a> FileWatch<'a> {
 
     fn is_unchanged(&self, agent: usize) -> Result<bool, EntrantError> {
         let entrant = &self.entrants[agent];
-        // The stamp is read before the content. If a file is written to while its content is read, the next check finds another stamp and
-        // reads the file again.
+        // The stamp is read before the content. If a file is written to while its content is read, the next check finds
+        // another stamp and reads the file again.
         let stamp = fingerprint::stamp(&entrant.files, self.except).map_err(|error| unreadable(entrant, error))?;
         if self.stamps.lock()[agent] == Some(stamp) {
             return Ok(true);

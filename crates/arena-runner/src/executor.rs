@@ -16,7 +16,8 @@ use crate::nats::NatsError;
 
 /// A component that plays the matches of a competition: on this machine, or by workers.
 pub trait Executor<C> {
-    /// Plays the remaining matches of a competition. The executor calls `on_event` for each [`Event`], such as a recorded result.
+    /// Plays the remaining matches of a competition. The executor calls `on_event` for each [`Event`], such as a
+    /// recorded result.
     ///
     /// # Errors
     /// See [`RunError`]. Results that were recorded before the error are kept.
@@ -49,7 +50,7 @@ pub enum RunError<E> {
     #[error(transparent)]
     Fit(#[from] FitError),
     /// A match that ended without a result.
-    #[error("game {number}")]
+    #[error("game {number} ended without a result")]
     Match {
         /// The match's number; 0 in a league.
         number: usize,
@@ -57,7 +58,7 @@ pub enum RunError<E> {
         source: MatchError,
     },
     /// A match that no worker can play.
-    #[error("game {number} can't be played by any worker: {what}")]
+    #[error("no worker can play game {number}: {what}")]
     Unplayable {
         /// The match's number.
         number: usize,
@@ -71,7 +72,7 @@ pub enum RunError<E> {
     #[error(transparent)]
     Open(#[from] OpenPlace),
     /// A replay or log that can't be written.
-    #[error("{} can't be written: {source}", path.display())]
+    #[error("{} cannot be written: {source}", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,

@@ -24,7 +24,6 @@ pub const REPLAYS: &str = "replays";
 /// An open journal, which this process has locked.
 #[derive(Debug)]
 pub struct Journal {
-    /// The content.
     record: Record,
     folder: PathBuf,
     file: File,
@@ -62,7 +61,7 @@ pub enum JournalError {
         what: String,
     },
     /// A file that can't be read.
-    #[error("{} can't be read: {source}", path.display())]
+    #[error("{} cannot be read: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -73,7 +72,7 @@ pub enum JournalError {
     #[error("the tournament's folder {} was removed during the run", .0.display())]
     Removed(PathBuf),
     /// A file that can't be written.
-    #[error("{} can't be written: {source}", path.display())]
+    #[error("{} cannot be written: {source}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -108,12 +107,12 @@ impl Journal {
         Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, begun: 0, _lock: lock })
     }
 
-    /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is the number of
-    /// removed bytes.
+    /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is
+    /// the number of removed bytes.
     ///
     /// # Errors
-    /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left and the journal's
-    /// version of the rules isn't this program's.
+    /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left
+    /// and the journal's version of the rules isn't this program's.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -154,11 +153,12 @@ impl Journal {
         self.record.plan.concurrency = concurrency;
     }
 
-    /// Sets the loaded rules of a tournament whose rules are a script. `game` must have the version of the plan's script. Without a script,
-    /// has no effect.
+    /// Sets the loaded rules of a tournament whose rules are a script. `game` must have the version of the plan's
+    /// script. Without a script, has no effect.
     ///
     /// # Errors
-    /// [`PlanError::OtherRules`] if games are left, and this program executes scripts by another version of the rules than the plan's.
+    /// [`PlanError::OtherRules`] if games are left, and this program executes scripts by another version of the rules
+    /// than the plan's.
     pub fn set_rules(&mut self, game: &'static GameType) -> Result<(), JournalError> {
         if let Some(script) = self.record.plan.script.clone() {
             self.record.plan.set_rules(script, game);
@@ -192,8 +192,8 @@ impl Journal {
     /// Appends a line durably.
     ///
     /// # Errors
-    /// [`JournalError`] if the line contradicts the journal, or can't be written. A line that can't be written leaves the journal
-    /// unchanged.
+    /// [`JournalError`] if the line contradicts the journal, or can't be written. A line that can't be written leaves
+    /// the journal unchanged.
     pub fn append(&mut self, line: Line) -> Result<(), JournalError> {
         self.write(&line)?;
         let wrong = |what: String| JournalError::Line { path: self.folder.join(FILE), line: 0, what };
@@ -255,7 +255,8 @@ impl Competition for Journal {
         if schedule.is_complete() {
             return Ok(Next::Nothing);
         }
-        // Pairings are in the order of play. The schedule adds the next wave of pairings when all known ones have been played.
+        // Pairings are in the order of play. The schedule adds the next wave of pairings when all known ones have been
+        // played.
         let mut rest = schedule.pairings().iter().skip(self.begun);
         let next = rest.find(|pairing| self.record.game(pairing.number).is_none()).cloned();
         self.begun = next.as_ref().map_or(schedule.pairings().len(), |pairing| pairing.number);
@@ -278,8 +279,8 @@ impl Competition for Journal {
     }
 }
 
-/// Returns the paths that the sandbox hides from the agents of a tournament: the tournament's folder, and files of the arena in the agents'
-/// folders.
+/// Returns the paths that the sandbox hides from the agents of a tournament: the tournament's folder, and files of the
+/// arena in the agents' folders.
 ///
 /// # Errors
 /// [`OpenPlace`] if the folder can't be hidden from an agent.
@@ -313,8 +314,8 @@ pub fn read_pgn(replay: &Path) -> Result<Option<String>, ReplayError> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The longest wait for the lock of a folder. A child process that is just starting an agent inherits the lock, and may hold it for a
-/// moment after the runner has ended.
+/// The longest wait for the lock of a folder. A child process that is just starting an agent inherits the lock, and may
+/// hold it for a moment after the runner has ended.
 const WAIT_FOR_LOCK: Duration = Duration::from_secs(1);
 
 /// Locks a folder for this process.

@@ -1,10 +1,12 @@
 //! Leagues: open-ended competitions in seasons, which agents may join and leave at any time.
 //!
-//! A *meeting* is the games of one set of agents with one seed, with rotated seats. A tournament's schedule follows from its plan; a league
-//! chooses each meeting from the results so far. The store commits each game on its own, so that a league can be resumed at any point.
+//! A *meeting* is the games of one set of agents with one seed, with rotated seats. A tournament's schedule follows
+//! from its plan; a league chooses each meeting from the results so far. The store commits each game on its own, so
+//! that a league can be resumed at any point.
 //!
-//! `season.rs` chooses the next meeting and is pure; `agents.rs` checks the agents' files for changes; `play.rs` implements
-//! [`crate::Competition`] for a season. `arena-store` defines the tables, and `arena-report` writes the reports.
+//! `season.rs` chooses the next meeting and is pure; `agents.rs` checks the agents' files for changes; `play.rs`
+//! implements [`crate::Competition`] for a season. `arena-store` defines the tables, and `arena-report` writes the
+//! reports.
 
 mod agents;
 mod play;

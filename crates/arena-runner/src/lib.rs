@@ -1,5 +1,5 @@
-//! Execution of tournaments and leagues. A [`Competition`] returns the next pairing and records results. An [`Executor`] plays the matches,
-//! on this machine or by workers over NATS. Both report failures as [`RunError`].
+//! Execution of tournaments and leagues. A [`Competition`] returns the next pairing and records results. An
+//! [`Executor`] plays the matches, on this machine or by workers over NATS. Both report failures as [`RunError`].
 //!
 //! Plans, pairings and standings are in `arena-tournament`, the match loop is in `arena-match`.
 

@@ -1,4 +1,5 @@
-//! The executor for this machine. It distributes matches over the cores, and records each result as soon as the match ends.
+//! The executor for this machine. It distributes matches over the cores, and records each result as soon as the match
+//! ends.
 
 use std::fs;
 use std::io::{self, Write};
@@ -49,7 +50,8 @@ struct State<'r, C, E, F> {
     is_stopped: bool,
 }
 
-/// A guard that stops the other threads if its own thread panics. They may be waiting for the end of that thread's match.
+/// A guard that stops the other threads if its own thread panics. They may be waiting for the end of that thread's
+/// match.
 struct PanicGuard<'g, 'r, C, E, F>(&'g Run<'r, C, E, F>);
 
 impl<C, E, F> Drop for PanicGuard<'_, '_, C, E, F> {
@@ -151,16 +153,16 @@ where
         let mut file = path.as_ref().map(create).transpose()?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
         let contest = play_match(&plan, out, None, self.executor.called_off);
-        // The files are checked before other errors are handled, because missing files are the most likely reason that an agent doesn't
-        // start. A match that was called off needs no check, since it doesn't count.
+        // The files are checked before other errors are handled, because missing files are the most likely reason that
+        // an agent doesn't start. A match that was called off needs no check, since it doesn't count.
         if !matches!(contest, Err(MatchError::CalledOff)) {
             self.check_files(pairing)?;
         }
         let contest = match contest {
             Ok(contest) => contest,
             Err(MatchError::CalledOff) => return Err(Missing::Stopped),
-            // Ctrl-C signals all processes of the terminal, including an agent that is being started. The failed start then counts as a
-            // stop.
+            // Ctrl-C signals all processes of the terminal, including an agent that is being started. The failed start
+            // then counts as a stop.
             Err(MatchError::Start(_)) if self.is_stopped() => return Err(Missing::Stopped),
             Err(source) => return Err(Missing::Failed(RunError::Match { number: pairing.number, source })),
         };

@@ -1,9 +1,11 @@
-//! Matches over a work queue: a dispatcher publishes the matches of a tournament as jobs on NATS, and workers on other machines play them.
+//! Matches over a work queue: a dispatcher publishes the matches of a tournament as jobs on NATS, and workers on other
+//! machines play them.
 //!
-//! A job contains everything that a match depends on, and identifies agents by the hash of their content. A worker plays the job with the
-//! match loop of `arena-match`, publishes the result with its replay, and then acknowledges the job. Therefore the death of a worker loses
-//! no match. A result that arrives twice counts once. The dispatcher doesn't trust workers: it verifies each replay by the rules, and
-//! assigns some matches to two workers. `referee` compares their results.
+//! A job contains everything that a match depends on, and identifies agents by the hash of their content. A worker
+//! plays the job with the match loop of `arena-match`, publishes the result with its replay, and then acknowledges the
+//! job. Therefore no match is lost if a worker dies. A result that arrives twice counts once. The dispatcher doesn't
+//! trust workers: it verifies each replay by the rules, and assigns some matches to two workers. `referee` compares
+//! their results.
 
 mod agents;
 mod audit;

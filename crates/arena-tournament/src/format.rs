@@ -1,6 +1,6 @@
-//! Pairing formats of tournaments. Each format has a file in `schedule/` and a line in the table below. Its [`FormatInfo`] contains the
-//! name, the help text, the number of meetings and the constructor of the scheduler. A *meeting* is the games of one set of agents with one
-//! seed; see [`Shape`].
+//! Pairing formats of tournaments. Each format has a file in `schedule/` and a line in the table below. Its
+//! [`FormatInfo`] contains the name, the help text, the number of meetings and the constructor of the scheduler. A
+//! *meeting* is the games of one set of agents with one seed; see [`Shape`].
 
 use std::fmt;
 
@@ -17,8 +17,8 @@ pub struct FormatInfo {
     pub help: &'static str,
     /// The plural word for this format's rounds in report titles.
     pub rounds: &'static str,
-    /// True if ratings decide the pairings. Such a tournament has a total number of meetings instead of rounds, and can stop when every
-    /// rating interval is narrow enough.
+    /// True if ratings decide the pairings. Such a tournament has a total number of meetings instead of rounds, and can
+    /// stop when every rating interval is narrow enough.
     pub is_adaptive: bool,
     /// True if the format supports only games of two agents.
     pub(crate) is_of_pairs: bool,

@@ -1,4 +1,5 @@
-//! Line types of a tournament's journal. The first line is the plan ([`crate::TournamentPlan`]); the types here are all later lines.
+//! Line types of a tournament's journal. The first line is the plan ([`crate::TournamentPlan`]); the types here are all
+//! later lines.
 
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use serde::{Deserialize, Serialize};
@@ -145,7 +146,8 @@ pub struct WorkerPart {
     pub name: String,
     /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
-    /// The SHA-256, in hexadecimal, of the replay without its times. Matches of deterministic agents have the same hash on all workers.
+    /// The SHA-256, in hexadecimal, of the replay without its times. Matches of deterministic agents have the same hash
+    /// on all workers.
     pub played: String,
 }
 
@@ -179,8 +181,8 @@ pub struct QuarantinedLine {
     pub id: String,
     /// The evidence, in one sentence.
     pub why: String,
-    /// The numbers of the earlier matches that don't count: the matches that only this worker has played, and the matches whose pairings
-    /// depend on them.
+    /// The numbers of the earlier matches that don't count: the matches that only this worker has played, and the
+    /// matches whose pairings depend on them.
     pub void: Vec<usize>,
 }
 

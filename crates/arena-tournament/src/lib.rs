@@ -1,7 +1,8 @@
 //! Tournaments: plans, pairings, results, standings, and the line types of the journal that stores plan and results.
 //!
-//! The [`Shape`] of a tournament and the results so far determine all pairings; the order in which results arrive has no effect. Therefore
-//! an interruption doesn't change the pairings of a resumed tournament. `arena-runner` plays the matches and writes the journal.
+//! The [`Shape`] of a tournament and the results so far determine all pairings; the order in which results arrive has
+//! no effect. Therefore an interruption doesn't change the pairings of a resumed tournament. `arena-runner` plays the
+//! matches and writes the journal.
 
 mod format;
 mod journal;

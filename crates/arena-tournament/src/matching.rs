@@ -1,5 +1,5 @@
-//! Maximum matchings in graphs, by Edmonds's blossom algorithm. A breadth-first search finds augmenting paths from unpaired nodes, and
-//! contracts each odd cycle to one node.
+//! Maximum matchings in graphs, by Edmonds's blossom algorithm. A breadth-first search finds augmenting paths from
+//! unpaired nodes, and contracts each odd cycle to one node.
 //!
 //! Source: J. Edmonds, *Paths, Trees, and Flowers* (1965).
 
@@ -41,8 +41,8 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         (0..self.mates.len()).all(|node| self.gone[node] || self.mates[node].is_some())
     }
 
-    /// Removes two matched nodes as a pair, if all other matched nodes can still be matched. A perfect matching stays perfect. Otherwise
-    /// returns false and changes nothing.
+    /// Removes two matched nodes as a pair, if all other matched nodes can still be matched. A perfect matching stays
+    /// perfect. Otherwise returns false and changes nothing.
     pub fn take(&mut self, a: usize, b: usize) -> bool {
         if self.gone[a] || self.gone[b] || !self.can(a, b) {
             return false;
@@ -78,7 +78,8 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
         self.mates[b] = Some(a);
     }
 
-    /// Searches for an augmenting path from `root`. If the search finds one, exchanges the pairs along the path and returns true.
+    /// Searches for an augmenting path from `root`. If the search finds one, exchanges the pairs along the path and
+    /// returns true.
     fn augment(&mut self, root: usize) -> bool {
         let nodes = self.mates.len();
         let mut search = Search {
@@ -125,7 +126,6 @@ impl<A: Fn(usize, usize) -> bool> Matching<A> {
     }
 }
 
-/// A search for an augmenting path.
 struct Search {
     parents: Vec<Option<usize>>,
     /// For each node, the base of the contracted cycle that contains the node, or the node itself.

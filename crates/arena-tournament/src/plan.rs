@@ -1,4 +1,5 @@
-//! The plan of a tournament: everything that the tournament's matches depend on. The plan is the first line of the journal.
+//! The plan of a tournament: everything that the tournament's matches depend on. The plan is the first line of the
+//! journal.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ pub struct TournamentPlan {
     arena_tournament: u32,
     /// The name of the game.
     pub game: String,
-    /// The version of the game's rules. Journals from before the introduction of rule versions lack this field and use version 1.
+    /// The version of the game's rules. Journals from before the introduction of rule versions lack this field and use
+    /// version 1.
     #[serde(default = "first_version")]
     pub rules_version: u32,
     /// The script with the rules, if the game is a challenge that isn't built in.
@@ -54,7 +56,7 @@ pub struct TournamentPlan {
     pub sandbox: SandboxMode,
     /// The resource limits of each process.
     pub sandbox_limits: Limits,
-    /// Paths outside the sandbox that agents may read too.
+    /// Additional paths that agents may read.
     pub expose: Vec<PathBuf>,
     /// True if remote agents must have public addresses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -221,7 +223,7 @@ impl TournamentPlan {
     /// Checks that the plan can be played.
     ///
     /// # Errors
-    /// [`PlanError`] if it can't.
+    /// [`PlanError`] if the plan can't be played.
     pub fn check(&self) -> Result<(), PlanError> {
         if self.arena_tournament != VERSION {
             return Err(PlanError::Version(self.arena_tournament));
@@ -245,7 +247,8 @@ impl TournamentPlan {
         game.map_or(Ok(()), |game| check_options(game, self.seats, &self.options))
     }
 
-    /// Checks that the tournament was started with this program's version of the rules. A script that isn't loaded passes the check.
+    /// Checks that the tournament was started with this program's version of the rules. A script that isn't loaded
+    /// passes the check.
     ///
     /// # Errors
     /// [`PlanError::OtherRules`] if the version differs.

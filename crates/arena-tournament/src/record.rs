@@ -1,4 +1,5 @@
-//! The content of a journal: the plan, the schedule and the result of each match. `arena-runner` reads and writes the file.
+//! The content of a journal: the plan, the schedule and the result of each match. `arena-runner` reads and writes the
+//! file.
 
 use serde_json::{Map, Value};
 
@@ -68,7 +69,7 @@ impl Record {
             return Err(wrong(1, "the plan is missing".to_owned()));
         };
         let plan: TournamentPlan = serde_json::from_slice(first)
-            .map_err(|error| wrong(1, format!("this isn't the plan of a tournament: {}", without_place(&error))))?;
+            .map_err(|error| wrong(1, format!("the line isn't the plan of a tournament: {}", without_place(&error))))?;
         let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
         for (number, line) in lines {
             let line: Line =
@@ -93,13 +94,14 @@ impl Record {
         }
     }
 
-    /// Applies the result of a match, or returns the reason that the result contradicts the schedule or an earlier result.
+    /// Applies the result of a match, or returns the reason that the result contradicts the schedule or an earlier
+    /// result.
     pub fn add(&mut self, game: GameLine) -> Result<(), String> {
         let (number, result) = (game.number, &game.result);
         if let Some(before) = self.game(number) {
             return Err(match before.round == game.round && before.result.is_same(result) {
                 true => format!("game {number} is recorded twice; remove one of the lines"),
-                false => format!("game {number} has another result on an earlier line; remove one of them"),
+                false => format!("game {number} has another result on an earlier line; remove one of the lines"),
             });
         }
         self.check_pairing(number, game.round, &result.names(), &result.seed.reveal())?;
@@ -142,7 +144,7 @@ impl Record {
             let checked = self.check_pairing(columns.fixture, columns.round, &agents, &columns.seed);
             checked.and_then(|()| GameLine::try_from(columns).map(drop)).err()
         });
-        wrong.unwrap_or_else(|| format!("this isn't the result of a match: {}", without_place(error)))
+        wrong.unwrap_or_else(|| format!("the line isn't the result of a match: {}", without_place(error)))
     }
 
     /// Applies the change of an agent.
@@ -176,8 +178,8 @@ impl Record {
         Ok(())
     }
 
-    /// Returns the numbers of the matches for which `is_void` is true, and of the matches whose pairings depend on their results. If the
-    /// former don't count, all of these matches must be played again.
+    /// Returns the numbers of the matches for which `is_void` is true, and of the matches whose pairings depend on
+    /// their results. If the former don't count, all of these matches must be played again.
     pub fn void_with(&self, is_void: impl Fn(&GameLine) -> bool) -> Vec<usize> {
         let mut void: Vec<usize> =
             self.games.iter().flatten().filter(|game| is_void(game)).map(|game| game.number).collect();
@@ -191,8 +193,8 @@ impl Record {
         void
     }
 
-    /// Rebuilds the schedule from the matches for which `counts` is true. Stops at the first match that isn't in the rebuilt schedule or
-    /// contradicts it, and also returns this match's number.
+    /// Rebuilds the schedule from the matches for which `counts` is true. Stops at the first match that isn't in the
+    /// rebuilt schedule or contradicts it, and also returns this match's number.
     fn rebuilt(&self, counts: impl Fn(&GameLine) -> bool) -> Result<Rebuilt, String> {
         let shape = self.plan.shape().map_err(|error| error.to_string())?;
         let mut again = Record {
@@ -219,8 +221,8 @@ impl Record {
         self.games.get(number.checked_sub(1)?)?.as_ref()
     }
 
-    /// Returns the seat that reports list first for the match with this number, from 1: White's seat, or the first seat in games without
-    /// White.
+    /// Returns the seat that reports list first for the match with this number, from 1: White's seat, or the first seat
+    /// in games without White.
     pub fn first_seat(&self, number: usize) -> usize {
         let (pairing, game) = (self.schedule.pairing(number), self.plan.game().ok());
         let first = pairing
@@ -235,7 +237,8 @@ impl Record {
     }
 }
 
-/// Returns the error's text without its position. Each journal line is parsed separately, so the position always says `line 1`.
+/// Returns the error's text without its position. Each journal line is parsed separately, so the position always says
+/// `line 1`.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -5,14 +5,14 @@ use arena_ratings::{AgentIndex, Results};
 use crate::schedule::{Pairing, Schedule};
 use crate::shape::Shape;
 
-/// Returns the games that count, in the order of their numbers. In a paired tournament, the games of a meeting (the same agents and seed,
-/// with rotated seats) share a pair number.
+/// Returns the games that count, in the order of their numbers. In a paired tournament, the games of a meeting (the
+/// same agents and seed, with rotated seats) share a pair number.
 pub fn results(schedule: &Schedule) -> Results {
     results_of(schedule.shape(), schedule.played(), &schedule.repeats())
 }
 
-/// Converts games of a tournament of this shape. For each game, `repeats` contains the number of the earlier game that has the same moves,
-/// if any.
+/// Converts games of a tournament of this shape. For each game, `repeats` contains the number of the earlier game that
+/// has the same moves, if any.
 pub(crate) fn results_of<'a>(
     shape: &Shape,
     played: impl Iterator<Item = (&'a Pairing, &'a [usize])>,

@@ -1,8 +1,9 @@
 //! Schedules: the pairings that the scheduler has decided so far, with their results.
 //!
-//! Pairings come in waves. A wave depends on the complete results of the waves before it. Therefore neither the order in which games of a
-//! wave end nor the number of games played at the same time affects the schedule. A sequential test can end the tournament within a wave;
-//! the test judges games in the order of their numbers. Games after the deciding game stay in the journal, but don't count.
+//! Pairings come in waves. A wave depends on the complete results of the waves before it. Therefore neither the order
+//! in which games of a wave end nor the number of games played at the same time affects the schedule. A sequential test
+//! can end the tournament within a wave; the test judges games in the order of their numbers. Games after the deciding
+//! game stay in the journal, but don't count.
 
 pub(crate) mod adaptive;
 pub(crate) mod fixed;
@@ -23,12 +24,13 @@ pub use trial::Trial;
 /// A game to be played: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairing {
-    /// The game's number, from 1, in the order of play. In a league, the number is 0, because the store numbers games when they end.
+    /// The game's number, from 1, in the order of play. In a league, the number is 0, because the store numbers games
+    /// when they end.
     pub number: usize,
     /// The round, from 1. In a league, the number of the season.
     pub round: usize,
-    /// The number of the meeting, from 1. A meeting is the games of one set of agents with one seed: one game, or one for each rotation of
-    /// the seats.
+    /// The number of the meeting, from 1. A meeting is the games of one set of agents with one seed: one game, or one
+    /// for each rotation of the seats.
     pub meeting: u64,
     /// The number of the game within its meeting, from 1.
     pub leg: usize,
@@ -62,8 +64,9 @@ type Moves = (Vec<usize>, Box<str>);
 
 /// Decides the pairings of a tournament, wave by wave.
 pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
-    /// Adds the pairings of the next wave to `known`, or nothing if the tournament is over. The caller guarantees that all known games have
-    /// been played. For each game, `results` contains the ranks, and `repeats` the number of the earlier game with the same moves.
+    /// Adds the pairings of the next wave to `known`, or nothing if the tournament is over. The caller guarantees that
+    /// all known games have been played. For each game, `results` contains the ranks, and `repeats` the number of the
+    /// earlier game with the same moves.
     fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known);
 }
 
@@ -107,7 +110,7 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A game that the schedule doesn't contain (yet).
-    #[error("there is no game {number}; {known} games are scheduled so far")]
+    #[error("there is no game {number}; games scheduled so far: {known}")]
     Unknown {
         /// The number of the game.
         number: usize,
@@ -118,7 +121,7 @@ pub enum RecordError {
     #[error("game {0} already has a result")]
     Twice(usize),
     /// Invalid ranks.
-    #[error("game {number} has {seats} seats; their ranks can't be {ranks:?}")]
+    #[error("game {number} has {seats} seats; their ranks cannot be {ranks:?}")]
     Ranks {
         /// The number of the game.
         number: usize,
@@ -200,8 +203,8 @@ impl Schedule {
         self.results.iter().take(self.last_that_counts()).flatten().filter(|ranks| ranks.is_empty()).count()
     }
 
-    /// Returns a list with an entry for each game that counts, by number: the number of the first game with the same moves, or `None` if
-    /// the game repeats no earlier one.
+    /// Returns a list with an entry for each game that counts, by number: the number of the first game with the same
+    /// moves, or `None` if the game repeats no earlier one.
     pub fn repeats(&self) -> Vec<Option<usize>> {
         (1..=self.last_that_counts()).map(|number| self.repeat_of(number)).collect()
     }
@@ -225,13 +228,14 @@ impl Schedule {
         }
     }
 
-    /// Returns the number of games that were played after the decision of a sequential test. The number depends on concurrency.
+    /// Returns the number of games that were played after the decision of a sequential test. The number depends on
+    /// concurrency.
     pub fn surplus(&self) -> usize {
         self.results.len() - self.missing - self.games_played()
     }
 
-    /// Returns the total number of games. While games are left, the total includes the tie-breaks known so far, and ignores that a stop
-    /// condition may end the tournament early.
+    /// Returns the total number of games. While games are left, the total includes the tie-breaks known so far, and
+    /// ignores that a stop condition may end the tournament early.
     pub fn games(&self) -> usize {
         if self.is_complete {
             return self.games_played();
@@ -250,13 +254,15 @@ impl Schedule {
         self.trial.as_ref()
     }
 
-    /// Returns the agents, by number, whose rating intervals were wider than the rating margin after the last wave; `None` without a
-    /// margin. If the tournament ended early, these agents' intervals are unbounded on one side, and more games would not bound them.
+    /// Returns the agents, by number, whose rating intervals were wider than the rating margin after the last wave;
+    /// `None` without a margin. If the tournament ended early, these agents' intervals are unbounded on one side, and
+    /// more games would not bound them.
     pub fn unsure(&self) -> Option<&[usize]> {
         matches!(self.shape.stop, Some(Stop::Margin(_))).then_some(&self.known.unsure)
     }
 
-    /// Returns the number of games up to the decision of the sequential test; `None` if there is no test or no decision.
+    /// Returns the number of games up to the decision of the sequential test; `None` if there is no test or no
+    /// decision.
     fn ended(&self) -> Option<usize> {
         self.trial.as_ref().filter(|trial| trial.is_decided()).map(Trial::judged)
     }
@@ -275,7 +281,8 @@ impl Schedule {
         self.known.survived.as_deref()
     }
 
-    /// Returns the knockout ties whose tie-breaks were all drawn, so that the initial draw decided: winner, loser and round.
+    /// Returns the knockout ties whose tie-breaks were all draws, so that the random initial order of the agents
+    /// decided: winner, loser and round.
     pub fn by_lot(&self) -> &[(usize, usize, usize)] {
         &self.known.by_lot
     }
@@ -288,9 +295,9 @@ impl Schedule {
         self.record_moves(number, ranks, None)
     }
 
-    /// Records a result like [`Schedule::record`], with the seat of the first side and the fingerprint of the game's moves. Games with the
-    /// same agents in the same turn order and the same fingerprint are repeats of the first of them by number. Repeats count in the
-    /// standings, but not as evidence for ratings.
+    /// Records a result like [`Schedule::record`], with the seat of the first side and the fingerprint of the game's
+    /// moves. Games with the same agents in the same turn order and the same fingerprint are repeats of the first of
+    /// them by number. Repeats count in the standings, but not as evidence for ratings.
     ///
     /// # Errors
     /// As [`Schedule::record`].
@@ -348,7 +355,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All known games must have been played.
+    /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All known games must have been
+    /// played.
     fn settle(&mut self) {
         let repeats = self.repeats();
         self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.known);
@@ -361,7 +369,8 @@ impl Schedule {
 }
 
 impl Known {
-    /// Adds a meeting of these agents, listed in the seat order of the meeting's first game. Returns the indexes of the new pairings.
+    /// Adds a meeting of these agents, listed in the seat order of the meeting's first game. Returns the indexes of the
+    /// new pairings.
     fn meet(&mut self, round: usize, agents: &[usize]) -> std::ops::Range<usize> {
         self.meetings += 1;
         let seed = self.seed.derive(&format!("meeting {}", self.meetings));
@@ -393,8 +402,8 @@ fn draw(shape: &Shape) -> Vec<usize> {
     order
 }
 
-/// Returns the half points of the agent on `seat`: two for each opponent with a worse rank, one for each opponent with the same rank. A
-/// void game has no ranks and gives no half points.
+/// Returns the half points of the agent on `seat`: two for each opponent with a worse rank, one for each opponent with
+/// the same rank. A void game has no ranks and gives no half points.
 pub fn halves(ranks: &[usize], seat: usize) -> u64 {
     if ranks.is_empty() {
         return 0;

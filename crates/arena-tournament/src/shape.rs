@@ -11,20 +11,21 @@ pub const MAX_GAMES: u64 = 1_000_000;
 
 /// The input of a schedule.
 ///
-/// A *meeting* is the games of one set of agents with one seed. In a paired tournament, a meeting has one game for each rotation of the
-/// seats; otherwise it has one game.
+/// A *meeting* is the games of one set of agents with one seed. In a paired tournament, a meeting has one game for each
+/// rotation of the seats; otherwise it has one game.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shape {
     /// The pairing format.
     pub format: Format,
     /// The number of agents.
     pub agents: usize,
-    /// Round-robin and gauntlet: the number of meetings of each set of agents. Swiss: the number of rounds. Knockout: the number of
-    /// meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings.
+    /// Round-robin and gauntlet: the number of meetings of each set of agents. Swiss: the number of rounds. Knockout:
+    /// the number of meetings of each two opponents before tie-breaks. Adaptive: the total number of meetings.
     pub rounds: usize,
     /// The number of agents in a game.
     pub seats: usize,
-    /// True if a meeting has as many games as seats, all with the same seed, with each agent on each seat once. Otherwise it is one game.
+    /// True if a meeting has as many games as seats, all with the same seed, with each agent on each seat once.
+    /// Otherwise it is one game.
     pub paired: bool,
     /// The condition that ends the tournament early.
     pub stop: Option<Stop>,
@@ -78,7 +79,8 @@ pub enum ShapeError {
     /// A rating margin that isn't a positive number.
     #[error("the rating margin must be a positive number of Elo, not {0}")]
     Margin(f64),
-    /// Too few games to connect all agents, directly or through common opponents. Ratings are comparable only between connected agents.
+    /// Too few games to connect all agents, directly or through common opponents. Ratings are comparable only between
+    /// connected agents.
     #[error("{agents} agents need at least {least} games to be comparable, not {games}")]
     TooFewGames {
         /// The number of agents.
@@ -141,7 +143,8 @@ impl Shape {
         if self.paired { self.seats } else { 1 }
     }
 
-    /// Returns the number of games if the tournament doesn't end early, without a knockout's tie-breaks. `None` if the number overflows.
+    /// Returns the number of games if the tournament doesn't end early, without a knockout's tie-breaks. `None` if the
+    /// number overflows.
     pub fn games(&self) -> Option<u64> {
         let meetings = (self.format.info().meetings)(self)?;
         meetings.checked_mul(self.rounds as u64)?.checked_mul(self.games_a_meeting() as u64)

@@ -21,10 +21,11 @@ pub struct Standing {
     pub draws: u64,
     /// The number of all other games.
     pub losses: u64,
-    /// The number of byes. A bye is a round without an opponent, which counts as a meeting (the games of one pairing) won.
+    /// The number of byes. A bye is a round without an opponent, which counts as a meeting (the games of one pairing)
+    /// won.
     pub byes: u64,
-    /// The points. For each game, an agent gets the share of opponents that it beat, plus half of the share that it drew with. A bye gives
-    /// one point for each game of a meeting.
+    /// The points. For each game, an agent gets the share of opponents that it beat, plus half of the share that it
+    /// drew with. A bye gives one point for each game of a meeting.
     pub points: f64,
     /// The points divided by the largest possible points, 0 to 1.
     pub share: f64,
@@ -38,13 +39,13 @@ pub struct Standing {
 pub struct Versus {
     /// The number of games with both agents.
     pub games: u64,
-    /// The half points of the first agent: two for each game in which it ranked above the other agent, one for each game in which they
-    /// ranked equal.
+    /// The half points of the first agent: two for each game in which it ranked above the other agent, one for each
+    /// game in which they ranked equal.
     pub half_points: u64,
 }
 
-/// Returns the standings, the best agent first. The sort keys are: rounds survived (in a knockout), share of the possible points, number of
-/// games, and agent number.
+/// Returns the standings, the best agent first. The sort keys are: rounds survived (in a knockout), share of the
+/// possible points, number of games, and agent number.
 pub fn standings(schedule: &Schedule) -> Vec<Standing> {
     let shape = schedule.shape();
     let a_game = 2 * (shape.seats as u64 - 1);
@@ -104,7 +105,8 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
     lines
 }
 
-/// Returns the score of each agent against each other agent: `table[a][b]` is the score of agent number `a` against `b`.
+/// Returns the score of each agent against each other agent: `table[a][b]` is the score of agent number `a` against
+/// `b`.
 pub fn cross_table(schedule: &Schedule) -> Vec<Vec<Versus>> {
     let agents = schedule.shape().agents;
     let mut table = vec![vec![Versus::default(); agents]; agents];

@@ -188,13 +188,15 @@ fn workers_of_other_versions_get_no_games() {
     others.abort();
     assert_eq!(told.code, 0, "{told:#?}");
     let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
-    let sentence = format!("note: worker newer has arena 9_9_9-1, this program has {version}; it gets no games");
+    let sentence =
+        format!("note: worker newer runs arena 9_9_9-1, but this program is {version}; the worker gets no games");
     assert_eq!(told.stderr.matches(&sentence).count(), 1, "{}", told.stderr);
     own.signal(Signal::TERM);
     own.ended();
     let said = own.said();
-    let sentence =
-        format!("note: tournament newest has arena 9_9_9-1, this worker has {version}; it takes none of its games");
+    let sentence = format!(
+        "note: tournament newest runs arena 9_9_9-1, but this worker is {version}; the worker takes none of its games"
+    );
     assert_eq!(said.matches(&sentence).count(), 1, "{said}");
 }
 
@@ -214,7 +216,7 @@ fn a_worker_without_an_interpreter_leaves_games_to_others() {
     let _rich = lab.worker(&nats, &["--name", "rich"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("worker poor can't play: "), "{}", told.stderr);
+    assert!(told.stderr.contains("worker poor cannot play: "), "{}", told.stderr);
     lab.assert_same();
 }
 

@@ -45,7 +45,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         &url,
         "--agent LAB/bots-a/a.py --agent http://127.0.0.1:9/ --nats-url URL",
         expect![
-            "8: error: 127.0.0.1:9 is a remote agent, and workers play local files and folders only; run it without --nats-url"
+            "8: error: 127.0.0.1:9 is a remote agent, but workers play only agents from local files or folders; run the tournament without --nats-url"
         ],
     );
     check(
@@ -53,7 +53,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         &url,
         "--agent LAB/bots-a/a.py --agent LAB/linked --nats-url URL",
         expect![
-            "8: error: can't pack linked with its whole folder LAB/linked: LAB/linked/link is neither a file nor a folder; give the agent a folder of its own"
+            "8: error: cannot pack linked with its whole folder LAB/linked: LAB/linked/link is neither a file nor a folder; give the agent a folder of its own"
         ],
     );
     check(
@@ -96,7 +96,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         &lab,
         &guarded.url(),
         &format!("{both} --nats-url {}", guarded.url().replace("//", "//ada:wrong@")),
-        expect!["4: error: the NATS server at nats://127.0.0.1:PORT rejects these credentials"],
+        expect!["4: error: the NATS server at nats://127.0.0.1:PORT rejects the credentials in the URL"],
     );
     let url = plain.url();
     drop(plain);

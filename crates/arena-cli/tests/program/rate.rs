@@ -374,7 +374,7 @@ fn files_that_cannot_be_rated_are_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: DIR/tournament.jsonl: line 1: this isn't the plan of a tournament: missing field `game`
+        error: DIR/tournament.jsonl: line 1: the line isn't the plan of a tournament: missing field `game`
     "#]],
     );
     let one_sided = pgn(&[["a", "b", "1-0"]]);

@@ -225,7 +225,7 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
         change();
         let stderr = told(child.wait_with_output().unwrap(), out);
         expect![[r#"
-            error: the files of b have changed since the tournament began (or are gone); restore them, or continue with `arena tournament resume OUT --accept-changed`
+            error: the files of b have changed or were removed since the tournament began; restore them, or continue with `arena tournament resume OUT --accept-changed`
         "#]]
         .assert_eq(&stderr);
         // Games with the changed files don't count, so the resumed tournament has the same results.
@@ -599,21 +599,21 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[plan, one, &other, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 3: game 1 has another result on an earlier line; remove one of them
+        error: OUT/tournament.jsonl, line 3: game 1 has another result on an earlier line; remove one of the lines
     "#]],
     );
     check(
         &[plan, one, three, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 3: there is no game 3; 2 games are scheduled so far
+        error: OUT/tournament.jsonl, line 3: there is no game 3; games scheduled so far: 2
     "#]],
     );
     check(
         &[plan, &one.replace(r#""fixture":1"#, r#""fixture":9"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: there is no game 9; 2 games are scheduled so far
+        error: OUT/tournament.jsonl, line 2: there is no game 9; games scheduled so far: 2
     "#]],
     );
     check(
@@ -648,21 +648,21 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[plan, &one.replace(r#""epochs""#, r#""epoch""#), ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 2: this isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
+            error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: unknown field `epoch`, expected one of `fixture`, `round`, `agents`, `ranks`, `scores`, `verdicts`, `details`, `faults`, `seed`, `epochs`, `outcome`, `challenge_scores`, `moves`, `time`, `worker`
         "#]],
     );
     check(
         &[plan, &one[..40], two, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: control character (\u0000-\u001F) found while parsing a string
+        error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: control character (\u0000-\u001F) found while parsing a string
     "#]],
     );
     check(
         &[plan, "", one, ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: this isn't the result of a match: EOF while parsing a value
+        error: OUT/tournament.jsonl, line 2: the line isn't the result of a match: EOF while parsing a value
     "#]],
     );
     check(
@@ -683,7 +683,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[one, ""],
         13,
         expect![[r#"
-            error: OUT/tournament.jsonl, line 1: this isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `options`, `limits`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
+            error: OUT/tournament.jsonl, line 1: the line isn't the plan of a tournament: unknown field `type`, expected one of `arena_tournament`, `game`, `rules_version`, `script`, `options`, `limits`, `agents`, `format`, `rounds`, `seats`, `paired`, `stop`, `seed`, `sandbox`, `sandbox_limits`, `expose`, `public_only`, `replays`, `concurrency`, `shares_core`
         "#]],
     );
     check(

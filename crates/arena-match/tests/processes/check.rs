@@ -203,7 +203,7 @@ fn faults_while_playing() {
     finds(
         &[("actions=act(state)", "actions=[{'action': 'fly'}]")],
         expect![[r#"
-        Wrong: the game took none of its 30 actions
+        Wrong: the game accepted none of its 30 actions
         Advice: the game rejects an action: unknown variant `fly`, expected one of `move`, `take_food`, `deposit_food`, `heal`, `spawn`, `attack`, `make_base` again and again <- {"agent_id": "7641a2cd-dc5f-4740-a09b-2b9b543ef7fb", "actions": [{"action": "fly"}]}
     "#]],
     );

@@ -41,11 +41,11 @@ pub enum AgentError {
     Commit(#[from] CommitError),
 }
 
-/// Describes an agent for the store, with an absolute path, so that the league can be resumed from any folder. `data` is the folder of the
-/// store, which the agent's fingerprint leaves out.
+/// Describes an agent for the store, with an absolute path, so that the league can be resumed from any folder. `data`
+/// is the folder of the store, which the agent's fingerprint leaves out.
 ///
 /// # Errors
-/// [`EntrantError`] if its files can't be read, or its paths aren't UTF-8.
+/// [`EntrantError`] if the agent's files can't be read, or its paths aren't UTF-8.
 pub fn facts_of(agent: &Agent, data: &Path) -> Result<NewLeagueAgent, EntrantError> {
     let mut entrant = enter(agent, data)?;
     if let Ok(path) = Path::new(&entrant.path).canonicalize() {
@@ -54,7 +54,8 @@ pub fn facts_of(agent: &Agent, data: &Path) -> Result<NewLeagueAgent, EntrantErr
     Ok(converted(&entrant).expect("both descriptions have the same fields"))
 }
 
-/// Converts between the description of an agent in plans and the description in the store. Both serialize to the same fields.
+/// Converts between the description of an agent in plans and the description in the store. Both serialize to the same
+/// fields.
 fn converted<T: DeserializeOwned>(description: &impl Serialize) -> Result<T, serde_json::Error> {
     serde_json::from_value(serde_json::to_value(description)?)
 }
@@ -70,7 +71,8 @@ pub fn entrant_of(agent: &LeagueAgent) -> Result<Entrant, StoreError> {
     })
 }
 
-/// Checks the agents of a league for changes, and stores new versions. `data` is the folder of the store, `search` the value of `PATH`.
+/// Checks the agents of a league for changes, and stores new versions. `data` is the folder of the store, `search` the
+/// value of `PATH`.
 ///
 /// # Errors
 /// [`AgentError`] if the store can't be read or written.
@@ -108,7 +110,7 @@ fn look_again(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<N
     let sha256 = match fingerprint_of(&entrant, data) {
         Ok(sha256) => sha256,
         Err(EntrantError::Files { path, source, .. }) => {
-            return Err(LookError::Absent(format!("{} can't be read: {source}", path.display())));
+            return Err(LookError::Absent(format!("{} cannot be read: {source}", path.display())));
         }
         Err(error) => return Err(absent(&error)),
     };
@@ -116,8 +118,8 @@ fn look_again(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<N
         return Ok(None);
     }
     let facts = &agent.facts;
-    // If the user named the agent by its path, its manifest may have a new command and version. If the user gave a command line with a
-    // version, the version belonged to the old files, so it is dropped.
+    // If the user named the agent by its path, its manifest may have a new command and version. If the user gave a
+    // command line with a version, the version belonged to the old files, so it is dropped.
     if facts.files.first() == Some(&facts.path) {
         let mut found = Agent::find(&facts.path, search).map_err(|error| absent(&error))?;
         found.name.clone_from(&facts.name);

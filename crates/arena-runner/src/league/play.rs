@@ -1,5 +1,5 @@
-//! The [`Competition`] implementation of leagues. The run chooses each pairing when a match can begin, and stores each result before the
-//! next choice.
+//! The [`Competition`] implementation of leagues. The run chooses each pairing when a match can begin, and stores each
+//! result before the next choice.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -58,11 +58,11 @@ pub enum RulesError {
         found: u32,
     },
     /// Stored sandbox settings that can't be parsed.
-    #[error("the league's sandbox settings can't be read: {0}")]
+    #[error("the league's sandbox settings cannot be read: {0}")]
     Sandbox(#[from] serde_json::Error),
 }
 
-/// Returns the game that a league's rules name, after a check that it supports them.
+/// Returns the game of a league's rules, after a check that the game supports the number of seats and the options.
 ///
 /// # Errors
 /// [`RulesError`] if the game doesn't support the rules.
@@ -89,8 +89,8 @@ pub fn check_season(league: &League) -> Result<&'static GameType, RulesError> {
     }
 }
 
-/// The limits of a run. The run ends when the first limit is reached, but completes each meeting (the games of one set of agents with one
-/// seed) that has begun.
+/// The limits of a run. The run ends when the first limit is reached, but completes each meeting (the games of one set
+/// of agents with one seed) that has begun.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Until {
     /// The largest number of further games.
@@ -119,8 +119,8 @@ pub struct LeagueRun<'a> {
 }
 
 impl<'a> LeagueRun<'a> {
-    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, so the executor must not run on
-    /// it.
+    /// Creates a run of a season. `data` is the folder of the store. The run awaits the store on `runtime`, so the
+    /// executor must not run on it.
     pub fn new(
         store: &'a SqliteStore,
         runtime: &'a Handle,
@@ -226,7 +226,8 @@ impl Competition for LeagueRun<'_> {
     }
 }
 
-/// Returns the larger distance from an agent's rating to an end of its 95 % interval, in Elo; infinite if the interval is unbounded.
+/// Returns the larger distance from an agent's rating to an end of its 95 % interval, in Elo; infinite if the interval
+/// is unbounded.
 fn margin_of(fit: &Fit, agent: AgentIndex) -> f64 {
     let (rating, interval) = (fit.rating(agent), fit.interval(agent));
     (rating - interval.low).max(interval.high - rating)

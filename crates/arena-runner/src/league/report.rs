@@ -42,8 +42,8 @@ fn agent_report(agent: &LeagueAgent) -> SeasonAgent {
     }
 }
 
-/// Formats a game as one line in the style of chess runners: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`. In a game with White, the line
-/// names White first.
+/// Formats a game as one line in the style of chess runners: `Finished game 3 (a vs b): 1-0 {CHECKMATE}`. In a game
+/// with White, the line names White first.
 pub fn line(season: &Season, game: &LeagueGame) -> String {
     let agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();
     let labels = labels(&agents);

@@ -1,9 +1,10 @@
 //! A season with its games, and the choice of the next meeting. The choice is pure: equal games give equal meetings.
 //!
-//! A *meeting* is the games (*legs*) between the same agents with one seed; the agents have different seats in each leg. The legs of a
-//! meeting that has begun are played before another meeting begins. At first, new meetings are chosen so that games connect all agents,
-//! directly or through others. After that, the agent with the widest interval plays the opponents against which a game is most informative.
-//! Games under way count as played, since their information doesn't depend on the result.
+//! A *meeting* is the games (*legs*) between the same agents with one seed; the agents have different seats in each
+//! leg. The legs of a meeting that has begun are played before another meeting begins. At first, new meetings are
+//! chosen so that games connect all agents, directly or through others. After that, the agent with the widest interval
+//! plays the opponents against which a game is most informative. Games under way count as played, since their
+//! information doesn't depend on the result.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,8 @@ pub struct Season {
     meetings: BTreeMap<u64, Meeting>,
 }
 
-/// The connections between agents. Two agents are connected if they share a game, or a chain of shared games links them.
+/// The connections between agents. Two agents are connected if they share a game, or a chain of shared games links
+/// them.
 #[derive(Debug, Clone)]
 struct Ties {
     /// The number of each agent's group. Agents of a group are connected.
@@ -78,7 +80,8 @@ enum Leg {
 }
 
 impl Season {
-    /// Loads a season from the store. In the current season, all agents in the league can play; in a closed season, none can.
+    /// Loads a season from the store. In the current season, all agents in the league can play; in a closed season,
+    /// none can.
     ///
     /// # Errors
     /// [`StoreError`] if the store can't be read, or is damaged.
@@ -179,9 +182,9 @@ impl Season {
         if self.league.rules.paired { self.league.rules.seats } else { 1 }
     }
 
-    /// Returns the number of games in the rating fit from which meetings are chosen. The fit uses all games while there are few, and later
-    /// omits the newest few percent, so that a new fit is rarely needed. The number depends only on the number of games, so an interruption
-    /// of the run doesn't change the choice.
+    /// Returns the number of games in the rating fit from which meetings are chosen. The fit uses all games while there
+    /// are few, and later omits the newest few percent, so that a new fit is rarely needed. The number depends only on
+    /// the number of games, so an interruption of the run doesn't change the choice.
     pub fn fitted(&self) -> usize {
         let grown = |games: usize| games + (games / FEW).max(1);
         let mut games = 0;
@@ -204,8 +207,8 @@ impl Season {
         fit(&results, &FitOptions::default())
     }
 
-    /// Returns the next leg of a meeting under way, and marks this leg as under way. `None` if every leg is under way, has been played, or
-    /// needs an agent that can't play.
+    /// Returns the next leg of a meeting under way, and marks this leg as under way. `None` if every leg is under way,
+    /// has been played, or needs an agent that can't play.
     pub fn next_leg(&mut self) -> Option<Pairing> {
         let is_ready = &self.is_ready;
         let (number, meeting) = self.meetings.iter_mut().find(|(_, meeting)| {
@@ -219,9 +222,9 @@ impl Season {
         Some(Pairing { number: 0, round: self.number as usize, meeting: *number, leg: leg + 1, agents, seed })
     }
 
-    /// Starts another meeting with at least one agent for which `is_wanted` returns true. `fit` must be the fit of the first
-    /// [`Season::fitted`] games; later games are taken into account by their expected information, without their results. Returns false if
-    /// there is no such meeting.
+    /// Starts another meeting with at least one agent for which `is_wanted` returns true. `fit` must be the fit of the
+    /// first [`Season::fitted`] games; later games are taken into account by their expected information, without their
+    /// results. Returns false if there is no such meeting.
     pub fn meet(&mut self, fit: &Fit, is_wanted: impl Fn(AgentIndex) -> bool) -> bool {
         let seats = self.league.rules.seats;
         let mut all = Forecast::new(fit, seats, self.legs());
@@ -262,8 +265,8 @@ impl Season {
         true
     }
 
-    /// Returns the agent with the fewest games among those that games don't connect to all others, with the opponents that would connect
-    /// it. Meetings under way count as games. `None` if all agents are connected.
+    /// Returns the agent with the fewest games, with the opponents that would connect it to more agents. Meetings under
+    /// way count as games. `None` if games connect all agents.
     fn isolated(&self) -> Option<(usize, Vec<usize>)> {
         let Ties { groups, games } = {
             let mut ties = self.ties.clone();

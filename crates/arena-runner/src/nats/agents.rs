@@ -21,10 +21,12 @@ const INTERPRETERS: [&str; 2] = ["python3", "node"];
 #[derive(Debug, thiserror::Error)]
 pub enum TravelError {
     /// A remote agent.
-    #[error("{0} is a remote agent, and workers play local files and folders only; run it without --nats-url")]
+    #[error(
+        "{0} is a remote agent, but workers play only agents from local files or folders; run the tournament without --nats-url"
+    )]
     Server(String),
     /// A program that is neither in the agent's folder nor in `PATH`.
-    #[error("workers can't start {name}: its program {} is neither in its folder nor in PATH", program.display())]
+    #[error("workers cannot start {name}: its program {} is neither in its folder nor in PATH", program.display())]
     Program {
         /// The agent's name.
         name: String,
@@ -42,7 +44,7 @@ pub enum TravelError {
         folder: PathBuf,
     },
     /// An agent's folder that can't be packed.
-    #[error("can't pack {name} with its whole folder {}: {source}; give the agent a folder of its own", folder.display())]
+    #[error("cannot pack {name} with its whole folder {}: {source}; give the agent a folder of its own", folder.display())]
     Pack {
         /// The agent's name.
         name: String,
@@ -51,8 +53,8 @@ pub enum TravelError {
         /// The reason.
         source: PackError,
     },
-    /// An archive that workers could not unpack.
-    #[error("can't pack {name}: {what}")]
+    /// An archive that workers cannot unpack.
+    #[error("cannot pack {name}: {what}")]
     Unpack {
         /// The agent's name.
         name: String,
@@ -73,7 +75,8 @@ pub struct PackedAgents {
     pub archives: BTreeMap<String, Vec<u8>>,
 }
 
-/// Packs the agents of a tournament. `folder` is the tournament's folder, which archives leave out. `search` is the value of `PATH`.
+/// Packs the agents of a tournament. `folder` is the tournament's folder, which archives leave out. `search` is the
+/// value of `PATH`.
 ///
 /// # Errors
 /// [`TravelError`] if workers can't play an agent.
@@ -111,8 +114,8 @@ pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedA
     Ok(packed)
 }
 
-/// Describes an agent for a worker. If the agent has files of its own, `archive` is `Some` with an empty hash, since the archive doesn't
-/// exist yet.
+/// Describes an agent for a worker. If the agent has files of its own, `archive` is `Some` with an empty hash, since
+/// the archive doesn't exist yet.
 fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let name = || entrant.name.clone();
     let Reach::Command { program, args, folder } = &entrant.reach else {
@@ -125,7 +128,8 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let is_own = |path: &Path| entrant.files.iter().any(|own| path.starts_with(own));
     let file_name = program.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let is_found = which(&file_name, search).as_deref() == Some(program) || INTERPRETERS.contains(&&*file_name);
-    // If the command line names no files of the agent, the program is part of the agent only if the user typed the program's path.
+    // If the command line names no files of the agent, the program is part of the agent only if the user typed the
+    // program's path.
     let first = entrant.path.split(' ').next().unwrap_or_default();
     let is_named = first.contains('/') || !is_found || Path::new(&entrant.path).exists();
     let start = match (is_own(program) && is_named, is_found) {
@@ -153,8 +157,8 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     })
 }
 
-/// Converts a job's agent into an agent that the worker can start. `folder` contains the unpacked archive, and `search` is the worker's
-/// `PATH`.
+/// Converts a job's agent into an agent that the worker can start. `folder` contains the unpacked archive, and `search`
+/// is the worker's `PATH`.
 ///
 /// # Errors
 /// The reason, in one sentence, if the worker can't start the agent.
@@ -162,7 +166,7 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result
     let own = |below: &String| match folder {
         Some(folder) if below.is_empty() => Ok(folder.to_owned()),
         Some(folder) if is_below(below) => Ok(folder.join(below)),
-        _ => Err(format!("{} names a file {below} that its archive can't have", agent.name)),
+        _ => Err(format!("{} names the file {below}, which is outside of its archive", agent.name)),
     };
     let program = match &agent.program {
         Word::Own(below) => own(below)?,
@@ -296,7 +300,7 @@ mod tests {
         check(
             "http://127.0.0.1:9/",
             expect![
-                "error: 127.0.0.1:9 is a remote agent, and workers play local files and folders only; run it without --nats-url"
+                "error: 127.0.0.1:9 is a remote agent, but workers play only agents from local files or folders; run the tournament without --nats-url"
             ],
         );
         check(
@@ -306,7 +310,7 @@ mod tests {
         check(
             "-- ROOT/folder/agent ROOT/files/bot.py",
             expect![
-                "error: workers can't start bot: its program ROOT/folder/agent is neither in its folder nor in PATH"
+                "error: workers cannot start bot: its program ROOT/folder/agent is neither in its folder nor in PATH"
             ],
         );
     }
@@ -320,7 +324,7 @@ mod tests {
         for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
             let agent = JobAgent { program: Word::Own(path.to_owned()), ..packed.agents[0].clone() };
             let error = unpacked(&agent, Some(&root), &search).unwrap_err();
-            assert_eq!(error, format!("native names a file {path} that its archive can't have"));
+            assert_eq!(error, format!("native names the file {path}, which is outside of its archive"));
         }
     }
 }

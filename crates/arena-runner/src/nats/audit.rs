@@ -1,4 +1,5 @@
-//! The audit of a worker's result: the dispatcher replays the match's moves by the rules, and compares the outcome with the reported one.
+//! The audit of a worker's result: the dispatcher replays the match's moves by the rules, and compares the outcome with
+//! the reported one.
 
 use std::io::Read;
 
@@ -31,8 +32,8 @@ impl Audited {
     }
 }
 
-/// Returns true if the result has a disqualification that the worker's machine may have caused, such as a timeout or the death of an
-/// agent's process.
+/// Returns true if the result has a disqualification that the worker's machine may have caused, such as a timeout or
+/// the death of an agent's process.
 pub fn is_by_machine(game: &GameLine) -> bool {
     game.result.seats.iter().filter_map(|seat| seat.verdict).any(|verdict| match verdict {
         Verdict::StartupFail

@@ -17,8 +17,8 @@ use crate::nats::agents::{MAX_BYTES, hex};
 use crate::nats::connect::Nats;
 use crate::nats::names;
 
-/// The largest number of unpacked agents in the cache. If an agent is evicted while it plays, its folder stays on disk until the match has
-/// ended.
+/// The largest number of unpacked agents in the cache. If an agent is evicted while it plays, its folder stays on disk
+/// until the match has ended.
 const KEPT: usize = 64;
 
 /// The prefix of the names of workers' folders within the folder for temporary files.
@@ -50,8 +50,8 @@ impl Cache {
         Ok(Cache { folder, _lock: lock, kept: Mutex::new(Vec::new()) })
     }
 
-    /// Returns the folder with the unpacked archive that has this hexadecimal SHA-256, and fetches the archive if needed. The folder exists
-    /// while the returned reference does.
+    /// Returns the folder with the unpacked archive that has this hexadecimal SHA-256, and fetches the archive if
+    /// needed. The folder stays on disk as long as the returned reference exists.
     ///
     /// # Errors
     /// The reason, in one sentence, if the archive can't be fetched or unpacked.
@@ -85,7 +85,7 @@ impl Cache {
 /// # Errors
 /// The reason, in one sentence, if the object can't be fetched.
 pub async fn fetch(nats: &Nats, tournament: &str, name: &str, most: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: &dyn std::error::Error| format!("can't fetch the object {name}: {}", causes(error));
+    let failed = |error: &dyn std::error::Error| format!("cannot fetch the object {name}: {}", causes(error));
     let bucket = nats.js.get_object_store(names::bucket(tournament)).await.map_err(|error| failed(&error))?;
     let object = bucket.get(name).await.map_err(|error| failed(&error))?;
     let mut bytes = Vec::new();

@@ -27,7 +27,7 @@ pub enum NatsError {
         what: String,
     },
     /// Rejected credentials.
-    #[error("the NATS server at {url} rejects these credentials")]
+    #[error("the NATS server at {url} rejects the credentials in the URL")]
     Refused {
         /// The server's URL, without credentials.
         url: String,
@@ -41,7 +41,7 @@ pub enum NatsError {
         url: String,
     },
     /// A failed request.
-    #[error("the NATS server at {url} can't be used: {what}")]
+    #[error("the NATS server at {url} cannot be used: {what}")]
     Failed {
         /// The server's URL, without credentials.
         url: String,
@@ -61,8 +61,8 @@ pub struct Nats {
     pub url: String,
 }
 
-/// Connects to a NATS server and creates the streams of jobs and results. `lost` receives `true` when the connection breaks, and `false`
-/// when it is established or restored.
+/// Connects to a NATS server and creates the streams of jobs and results. `lost` receives `true` when the connection
+/// breaks, and `false` when it is established or restored.
 ///
 /// # Errors
 /// See [`NatsError`].

@@ -148,7 +148,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         }
     }
 
-    /// Has workers play matches until the tournament is complete or the run is stopped.
+    /// Distributes matches to workers until the tournament is complete or the run is stopped.
     pub async fn play(mut self, lost: mpsc::UnboundedReceiver<bool>) -> Result<Ended, RunError<E>> {
         let ended = self.play_on(lost).await;
         match ended {
@@ -212,9 +212,10 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 }
                 Some(message) = troubles.next() => {
                     if let Ok(trouble) = serde_json::from_slice::<Trouble>(&message.payload) {
-                        let text = format!("worker {} can't play: {}", trouble.worker.name, trouble.what);
+                        let text = format!("worker {} cannot play: {}", trouble.worker.name, trouble.what);
                         self.note_once(text)?;
-                        // From now on, no jobs are reserved for this worker. It may still take jobs from the shared queue.
+                        // From now on, no jobs are reserved for this worker. It may still take jobs from the shared
+                        // queue.
                         if self.unable.insert(trouble.worker.id.clone()) {
                             self.forget(&trouble.worker.id).await?;
                         }
@@ -245,7 +246,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         ended
     }
 
-    /// Publishes the jobs of open matches again if they are neither on the queue nor being played. A NATS server can lose its streams.
+    /// Publishes the jobs of open matches again if they are neither on the queue nor being played. A NATS server can
+    /// lose its streams.
     async fn find_lost(&mut self) -> Result<(), RunError<E>> {
         let Ok(stream) = self.nats.js.get_stream(names::JOBS).await else {
             // The server has lost the stream.
@@ -321,14 +323,14 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             None => names::for_any_worker(&self.tournament),
         };
         let mut is_reported = false;
-        // The server may be unreachable for a while, so publishing is retried. The server drops duplicates of a job within two minutes;
-        // later duplicates do no harm.
+        // The server may be unreachable for a while, so publishing is retried. The server drops duplicates of a job
+        // within two minutes; later duplicates do no harm.
         while let Err(what) = publish(&self.nats, subject.clone(), &job.job, to_json(&job)).await {
             if self.options.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             if !std::mem::replace(&mut is_reported, true) {
-                self.note(format!("can't queue game {number}: {what}; retrying"))?;
+                self.note(format!("cannot queue game {number}: {what}; retrying"))?;
             }
             sleep(TICK).await;
         }
@@ -449,7 +451,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         purged.map(|_| ()).map_err(|error| self.nats.failed(&error))
     }
 
-    /// Removes all of the tournament's data from the server. If the removal fails, the server deletes the data when it expires.
+    /// Removes all of the tournament's data from the server. If the removal fails, the server deletes the data when it
+    /// expires.
     async fn clean_up(&self) {
         let _ = self.clear_queue().await;
         let _ =

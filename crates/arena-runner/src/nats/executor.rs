@@ -48,7 +48,7 @@ pub struct NatsOptions<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// A challenge script as rules; workers support built-in games only.
-    #[error("workers play built-in games only, and {0} is a script; run the tournament without --nats-url")]
+    #[error("workers play only built-in games, but {0} is a script; run the tournament without --nats-url")]
     Rules(String),
     /// An agent that workers can't play.
     #[error(transparent)]
@@ -57,7 +57,7 @@ pub enum PrepareError {
     #[error(transparent)]
     Nats(#[from] NatsError),
     /// An error of the operating system.
-    #[error("can't start the dispatcher: {0}")]
+    #[error("cannot start the dispatcher: {0}")]
     System(String),
 }
 
@@ -70,8 +70,8 @@ pub struct Prepared {
     packed: PackedAgents,
 }
 
-/// Packs the agents of a tournament, and connects to the NATS server. `folder` is the tournament's folder, and `search` the value of
-/// `PATH`.
+/// Packs the agents of a tournament, and connects to the NATS server. `folder` is the tournament's folder, and `search`
+/// the value of `PATH`.
 ///
 /// # Errors
 /// [`PrepareError`] if workers can't play the tournament.

@@ -1,4 +1,5 @@
-//! Names of streams, subjects, consumers and buckets. All begin with `arena`, so that other programs can share the NATS server.
+//! Names of streams, subjects, consumers and buckets. All begin with `arena`, so that other programs can share the NATS
+//! server.
 
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ pub const JOBS: &str = "arena_jobs";
 /// All subjects of jobs.
 pub const JOB_SUBJECTS: &str = "arena.jobs.>";
 
-/// The stream of results. The server removes a result after the dispatcher has written it to the journal and acknowledged it.
+/// The stream of results. The server removes a result after the dispatcher has written it to the journal and
+/// acknowledged it.
 pub const RESULTS: &str = "arena_results";
 
 /// All subjects of results.
@@ -23,8 +25,8 @@ pub const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 /// The time after which the server deletes the agents and replays of a tournament that never ended.
 pub const OBJECTS_KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Returns the generation: the versions of the program and of its messages, as part of a subject. A tournament and its workers must have
-/// the same generation, since another version may have other rules.
+/// Returns the generation: the versions of the program and of its messages, as part of a subject. A tournament and its
+/// workers must have the same generation, since another version may have other rules.
 pub fn generation() -> String {
     format!("{}-{PROTOCOL}", env!("CARGO_PKG_VERSION").replace('.', "_"))
 }

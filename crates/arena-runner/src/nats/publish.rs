@@ -1,4 +1,5 @@
-//! Publishing over NATS: durable jobs, results and objects, which the server acknowledges, and messages without acknowledgment.
+//! Publishing over NATS: durable jobs, results and objects, which the server acknowledges, and messages without
+//! acknowledgment.
 
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
@@ -28,8 +29,8 @@ pub async fn publish(nats: &Nats, subject: String, id: &str, payload: Vec<u8>) -
     acknowledged.map(|_| ()).map_err(|error| causes(&error))
 }
 
-/// Publishes the report of a job, followed by the compressed replay `recorded`. If both don't fit into one message, stores the replay as an
-/// object.
+/// Publishes the report of a job, followed by the compressed replay `recorded`. If both don't fit into one message,
+/// stores the replay as an object.
 ///
 /// # Errors
 /// As [`publish`].

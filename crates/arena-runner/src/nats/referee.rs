@@ -1,7 +1,7 @@
 //! Comparison of several workers' results of one match. This module is pure: it doesn't communicate.
 //!
-//! All replays here have passed the audit, but they may differ. Agents needn't be deterministic. Therefore a worker is blamed only if it
-//! deviates twice from two other workers that agree in all four of their plays (docs/decisions/0053).
+//! All replays here have passed the audit, but they may differ. Agents needn't be deterministic. Therefore a worker is
+//! blamed only if it deviates twice from two other workers that agree in all four of their plays (docs/decisions/0053).
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub enum Finding {
     NotReproducible,
 }
 
-/// Returns true if a match is one of those that two workers play for comparison. `share` is the share of such matches, 0 to 1. Workers
+/// Returns true if two workers play this match for comparison. `share` is the share of such matches, 0 to 1. Workers
 /// can't predict the choice, since they don't know the tournament's seed.
 pub fn is_checked(seed: &Seed, fixture: usize, share: f64) -> bool {
     seed.derive("cross-check").rng(&format!("game {fixture}")).unit() < share
@@ -103,8 +103,8 @@ fn missing<'p>(workers: &[&Identity], of: impl Fn(&Identity) -> Vec<&'p Play>) -
 mod tests {
     use super::*;
 
-    /// Checks the conclusion from plays such as `a1 b1 c2`: each is a worker and its result, with `!` if the machine may have caused the
-    /// result.
+    /// Checks the conclusion from plays such as `a1 b1 c2`: each is a worker and its result, with `!` if the machine
+    /// may have caused the result.
     #[track_caller]
     fn check(plays: &str, expected: &str) {
         let play = |text: &str| Play {

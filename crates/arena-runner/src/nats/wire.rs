@@ -68,7 +68,6 @@ pub struct JobAgent {
     pub dialect: Dialect,
     /// The program: a file of the agent, or a name that the worker looks up in `PATH`.
     pub program: Word,
-    /// The program's arguments.
     pub args: Vec<Word>,
     /// The agent's own files, relative to its folder. The sandbox hides them from opponents.
     pub own: Vec<String>,
@@ -86,7 +85,8 @@ pub enum Word {
     Text(String),
 }
 
-/// The report of a job, as the first line of a message. The gzip-compressed replay follows, unless it is stored as an object.
+/// The report of a job, as the first line of a message. The gzip-compressed replay follows, unless it is stored as an
+/// object.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JobReport {
     /// See [`Job::tournament`].
@@ -133,7 +133,6 @@ pub struct Played {
 pub struct Identity {
     /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
-    /// The worker's name.
     pub name: String,
 }
 

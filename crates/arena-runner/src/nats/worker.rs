@@ -1,4 +1,5 @@
-//! The worker process. It takes jobs from the queue, plays them with the match loop of `arena-match`, and publishes the results.
+//! The worker process. It takes jobs from the queue, plays them with the match loop of `arena-match`, and publishes the
+//! results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -38,7 +39,8 @@ const STILL_PLAYING: Duration = Duration::from_secs(3);
 /// The interval of presence messages.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
-/// The wait for a job on the shared queue before the worker checks its own queue again. It also limits the delay of a stop.
+/// The wait for a job on the shared queue before the worker checks its own queue again. It also limits the delay of a
+/// stop.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The wait before a retry.
@@ -103,12 +105,12 @@ pub enum Heard {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkError {
     /// An error of the operating system.
-    #[error("can't start the worker: {0}")]
+    #[error("cannot start the worker: {0}")]
     System(String),
 }
 
-/// Runs a worker until `stop` becomes true. Then the worker finishes the matches under way, or gives them back to the queue if `called_off`
-/// is true too. The worker reports failures as remarks, and retries without limit.
+/// Runs a worker until `stop` becomes true. Then the worker finishes the matches under way, or gives them back to the
+/// queue if `called_off` is true too. The worker reports failures as remarks, and retries without limit.
 ///
 /// # Errors
 /// [`WorkError`] if the worker can't start.
@@ -156,7 +158,7 @@ struct RunningWorker {
     heard: Box<dyn Fn(Heard) + Send + Sync>,
 }
 
-/// Reports remarks, and drops a remark that equals the previous one.
+/// Reports remarks about retries. Drops a remark that equals the previous one.
 struct Remarks<'s> {
     running: &'s RunningWorker,
     last: Option<String>,
@@ -229,7 +231,7 @@ impl RunningWorker {
                 }
                 Ok(None) => remarks.last = None,
                 Err(what) => {
-                    remarks.tell(&format!("can't take jobs from {}: {what}", nats.url));
+                    remarks.tell(&format!("cannot take jobs from {}: {what}", nats.url));
                     consumers = None;
                     sleep(PAUSE).await;
                 }
@@ -244,7 +246,8 @@ impl RunningWorker {
         let _ = timeout(PAUSE, nats.client.flush()).await;
     }
 
-    /// Connects to the NATS server, with unlimited retries. `None` if the worker is stopped before a connection succeeds.
+    /// Connects to the NATS server, with unlimited retries. `None` if the worker is stopped before a connection
+    /// succeeds.
     async fn connect(&self, stop: &AtomicBool) -> Option<(Nats, mpsc::UnboundedReceiver<bool>)> {
         let mut remarks = Remarks::of(self);
         while !stop.load(Ordering::Relaxed) {
@@ -271,8 +274,8 @@ impl RunningWorker {
         let shared = pull::Config {
             durable_name: Some(names::shared_consumer()),
             filter_subject: names::for_any_worker("*"),
-            // Workers count deliveries and report unplayable jobs. The server's limit applies to jobs that kill every worker before it can
-            // report.
+            // Workers count deliveries and report unplayable jobs. The server's limit applies to jobs that kill every
+            // worker before it can report.
             max_deliver: 3 * TRIES,
             // Unlimited, since the number of workers isn't known.
             max_ack_pending: -1,
@@ -293,8 +296,9 @@ impl RunningWorker {
             return;
         };
         if self.refused().contains(&job.tournament) {
-            // The tournament has quarantined this worker, so it publishes a copy of the job at the end of the queue, which resets the
-            // number of deliveries. Without the pause, this worker could receive the copy again at once.
+            // The tournament has quarantined this worker, so it publishes a copy of the job at the end of the queue,
+            // which resets the number of deliveries. Without the pause, this worker could receive the copy again at
+            // once.
             sleep(PAUSE).await;
             let again =
                 format!("{}-{}-{}", job.job, self.identity.id, message.info().map_or(0, |info| info.stream_sequence));
@@ -328,12 +332,13 @@ impl RunningWorker {
         drop(permit);
     }
 
-    /// Plays a job and publishes the result. If this worker can't play the match, returns the time for which it should pause.
+    /// Plays a job and publishes the result. If this worker can't play the match, returns the time for which it should
+    /// pause.
     async fn play_and_publish(&self, nats: &Nats, message: &Message, job: &Job) -> Option<Duration> {
         let tries = message.info().map_or(1, |info| info.delivered);
         let began = Instant::now();
         let played = if tries > TRIES {
-            Err(Unplayed::Cannot(format!("it was delivered {} times, and no worker finished it", tries - 1)))
+            Err(Unplayed::Cannot(format!("the job was delivered {} times, and no worker finished it", tries - 1)))
         } else {
             self.play(nats, job).await
         };
@@ -345,7 +350,7 @@ impl RunningWorker {
             }
             Err(Unplayed::Cannot(what)) if tries >= TRIES => (JobEnd::Failed(what), Vec::new()),
             Err(Unplayed::Cannot(what)) => {
-                self.note(&format!("can't play game {}: {what}", job.fixture));
+                self.note(&format!("cannot play game {}: {what}", job.fixture));
                 tell(
                     nats,
                     names::trouble(&job.tournament),
@@ -368,7 +373,7 @@ impl RunningWorker {
         };
         let mut remarks = Remarks::of(self);
         while let Err(what) = publish_outcome(nats, &outcome, &recorded).await {
-            remarks.tell(&format!("can't publish the result of game {}: {what}", job.fixture));
+            remarks.tell(&format!("cannot publish the result of game {}: {what}", job.fixture));
             if self.called_off.load(Ordering::Relaxed) {
                 return None;
             }
@@ -390,7 +395,7 @@ impl RunningWorker {
         let cannot = Unplayed::Cannot;
         if job.generation != names::generation() {
             let own = names::generation();
-            return Err(cannot(format!("the job is from arena {}, and this worker has {own}", job.generation)));
+            return Err(cannot(format!("the job is from arena {}, but this worker is {own}", job.generation)));
         }
         let game = arena_games::game(&job.setup.game).ok_or_else(|| cannot(unknown_game(&job.setup)))?;
         let seed = Seed::from_revealed(&job.setup.seed);
@@ -468,7 +473,7 @@ impl RunningWorker {
             };
             if generation != own && reported.insert(tournament.clone()) {
                 self.note(&format!(
-                    "tournament {tournament} has arena {generation}, this worker has {own}; it takes none of its games"
+                    "tournament {tournament} runs arena {generation}, but this worker is {own}; the worker takes none of its games"
                 ));
             }
         }
@@ -506,7 +511,7 @@ impl RunningWorker {
         (self.heard)(Heard::Note(text.to_owned()));
     }
 
-    // No operation on these can panic halfway, so a poisoned lock is safe to use.
+    // No operation on these collections can panic halfway, so a poisoned lock is safe to use.
     fn playing(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, usize>> {
         self.playing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -516,7 +521,8 @@ impl RunningWorker {
     }
 }
 
-/// Returns the next job, first from the worker's own queue, then from the shared queue. `None` if no job arrives within the wait.
+/// Returns the next job, first from the worker's own queue, then from the shared queue. `None` if no job arrives within
+/// the wait.
 async fn next([own, shared]: &[PullConsumer; 2]) -> Result<Option<Message>, String> {
     let mut mine = own.fetch().max_messages(1).messages().await.map_err(|error| causes(&error))?;
     if let Some(message) = timeout(PAUSE, mine.next()).await.unwrap_or_default() {
@@ -552,7 +558,8 @@ fn record(
     Ok((played, packed.finish()?))
 }
 
-/// A guard that sends progress messages for a job until the guard is dropped, so that the server doesn't give the job to another worker.
+/// A guard that sends progress messages for a job until the guard is dropped, so that the server doesn't give the job
+/// to another worker.
 struct Alive(tokio::task::JoinHandle<()>);
 
 impl Alive {

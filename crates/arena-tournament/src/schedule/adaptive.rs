@@ -1,5 +1,5 @@
-//! Adaptive format: each pairing is the one that is expected to narrow the widest rating interval most. A *meeting* is the games of one set
-//! of agents with one seed; a *wave* is the meetings that are scheduled from one fit.
+//! Adaptive format: each pairing is the one that is expected to narrow the widest rating interval most. A *meeting* is
+//! the games of one set of agents with one seed; a *wave* is the meetings that are scheduled from one fit.
 
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Covariance, Fit, FitOptions, Forecast, MAX_AGENTS, fit};
@@ -10,15 +10,16 @@ use crate::results::results_of;
 use crate::shape::{Shape, ShapeError};
 use crate::stop::Stop;
 
-/// The number of an agent's games after which the scheduler stops trying to bound an interval that is unbounded on one side. Such an agent
-/// has lost all its games or none. More such games would not bound the interval, but use up all games that are left.
+/// The number of an agent's games after which the scheduler stops trying to bound an interval that is unbounded on one
+/// side. Such an agent has lost all its games or none. More such games would not bound the interval, but use up all
+/// games that are left.
 const OPEN_GAMES: usize = 30;
 
 /// The least number of meetings in a wave, so that games can run at the same time.
 const LEAST_WAVE: usize = 4;
 
-/// The divisor for the size of a wave: a wave has at least 1/8 as many meetings as were played before it. Each wave costs a fit of all
-/// games, and with this size the number of waves grows with the logarithm of the number of games.
+/// The divisor for the size of a wave: a wave has at least 1/8 as many meetings as were played before it. Each wave
+/// costs a fit of all games, and with this size the number of waves grows with the logarithm of the number of games.
 const PART_OF_ALL: usize = 8;
 
 pub const ADAPTIVE: FormatInfo = FormatInfo {
@@ -50,7 +51,6 @@ pub(super) fn opening_meetings(shape: &Shape) -> usize {
     if shape.agents == shape.seats { 1 } else { shape.agents.div_ceil(shape.seats - 1) }
 }
 
-/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Adaptive {
     /// The agents, in the order of the draw.
@@ -86,7 +86,8 @@ impl Scheduler for Adaptive {
 }
 
 impl Adaptive {
-    /// Returns the first meetings: agents in a circle, in which neighbors play each other. They connect all agents with few games.
+    /// Returns the first meetings: agents in a circle, in which neighbors play each other. They connect all agents with
+    /// few games.
     fn opening(&self, shape: &Shape) -> Vec<Vec<usize>> {
         let at = |place: usize| self.order[place % self.order.len()];
         let meeting = |number: usize| (0..shape.seats).map(|seat| at(number * (shape.seats - 1) + seat)).collect();
@@ -105,8 +106,9 @@ impl Adaptive {
         let results = results_of(shape, played, repeats);
         // If the ratings can't be fitted, the meetings that connect all agents are played again.
         let Ok(reported) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
-        // Reported intervals use the scatter of results, which is unreliable after few games. If an agent's interval were narrow by chance,
-        // the agent would never play again, and the interval would never be corrected. Therefore planning uses the model's covariance.
+        // Reported intervals use the scatter of results, which is unreliable after few games. If an agent's interval
+        // were narrow by chance, the agent would never play again, and the interval would never be corrected. Therefore
+        // planning uses the model's covariance.
         let by_model = FitOptions { covariance: Covariance::Fisher, ..FitOptions::default() };
         let Ok(planned) = fit(&results, &by_model) else { return self.opening(shape) };
         let mut games = vec![0; shape.agents];
@@ -126,7 +128,8 @@ impl Adaptive {
         }
         let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(known.meetings / PART_OF_ALL);
         let mut forecast = Forecast::new(&planned, shape.seats, shape.games_a_meeting());
-        // For each agent, the half-width under the model's covariance at which the reported interval would reach the goal.
+        // For each agent, the half-width under the model's covariance at which the reported interval would reach the
+        // goal.
         let enough: Vec<f64> =
             (0..shape.agents).map(|agent| forecast.half_width(AgentIndex(agent)) * goal / margins[agent]).collect();
         let is_wanted = |agent: AgentIndex, half_width: f64| wanted.contains(&agent.0) && half_width > enough[agent.0];

@@ -25,8 +25,8 @@ pub const GAUNTLET: FormatInfo = FormatInfo {
         let mut sets = subsets(&others, shape.seats - 1);
         for (number, set) in sets.iter_mut().enumerate() {
             set.insert(0, 0);
-            // In unpaired tournaments, the gauntlet's first agent changes seats from game to game. In paired ones, the rotation has no
-            // effect.
+            // In unpaired tournaments, the gauntlet's first agent changes seats from game to game. In paired ones, the
+            // rotation has no effect.
             set.rotate_right(number % shape.seats);
         }
         Box::new(Fixed(sets))
@@ -51,8 +51,8 @@ impl Scheduler for Fixed {
     }
 }
 
-/// Returns all pairs of agents by the circle method, in an order that keeps all agents' numbers of games about equal at any time. Each
-/// agent has the first seat in half of its games, plus or minus one.
+/// Returns all pairs of agents by the circle method, in an order that keeps all agents' numbers of games about equal at
+/// any time. Each agent has the first seat in half of its games, plus or minus one.
 fn circle(order: &[usize]) -> Vec<Vec<usize>> {
     let agents = order.len();
     // With an odd number of agents, one place is empty.
@@ -73,8 +73,8 @@ fn circle(order: &[usize]) -> Vec<Vec<usize>> {
     pairs
 }
 
-/// Returns all sets of `size` agents, in lexicographic order of the draw. The seats within each set are chosen so that each agent gets each
-/// seat about equally often.
+/// Returns all sets of `size` agents, in lexicographic order of the draw. The seats within each set are chosen so that
+/// each agent gets each seat about equally often.
 fn subsets(order: &[usize], size: usize) -> Vec<Vec<usize>> {
     let mut sets = Vec::new();
     let mut places: Vec<usize> = (0..size).collect();
@@ -88,7 +88,8 @@ fn subsets(order: &[usize], size: usize) -> Vec<Vec<usize>> {
             had[*place][seat] += 1;
         }
         sets.push(seated.into_iter().map(|place| order[place]).collect());
-        // The next set in lexicographic order: the last place that can advance moves by one, and the later places follow it without gaps.
+        // The next set in lexicographic order: the last place that can advance moves by one, and the later places
+        // follow it without gaps.
         let Some(moving) = (0..size).rev().find(|at| places[*at] < order.len() - size + at) else { return sets };
         places[moving] += 1;
         for at in moving + 1..size {

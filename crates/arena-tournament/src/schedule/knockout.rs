@@ -1,5 +1,5 @@
-//! Knockout format: single elimination, with a limited number of tie-breaks. A *tie* is two agents of which one advances. They play
-//! *meetings*: games with one seed, with rotated seats if the tournament is paired.
+//! Knockout format: single elimination, with a limited number of tie-breaks. A *tie* is two agents of which one
+//! advances. They play *meetings*: games with one seed, with rotated seats if the tournament is paired.
 
 use std::ops::Range;
 
@@ -24,14 +24,13 @@ pub const KNOCKOUT: FormatInfo = FormatInfo {
     },
 };
 
-/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Knockout {
-    /// The remaining agents, in the order of the draw. In each round the first plays the last, the second plays the last but one, and so
-    /// on.
+    /// The remaining agents, in the order of the draw. In each round the first plays the last, the second plays the
+    /// last but one, and so on.
     field: Vec<usize>,
-    /// The size of a full field: a power of two. If there are fewer agents, the first ones in the field have no opponent in this round and
-    /// advance.
+    /// The size of a full field: a power of two. If there are fewer agents, the first ones in the field have no
+    /// opponent in this round and advance.
     places: usize,
     round: usize,
     ties: Vec<Tie>,

@@ -20,7 +20,6 @@ pub const SWISS: FormatInfo = FormatInfo {
     start: |_, order| Box::new(Swiss { order, round: 0 }),
 };
 
-/// The scheduler's state.
 #[derive(Debug, Clone)]
 struct Swiss {
     /// The agents, in the order of the draw, which breaks ties.
@@ -90,7 +89,8 @@ impl Field<'_> {
                 }
                 continue;
             }
-            // The bye goes to the lowest-ranked agent among those with the fewest byes for which a pairing of the others exists.
+            // The bye goes to the lowest-ranked agent among those with the fewest byes for which a pairing of the
+            // others exists.
             let least = byes.iter().min().copied().unwrap_or(0);
             for bye in self.agents.iter().rev().filter(|agent| byes[**agent] == least) {
                 let rest: Vec<usize> = self.agents.iter().copied().filter(|agent| agent != bye).collect();
@@ -102,8 +102,8 @@ impl Field<'_> {
         unreachable!("a pairing exists once rematches are allowed often enough")
     }
 
-    /// Pairs these agents, which are sorted from the best, without pairs that have played each other more than `most` times. `None` if
-    /// there is no such pairing.
+    /// Pairs these agents, which are sorted from the best, without pairs that have played each other more than `most`
+    /// times. `None` if there is no such pairing.
     fn pair_all(&self, agents: &[usize], most: usize) -> Option<Vec<(usize, usize)>> {
         let mut matching = Matching::of(agents.len(), |a, b| self.met(agents[a], agents[b]) <= most);
         if !matching.is_perfect() {

@@ -326,7 +326,8 @@ proptest! {
     }
 }
 
-/// Plays a tournament in which the lower number always wins, unless `draws` has the pair. Checks the list of games and the standings.
+/// Plays a tournament in which the lower number always wins, unless `draws` has the pair. Checks the list of games and
+/// the standings.
 #[track_caller]
 fn check(format: Format, agents: usize, rounds: usize, draws: &[[usize; 2]], expected: Expect) {
     let mut schedule = Schedule::new(shape(format, agents, rounds, 2, false, 5)).unwrap();
@@ -476,10 +477,10 @@ fn results_that_do_not_belong_are_refused() {
         let recorded = schedule.record(number, ranks);
         expected.assert_eq(&recorded.map_or_else(|error| error.to_string(), |()| "taken".to_owned()));
     };
-    check(0, &[1, 2], expect!["there is no game 0; 2 games are scheduled so far"]);
-    check(3, &[1, 2], expect!["there is no game 3; 2 games are scheduled so far"]);
-    check(1, &[1, 2, 3], expect!["game 1 has 2 seats; their ranks can't be [1, 2, 3]"]);
-    check(1, &[2, 2], expect!["game 1 has 2 seats; their ranks can't be [2, 2]"]);
+    check(0, &[1, 2], expect!["there is no game 0; games scheduled so far: 2"]);
+    check(3, &[1, 2], expect!["there is no game 3; games scheduled so far: 2"]);
+    check(1, &[1, 2, 3], expect!["game 1 has 2 seats; their ranks cannot be [1, 2, 3]"]);
+    check(1, &[2, 2], expect!["game 1 has 2 seats; their ranks cannot be [2, 2]"]);
     check(1, &[1, 2], expect!["taken"]);
     check(1, &[1, 2], expect!["game 1 already has a result"]);
     check(2, &[1, 1], expect!["taken"]);

@@ -1,5 +1,5 @@
-//! A sequential test (SPRT) that is evaluated during a tournament. A *meeting* is the games of the two agents with one seed: one game, or
-//! two with swapped seats.
+//! A sequential test (SPRT) that is evaluated during a tournament. A *meeting* is the games of the two agents with one
+//! seed: one game, or two with swapped seats.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -29,8 +29,9 @@ impl Trial {
         Trial { sprt, scores, state: sprt.judge(&scores), judged: 0, repeated: 0, seen: BTreeSet::new() }
     }
 
-    /// Judges complete meetings in the order of their numbers, until a meeting is incomplete or the test decides. Therefore the order in
-    /// which games end doesn't matter. The test ignores a meeting whose games all repeat earlier games.
+    /// Judges complete meetings in the order of their numbers, until a meeting is incomplete or the test decides.
+    /// Therefore the order in which games end doesn't matter. The test ignores a meeting whose games all repeat earlier
+    /// games.
     pub(super) fn judge(&mut self, pairings: &[Pairing], results: &[Option<Vec<usize>>], moves: &[Option<Moves>]) {
         let games_per_meeting = match self.scores {
             Scores::Trinomial(_) => 1,
@@ -81,7 +82,8 @@ impl Trial {
         self.judged
     }
 
-    /// Returns the number of judged games that the test ignores, because all games of their meetings repeat earlier games.
+    /// Returns the number of judged games that the test ignores, because all games of their meetings repeat earlier
+    /// games.
     pub fn repeated(&self) -> usize {
         self.repeated
     }

@@ -40,7 +40,7 @@ fn season(league: League, agents: usize, games: Vec<LeagueGame>) -> Season {
     Season::new(league, 1, (0..agents as i64).map(agent).collect(), games, last_meeting).unwrap()
 }
 
-/// Returns a simulated result: later agents are stronger, but chance has a part in it.
+/// Returns a simulated result. Later agents are stronger, but chance also affects the result.
 fn played(season: &Season, game: &Pairing) -> LeagueGame {
     let mut rng = game.seed.rng(&format!("leg {}", game.leg));
     let form: Vec<u64> = game.agents.iter().map(|agent| *agent as u64 * 3 + rng.below(12)).collect();

@@ -1,4 +1,5 @@
-//! Cross-checks of workers' results. The dispatcher has other workers play the same match, and quarantines workers whose results deviate.
+//! Cross-checks of workers' results. The dispatcher has other workers play the same match, and quarantines workers
+//! whose results deviate.
 
 use std::time::Duration;
 
@@ -65,8 +66,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
     }
 
-    /// Asks workers to play a match that is in the journal: the workers in `again`, and `others` further workers, as far as they are
-    /// available.
+    /// Requests plays of a match that is in the journal: from the workers in `again`, and from `others` further
+    /// workers. Skips workers that aren't available.
     pub(super) async fn ask(&mut self, number: usize, again: Vec<String>, others: usize) -> Result<(), RunError<E>> {
         let Some(case) = self.cases.get(&number) else { return Ok(()) };
         let is_asked = |id: &String| case.asked.contains(id);
@@ -112,7 +113,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// Quarantines a worker. The matches that only this worker has played, and those that depend on them, are played again.
+    /// Quarantines a worker. The matches that only this worker has played, and those that depend on them, are played
+    /// again.
     pub(super) async fn quarantine(&mut self, worker: &Identity, why: String) -> Result<(), RunError<E>> {
         let record = self.journal.record();
         let is_its = |game: &GameLine| {
@@ -141,7 +143,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
         self.cases.retain(|_, case| !case.plays.is_empty());
         if !void.is_empty() {
-            // The quarantine can change later pairings, so open matches that the schedule no longer contains are dropped.
+            // The quarantine can change later pairings, so open matches that the schedule no longer contains are
+            // dropped.
             let schedule = &self.journal.record().schedule;
             let is_same_match = |open: &Pairing| schedule.pairing(open.number) == Some(open);
             self.open.retain(|_, open| is_same_match(open));
@@ -167,8 +170,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         self.cases = cases.collect();
     }
 
-    /// Returns true if the dispatcher still expects results of checks. In the first seconds all open checks count, because the workers
-    /// aren't known yet.
+    /// Returns true if the dispatcher still expects results of checks. In the first seconds all open checks count,
+    /// because the workers aren't known yet.
     pub(super) fn is_checking(&self) -> bool {
         let is_early = self.began.elapsed() < INTRODUCTIONS;
         self.cases.values().any(|case| !case.is_closed && (is_early || !case.asked.is_empty()))
@@ -180,7 +183,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
     }
 
-    /// Adds remarks on the matches whose checks are still open at the end, and on deviations that a worker's machine may have caused.
+    /// Adds remarks on the matches whose checks are still open at the end, and on deviations that a worker's machine
+    /// may have caused.
     pub(super) fn report_unchecked(&mut self) -> Result<(), RunError<E>> {
         let alone = self.cases.values().filter(|case| !case.is_closed && case.plays.len() < 2).count();
         let disputed: Vec<String> = (self.cases.iter())
@@ -207,7 +211,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 }
 
-/// Converts a game in the journal into a [`Play`] for comparison; `None` if no worker played the game.
+/// Converts a game in the journal into a [`Play`]; `None` if no worker played the game.
 pub(super) fn first_play(game: &GameLine) -> Option<Play> {
     let part = game.worker.as_ref()?;
     let worker = Identity { id: part.id.clone(), name: part.name.clone() };

@@ -52,7 +52,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             self.complained = Some(Instant::now());
             let url = self.nats.url.clone();
             self.note(format!(
-                "no workers at {url}; start one with `arena worker --nats-url {url}` (Ctrl-C stops, `resume` continues)"
+                "no workers at {url}; start one with `arena worker --nats-url {url}` (Ctrl-C stops the tournament, `arena tournament resume` continues it)"
             ))?;
         }
         if self.heard_last.elapsed() > QUIET && !is_stopping && !is_lost && playing == 0 && !self.open.is_empty() {
@@ -67,8 +67,9 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
             let (theirs, ours) = (&presence.generation, names::generation());
-            return self
-                .note_once(format!("worker {name} has arena {theirs}, this program has {ours}; it gets no games"));
+            return self.note_once(format!(
+                "worker {name} runs arena {theirs}, but this program is {ours}; the worker gets no games"
+            ));
         }
         if self.is_quarantined(&presence.worker) {
             self.workers.remove(&id);
@@ -82,9 +83,10 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             }
             return self.forget(&id).await;
         }
+        let slots = if presence.slots == 1 { "1 slot".to_owned() } else { format!("{} slots", presence.slots) };
         let text = match presence.sandbox.as_str() {
-            "on" => format!("worker {name} has joined with {} slots", presence.slots),
-            mode => format!("worker {name} has joined with {} slots and --sandbox {mode}", presence.slots),
+            "on" => format!("worker {name} has joined with {slots}"),
+            mode => format!("worker {name} has joined with {slots} and --sandbox {mode}"),
         };
         self.workers.insert(id, Seen { presence, at: Instant::now() });
         if is_new { self.note(text) } else { Ok(()) }
@@ -108,12 +110,14 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         Ok(())
     }
 
-    /// Sets the times of all last presence messages to now. Called after a lost connection, during which no messages could arrive.
+    /// Sets the times of all last presence messages to now. Called after a lost connection, during which no messages
+    /// could arrive.
     pub(super) fn refresh_presences(&mut self) {
         self.workers.values_mut().for_each(|seen| seen.at = Instant::now());
     }
 
-    /// Returns true if all workers have reported since `since` that they play no match of this tournament, and no results are in transit.
+    /// Returns true if all workers have reported since `since` that they play no match of this tournament, and no
+    /// results are in transit.
     pub(super) fn is_over(&self, since: Instant) -> bool {
         let news = self.workers.values().all(|seen| seen.at > since && self.playing(&seen.presence) == 0);
         let quiet = since.elapsed().min(self.heard_last.elapsed()) > LAST_RESULTS;
