@@ -273,7 +273,7 @@ impl<'a> Check<'a> {
         Ok(Some(Run { tried, findings, end }))
     }
 
-    /// Adds findings that aren't known yet.
+    /// Adds the findings that the check hasn't made before.
     fn add_new(&mut self, findings: Vec<Finding>) {
         for finding in findings {
             if !self.checked.findings.iter().any(|known| known.what == finding.what) {

@@ -185,9 +185,9 @@ impl<'a> Conversation<'a> {
         &self.faults[known..]
     }
 
-    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. An
-    /// agent that cheated gets time to read the reason in `stop`. The processes of all others are killed at
-    /// once.
+    /// Stops the agents that were disqualified since the last call, and returns their disqualifications. An agent that
+    /// cheated gets time to read the reason in `stop`. The processes of all other disqualified agents are killed
+    /// immediately.
     pub fn send_away(&mut self) -> Vec<Disqualified> {
         let mut out: Vec<Disqualified> = Vec::new();
         for (seat, link) in self.seats.iter().zip(&mut self.links) {

@@ -16,7 +16,7 @@ use crate::spent::Spent;
 /// The maximum length of a line from an agent, in bytes, without the line end.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// The maximum size of unrequested output, in bytes: at once, and over the whole match.
+/// The maximum size of unrequested output, in bytes: for one request, and in the whole match.
 const MAX_UNASKED: (usize, usize) = (1 << 20, 64 << 20);
 
 /// The size of a read, in bytes.

@@ -41,8 +41,8 @@ pub enum MatchError {
 pub struct Glance<'a> {
     /// The epoch, from 1. At the end, the number of epochs played.
     pub epoch: u64,
-    /// The states by seat, as JSON members without braces. The text is empty for an agent that isn't asked
-    /// and for an agent whose state equals that of an earlier seat.
+    /// The states by seat, as JSON members without braces. The text is empty for an agent that gets no request, and for
+    /// an agent whose state equals that of an earlier seat.
     pub states: &'a [Vec<u8>],
     /// The seats, in order.
     pub seats: &'a [Seat],
@@ -195,7 +195,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Writes the states of this epoch for the agents that are asked.
+    /// Writes the states of this epoch for the agents that get a request.
     fn write_states(&mut self) {
         let is_shared = self.play.game().game_type().is_shared;
         self.banks_ms.clear();

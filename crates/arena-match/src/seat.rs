@@ -25,7 +25,7 @@ pub struct Seat {
     pub id: AgentId,
     /// The agent's id as JSON text.
     pub id_json: String,
-    /// The known ids of the players in the match.
+    /// The ids of the match's players, from [`Seat::meet`].
     players: Vec<String>,
     /// The keys under which the agent receives the state.
     pub dialect: Dialect,

@@ -48,7 +48,7 @@ impl<'a> Solo<'a> {
     }
 
     /// Sends the agent a state. Returns the text of the actions in its reply, or `None` if the reply is invalid or the
-    /// agent is disqualified. The state's `agent_ids` are the known players when the reply is validated. `by` is the
+    /// agent is disqualified. The reply is validated against the players in the state's `agent_ids`. `by` is the
     /// caller's deadline. It applies if it is earlier than the deadline of the agent's time limits.
     ///
     /// # Errors

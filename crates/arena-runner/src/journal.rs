@@ -255,8 +255,8 @@ impl Competition for Journal {
         if schedule.is_complete() {
             return Ok(Next::Nothing);
         }
-        // Pairings are in the order of play. The schedule adds the next wave of pairings when all known ones have been
-        // played.
+        // Pairings are in the order of play. The schedule adds the next wave of pairings when all scheduled games have
+        // been played.
         let mut rest = schedule.pairings().iter().skip(self.begun);
         let next = rest.find(|pairing| self.record.game(pairing.number).is_none()).cloned();
         self.begun = next.as_ref().map_or(schedule.pairings().len(), |pairing| pairing.number);

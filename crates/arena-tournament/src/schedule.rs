@@ -21,7 +21,7 @@ use crate::stop::Stop;
 
 pub use trial::Trial;
 
-/// A game to be played: its agents, their seats and its seed.
+/// A scheduled game: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairing {
     /// The game's number, from 1, in the order of play. In a league, the number is 0, because the store numbers games
@@ -46,13 +46,13 @@ pub struct Schedule {
     shape: Shape,
     known: Known,
     scheduler: Box<dyn Scheduler>,
-    /// The ranks by seat of each known game; `None` for a game without a result, and an empty list for a void game.
+    /// The ranks by seat of each scheduled game; `None` for a game without a result, and an empty list for a void game.
     results: Vec<Option<Vec<usize>>>,
-    /// The fingerprint of the moves of each known game, if it has one.
+    /// The fingerprint of the moves of each scheduled game, if the game has one.
     moves: Vec<Option<Moves>>,
     /// For each fingerprint of moves, the number of the first game that has it.
     first: BTreeMap<Moves, usize>,
-    /// The number of known games without a result.
+    /// The number of scheduled games without a result.
     missing: usize,
     /// The sequential test that can end the tournament early, with the test's state.
     trial: Option<Trial>,
@@ -65,8 +65,8 @@ type Moves = (Vec<usize>, Box<str>);
 /// Decides the pairings of a tournament, wave by wave.
 pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
     /// Adds the pairings of the next wave to `known`, or nothing if the tournament is over. The caller guarantees that
-    /// all known games have been played. For each game, `results` contains the ranks, and `repeats` the number of the
-    /// earlier game with the same moves.
+    /// all scheduled games have been played. For each game, `results` contains the ranks, and `repeats` the number of
+    /// the earlier game with the same moves.
     fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known);
 }
 
@@ -87,7 +87,7 @@ impl Clone for Box<dyn Scheduler> {
     }
 }
 
-/// The pairings that are known so far, with data on agents that the scheduler records.
+/// The pairings that are scheduled so far, with data on agents that the scheduler records.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
     seed: Seed,
@@ -176,17 +176,17 @@ impl Schedule {
         &self.shape
     }
 
-    /// Returns the pairings that are known so far, in the order of their numbers, which is the order of play.
+    /// Returns the pairings that are scheduled so far, in the order of their numbers, which is the order of play.
     pub fn pairings(&self) -> &[Pairing] {
         &self.known.pairings
     }
 
-    /// Returns the pairing with this number, from 1, if it is known.
+    /// Returns the pairing with this number, from 1, if it is scheduled already.
     pub fn pairing(&self, number: usize) -> Option<&Pairing> {
         self.known.pairings.get(number.checked_sub(1)?)
     }
 
-    /// Returns the known pairings without a result, unless the tournament is complete.
+    /// Returns the scheduled pairings without a result; none if the tournament is complete.
     pub fn pending(&self) -> impl Iterator<Item = &Pairing> {
         let all = if self.is_complete { &[] } else { &self.known.pairings[..] };
         all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(pairing, _)| pairing)
@@ -234,7 +234,7 @@ impl Schedule {
         self.results.len() - self.missing - self.games_played()
     }
 
-    /// Returns the total number of games. While games are left, the total includes the tie-breaks known so far, and
+    /// Returns the total number of games. While games are left, the total includes the tie-breaks scheduled so far, and
     /// ignores that a stop condition may end the tournament early.
     pub fn games(&self) -> usize {
         if self.is_complete {
@@ -355,8 +355,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All known games must have been
-    /// played.
+    /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All scheduled games must have
+    /// been played.
     fn settle(&mut self) {
         let repeats = self.repeats();
         self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.known);

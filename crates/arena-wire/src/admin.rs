@@ -24,13 +24,13 @@ pub struct Ban {
     pub at: Timestamp,
 }
 
-/// The message was hidden.
+/// The hidden message.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hidden {
     pub channel: String,
     pub index: u64,
-    /// SHA-256 of the hidden text, as hexadecimal digits.
+    /// SHA-256 of the message's text, as hexadecimal digits.
     pub content_sha256: String,
 }
 

@@ -41,7 +41,7 @@ pub struct Message {
     pub method: Option<String>,
 }
 
-/// Messages in the order of their channel.
+/// Messages of a channel, in the order of their indexes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Messages {
     pub messages: Vec<Message>,

@@ -26,7 +26,7 @@ const MOST_OF_BANK: Duration = Duration::from_secs(3);
 /// The minimum time limit for an answer, so that an agent on a busy machine isn't reported as silent.
 const LEAST_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The maximum number of epochs per step. The limit ends a trial even if the agent is rarely asked.
+/// The maximum number of epochs per step. The limit ends a trial even if the agent rarely gets a request.
 const EPOCHS_PER_STEP: u64 = 4;
 
 /// A key that no game uses.
@@ -98,7 +98,7 @@ impl Board {
         &self.buffer
     }
 
-    /// Returns the actions of the partner on this seat, or `None` if it isn't asked.
+    /// Returns the actions of the partner on this seat, or `None` if the game expects none.
     fn partner(&mut self, seat: usize) -> Option<String> {
         if !self.play.is_asked(SeatNumber(seat)) {
             return None;

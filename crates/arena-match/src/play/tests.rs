@@ -30,7 +30,8 @@ const SLACK: Duration = Duration::from_secs(4);
 /// Time limits so long that only agents in tests of timeouts reach them.
 const LONG: TimeLimits = TimeLimits { step_ms: 20_000, bank_ms: 500 };
 
-/// A game in which each agent says a number in each epoch. The sum is the score; 13 loses at once.
+/// A game in which each agent sends a number in each epoch. An agent's score is the sum of its numbers; the number 13
+/// loses the game.
 struct Tally {
     config: TallyConfig,
     said: Vec<Vec<u64>>,
@@ -513,7 +514,7 @@ fn each_failure_in_the_game_has_its_verdict() {
 #[test]
 fn what_ended_an_agent_is_told_apart() {
     let ends = |is_out_of_memory, is_flooding, limits, agent| {
-        // The opponent isn't asked, so that the test doesn't depend on its time.
+        // The opponent gets no request, so that the test doesn't depend on the opponent's time.
         let arena = Arena::new(limits, json!({ "by_turns": true }));
         let arena = arena.seat_with(Dialect::Both, is_out_of_memory, is_flooding, agent);
         arena.seat(says(1)).play().summary()
@@ -639,7 +640,7 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
             *waited.lock().unwrap() = asked.elapsed();
         })
     };
-    // The opponent isn't asked.
+    // The opponent gets no request.
     let told = Arena::new(limits, json!({ "by_turns": true })).seat(late).seat(says(1)).play();
     expect![[r#"
         TAINTED after 1, b wins

@@ -123,8 +123,8 @@ pub struct Ended {
     /// The number of processes that still ran after the agent's first process had exited by itself. The
     /// launcher kills them.
     pub left_behind: u32,
-    /// The peak resident memory of all the agent's processes together, in bytes. A process that ends between
-    /// two measurements isn't added to the others.
+    /// The peak resident memory of all the agent's processes together, in bytes. For a process that ends between two
+    /// measurements, only its own peak counts.
     pub max_rss_bytes: u64,
     /// CPU time of the agent's processes, in microseconds.
     pub cpu_time_us: u64,

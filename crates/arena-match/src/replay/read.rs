@@ -135,7 +135,7 @@ pub struct SeatLine {
 pub struct EpochLine {
     /// The epoch, from 1. Epoch 0 holds the faults of the handshake.
     pub epoch: u64,
-    /// The state of all agents that were asked.
+    /// The common state of all agents that got a request.
     pub world_state: Option<Box<RawValue>>,
     /// The state of each agent, by seat, in games of isolated worlds.
     pub worlds: Option<Box<RawValue>>,

@@ -93,7 +93,7 @@ pub enum States<'a> {
     /// No state was sent.
     #[default]
     None,
-    /// One state for all agents that were asked.
+    /// The common state of all agents that got a request.
     One(&'a [u8]),
     /// A state for each agent, by seat.
     Each(&'a [Vec<u8>]),

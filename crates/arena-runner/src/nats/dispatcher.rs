@@ -91,7 +91,7 @@ pub struct Dispatcher<'a, T> {
     workers: BTreeMap<String, Seen>,
     /// The ids of the workers that have reported that they can't play the tournament's matches.
     unable: BTreeSet<String>,
-    /// The sets of agents, by name, whose matches have turned out not to be reproducible.
+    /// The sets of agents, by name, for which a check found that their matches aren't reproducible.
     unlike: BTreeSet<Vec<String>>,
     /// By worker name: the number of matches whose deviating result the worker's machine may have caused.
     by_machine: BTreeMap<String, usize>,

@@ -44,7 +44,7 @@ pub enum Finding {
 }
 
 /// Returns true if two workers play this match for comparison. `share` is the share of such matches, 0 to 1. Workers
-/// can't predict the choice, since they don't know the tournament's seed.
+/// can't predict the choice, since they don't receive the tournament's seed.
 pub fn is_checked(seed: &Seed, fixture: usize, share: f64) -> bool {
     seed.derive("cross-check").rng(&format!("game {fixture}")).unit() < share
 }

@@ -28,7 +28,7 @@ fn result(pairing: &Pairing, luck: u64) -> Vec<usize> {
     scores.iter().map(|score| 1 + scores.iter().filter(|other| *other > score).count()).collect()
 }
 
-/// Plays a tournament to the end. `order` is the seed of the order in which known games end.
+/// Plays a tournament to the end. `order` is the seed of the order in which scheduled games end.
 fn play(shape: &Shape, luck: u64, order: u64) -> Schedule {
     let mut schedule = Schedule::new(shape.clone()).unwrap();
     let mut rng: SeedRng = Seed::from_number(order).rng("order");

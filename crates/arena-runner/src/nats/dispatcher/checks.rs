@@ -171,7 +171,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 
     /// Returns true if the dispatcher still expects results of checks. In the first seconds all open checks count,
-    /// because the workers aren't known yet.
+    /// because some workers may not have announced their presence yet.
     pub(super) fn is_checking(&self) -> bool {
         let is_early = self.began.elapsed() < INTRODUCTIONS;
         self.cases.values().any(|case| !case.is_closed && (is_early || !case.asked.is_empty()))

@@ -15,7 +15,7 @@ const GONE_AFTER: Duration = Duration::from_secs(10);
 /// The time without workers before the first remark that there are none, and the time between further remarks.
 const LONELY: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(60));
 
-/// The time without results after which the dispatcher looks for lost jobs.
+/// The time without results after which the dispatcher searches for lost jobs.
 const QUIET: Duration = Duration::from_secs(20);
 
 /// The time to wait for results in transit after all workers have ended their matches.
