@@ -23,6 +23,7 @@ use crate::following::Following;
 use crate::freshness::Freshness;
 use crate::live::{LiveRef, LiveSessions};
 use crate::request::{Act, Chat, Create, EngineError, Join, Limits, Once, ReportUsage, Respond, Written};
+use crate::transitions::Moment;
 use crate::users::unwritten;
 
 /// The maximum time for which the engine repeats a decision after conflicts with other nodes. After that, the caller
@@ -66,7 +67,7 @@ pub(crate) struct PublicChannel {
     pub(crate) posting: tokio::sync::Mutex<()>,
     pub(crate) tail: RwLock<Tail>,
     /// The time of the last message.
-    last_at: AtomicI64,
+    pub(crate) last_at: AtomicI64,
     pub(crate) freshness: Freshness,
     pub(crate) changed: watch::Sender<u64>,
 }
@@ -181,7 +182,8 @@ impl Engine {
     pub async fn join(&self, request: Join, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Join { invite, user } = request;
         let joiner = Actor::Joiner(user.clone());
-        self.write_invited(invite, joiner, once, respond, move |session, challenge, house, now| {
+        self.write_invited(invite, joiner, once, respond, move |moment| {
+            let Moment { session, challenge, house, now, .. } = *moment;
             arena_model::join(session, challenge, house, invite, user.clone(), now)
         })
         .await
@@ -193,7 +195,8 @@ impl Engine {
     /// If there is no such session, the sender has no seat or is banned, the rules refuse, or the store can't write.
     pub async fn act(&self, request: Act, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Act { session: id, from, method, content } = request;
-        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, challenge, house, now| {
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
+            let Moment { session, challenge, house, now, .. } = *moment;
             let Party::Player(from) = from else { return Err(EngineError::Act(ActError::NotAPlayer)) };
             arena_model::act(session, challenge, house, from, method.as_deref(), &content, now)
                 .map_err(EngineError::Act)
@@ -208,8 +211,8 @@ impl Engine {
     pub async fn chat(&self, request: Chat, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Chat { session: id, from, to, content } = request;
         let spectators = self.inner.limits.spectators_chat;
-        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, _, _, _| {
-            Ok(arena_model::chat(session, spectators, from.clone(), to.clone(), &content)?)
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
+            Ok(arena_model::chat(moment.session, spectators, from.clone(), to.clone(), &content)?)
         })
         .await
     }
@@ -225,9 +228,10 @@ impl Engine {
         respond: Respond,
     ) -> Result<String, EngineError> {
         let ReportUsage { session: id, from, report } = request;
-        self.write(id, Actor::Speaker(from.clone()), once, respond, move |session, _, _, now| {
+        self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
             let Party::Player(from) = from else { return Err(UsageRefusal::NotAPlayer.into()) };
-            Ok(arena_model::report_usage(session, from, UsageReport { at: now, ..report.clone() })?)
+            let report = UsageReport { at: moment.now, ..report.clone() };
+            Ok(arena_model::report_usage(moment.session, from, report)?)
         })
         .await
     }
@@ -242,8 +246,8 @@ impl Engine {
         once: Option<Once>,
         respond: Respond,
     ) -> Result<String, EngineError> {
-        self.write_invited(invite, Actor::Anybody, once, respond, move |session, _, _, _| {
-            arena_model::announce(session, invite)
+        self.write_invited(invite, Actor::Anybody, once, respond, move |moment| {
+            arena_model::announce(moment.session, invite)
         })
         .await
     }
@@ -258,12 +262,12 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, JoinError> + Send + 'static,
+        D: Fn(&Moment<'_>) -> Result<Transition, JoinError> + Send + 'static,
     {
         let unknown = move || EngineError::UnknownInvite(invite.to_string());
         let id = self.inner.live.find_invite(invite, &self.inner.store).await?.ok_or_else(unknown)?;
-        let written = self.write(id, actor, once, respond, move |session, challenge, house, now| {
-            decide(session, challenge, house, now).map_err(|error| match error {
+        let written = self.write(id, actor, once, respond, move |moment| {
+            decide(moment).map_err(|error| match error {
                 JoinError::NotInvited => unknown(),
                 JoinError::AlreadyUsed => EngineError::InviteUsed(invite),
                 JoinError::SelfPlay => EngineError::SelfPlay,
@@ -275,7 +279,7 @@ impl Engine {
         written.await.map_err(|error| if matches!(error, EngineError::UnknownSession) { unknown() } else { error })
     }
 
-    /// Runs one transition of a session to completion, even if the caller is dropped: each commit must be published.
+    /// Executes a transition of a session.
     async fn write<D>(
         &self,
         id: SessionId,
@@ -285,14 +289,10 @@ impl Engine {
         decide: D,
     ) -> Result<String, EngineError>
     where
-        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, EngineError> + Send + 'static,
+        D: Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send + 'static,
     {
-        let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
-            let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
-            inner.transition(&live, actor, once, respond, decide).await
-        }))
-        .await
+        let live = self.inner.live.find(id, &self.inner.store).await?.ok_or(EngineError::UnknownSession)?;
+        self.inner.request(&live, actor, once, respond, Box::new(decide)).await
     }
 
     /// Returns the last committed state of a session.
@@ -398,11 +398,11 @@ impl Inner {
             decide_by(challenge, || arena_model::open(facts, challenge, patience)).map_err(EngineError::Failed)?;
         self.catalogue.keep(challenge, &self.store).await?;
         let body = respond(&Written { session: &session, challenge, messages: &[] });
-        let answer = once.map(|once| new_answer(once, &body, now));
+        let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
         let (id, wake_at) = (session.facts.id, session.wake_at);
         let change = Change::Create(Box::new(session));
         let _reserved = self.live.reserve(id);
-        let committed = self.store.commit(Commit { change, messages: Vec::new(), answer }).await;
+        let committed = self.store.commit(Commit { change, messages: Vec::new(), answers }).await;
         if committed.is_err() {
             self.live.forget(id);
         }
@@ -421,154 +421,7 @@ impl Inner {
         }
     }
 
-    /// Decides, commits and publishes one transition.
-    async fn transition<D>(
-        &self,
-        live: &LiveRef,
-        actor: Actor,
-        once: Option<Once>,
-        respond: Respond,
-        decide: D,
-    ) -> Result<String, EngineError>
-    where
-        D: Fn(&Session, &dyn ChallengeType, &House<'_>, Timestamp) -> Result<Transition, EngineError>,
-    {
-        let _deciding = live.deciding.lock().await;
-        if let Some(answer) = self.answered(once).await? {
-            return Ok(answer);
-        }
-        let begun = Instant::now();
-        for attempt in 0.. {
-            if live.is_stale() {
-                live.reload(&self.store).await?;
-            }
-            let (before, chat_len, operator_len, last_activity) = {
-                let committed = live.committed.read();
-                if committed.removed {
-                    return Err(EngineError::UnknownSession);
-                }
-                let lens = (committed.chat.len(), committed.operator.len());
-                (Arc::clone(&committed.session), lens.0, lens.1, committed.last_activity)
-            };
-            if let Err(banned) = self.bans.admit(&actor, &before) {
-                return self.refuse(once, banned).await;
-            }
-            let challenge = &*self.catalogue.of(&before.facts, &self.store).await?;
-            let now = self.environment.now();
-            let decided = {
-                let Limits { patience, self_play, .. } = self.limits;
-                decide_by(challenge, || {
-                    let benchmarks = self.benchmarks.read();
-                    decide(&before, challenge, &House { patience, self_play, benchmarks: &benchmarks }, now)
-                })
-            };
-            let Transition { after, drafts } = match decided {
-                Ok(transition) => transition,
-                Err(refusal) => return self.refuse(once, refusal).await,
-            };
-            let session = match &after {
-                After::Becomes(after) => after,
-                After::Stays | After::Removed => &*before,
-            };
-
-            // Only announcements post to the public channel, so only they take its lock.
-            let public = drafts.iter().any(|draft| draft.channel == Channel::Invites);
-            let posting = if public { Some(self.public.posting.lock().await) } else { None };
-            if public && self.public.freshness.is_stale() {
-                self.reload_public().await?;
-            }
-            let public =
-                End { len: self.public.tail.read().len(), at: Timestamp(self.public.last_at.load(Ordering::SeqCst)) };
-            let ends = [chat_len, operator_len].map(|len| End { len, at: last_activity });
-            let messages = self.number_messages(drafts, &after, [ends[0], ends[1], public], now)?;
-            let body = respond(&Written { session, challenge, messages: &messages });
-            let wake_at = session.wake_at;
-            let change = match after {
-                After::Becomes(after) => Change::Update(live.no, after),
-                After::Stays => Change::Stays(live.no),
-                After::Removed => Change::Remove(live.no, Box::new((*before).clone())),
-            };
-            let answer = once.map(|once| new_answer(once, &body, now));
-            match self.store.commit(Commit { change, messages, answer }).await {
-                Ok((_, commit)) => {
-                    if posting.is_some() {
-                        self.publish_public(&commit.messages);
-                    }
-                    live.publish(*commit);
-                    self.reschedule(wake_at);
-                    return Ok(body);
-                }
-                Err(CommitError::Conflict) => {
-                    if posting.is_some() {
-                        self.reload_public().await?;
-                    }
-                    drop(posting);
-                    self.give_way(attempt).await;
-                    live.reload(&self.store).await?;
-                    // Another node may have committed the same request already.
-                    if let Some(answer) = self.answered(once).await? {
-                        return Ok(answer);
-                    }
-                    if begun.elapsed() > LONGEST_CONTENTION {
-                        break;
-                    }
-                }
-                Err(CommitError::Answered(answer)) => return repeat(answer, once),
-                Err(CommitError::Unavailable(error)) => {
-                    // After a store failure, the result of the commit is unknown: reload before the next decision.
-                    live.mark_stale();
-                    if posting.is_some() {
-                        self.public.freshness.mark();
-                    }
-                    return Err(error.into());
-                }
-            }
-        }
-        Err(EngineError::Contended)
-    }
-
-    /// Returns the refusal of a request, or the stored answer if another node has executed the same request. In that
-    /// case the first execution may be the reason for the refusal.
-    async fn refuse(&self, once: Option<Once>, refusal: EngineError) -> Result<String, EngineError> {
-        match self.store.nodes() {
-            Some(_) => Ok(self.answered(once).await?.ok_or(refusal)?),
-            None => Err(refusal),
-        }
-    }
-
-    /// Converts drafts to messages. Each message gets the next index of its channel. Its time is never before the
-    /// channel's last message, even if the clock was set back. `ends` has the ends of the chat, operator and public
-    /// channels, in this order.
-    ///
-    /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
-    /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
-    /// players' actions, and by [`Patience`] if players don't act.
-    fn number_messages(
-        &self,
-        drafts: Vec<Draft>,
-        after: &After,
-        mut ends: [End; 3],
-        now: Timestamp,
-    ) -> Result<Vec<ChatMessage>, EngineError> {
-        let limit = self.limits.channel_messages;
-        let mut messages = Vec::with_capacity(drafts.len());
-        for draft in drafts {
-            let end = match draft.channel {
-                Channel::Chat(_) => &mut ends[0],
-                Channel::Operator(_) => &mut ends[1],
-                Channel::Invites => &mut ends[2],
-            };
-            end.len += 1;
-            let is_state_change = *after != After::Stays;
-            if end.len > limit && !is_state_change {
-                return Err(EngineError::ChannelFull { limit });
-            }
-            messages.push(draft.at(end.len, now.max(end.at)));
-        }
-        Ok(messages)
-    }
-
-    fn publish_public(&self, messages: &[ChatMessage]) {
+    pub(crate) fn publish_public(&self, messages: &[ChatMessage]) {
         {
             let mut tail = self.public.tail.write();
             for message in messages.iter().filter(|message| message.channel == Channel::Invites) {
@@ -608,37 +461,25 @@ impl Inner {
         }
     }
 
-    fn reschedule(&self, wake_at: Option<Timestamp>) {
+    pub(crate) fn reschedule(&self, wake_at: Option<Timestamp>) {
         if wake_at.is_some_and(|at| at.0 < self.next_look.load(Ordering::SeqCst)) {
             self.rescheduled.notify_one();
         }
     }
 
     /// Wakes a due session: applies its deadline or its time limits.
-    pub(crate) async fn wake_session(&self, id: SessionId) -> Result<(), EngineError> {
+    pub(crate) async fn wake_session(self: &Arc<Self>, id: SessionId) -> Result<(), EngineError> {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
-        let seen = live.clone();
         let no_answer = Box::new(|_: &Written<'_>| String::new());
-        self.transition(&live, Actor::Anybody, None, no_answer, move |session, challenge, house, now| {
-            // The last activity is read after `deciding` is locked, so that it includes a transition that ran when the
-            // session became due.
-            let last_activity = seen.committed.read().last_activity;
+        let decide = |moment: &Moment<'_>| {
+            let Moment { session, challenge, house, last_activity, now } = *moment;
             Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
-        })
-        .await
-        .map(drop)
+        };
+        self.request(&live, Actor::Anybody, None, no_answer, Box::new(decide)).await.map(drop)
     }
 }
 
-/// The current end of a channel.
-#[derive(Clone, Copy)]
-struct End {
-    len: u64,
-    /// The time of its last message.
-    at: Timestamp,
-}
-
-fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {
+pub(crate) fn new_answer(once: Once, body: &str, at: Timestamp) -> NewAnswer {
     NewAnswer { key: once.key, request: once.request, body: body.to_owned(), at }
 }
 

@@ -19,6 +19,7 @@ mod freshness;
 mod import;
 mod live;
 mod request;
+mod transitions;
 mod users;
 
 pub use admin::Administrator;

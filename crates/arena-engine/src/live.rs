@@ -11,6 +11,7 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::feed::{Tail, TailBytes};
 use crate::freshness::{Freshness, Look};
+use crate::transitions::Queue;
 
 /// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
 /// get them from the store.
@@ -25,6 +26,8 @@ const SHARDS: usize = 16;
 /// A session in memory. It contains only committed data; a transition in progress keeps its changes to itself.
 pub(crate) struct Live {
     pub(crate) no: SessionNo,
+    /// The requests for transitions.
+    pub(crate) queue: Queue,
     /// A lock that a transition holds from its decision to its publication, so that transitions run one at a time.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) committed: RwLock<Committed>,
@@ -72,6 +75,7 @@ impl Live {
         let (no, committed) = Committed::of(stored, tails);
         Live {
             no,
+            queue: Queue::default(),
             deciding: tokio::sync::Mutex::new(()),
             committed: RwLock::new(committed),
             changed: watch::Sender::new(0),
@@ -85,7 +89,7 @@ impl Live {
             let mut committed = self.committed.write();
             match commit.change {
                 Change::Stays(_) => {}
-                Change::Create(session) | Change::Update(_, session) => committed.session = Arc::new(*session),
+                Change::Create(session) | Change::Update { session, .. } => committed.session = Arc::new(*session),
                 Change::Remove(..) => committed.removed = true,
             }
             // Messages count as activity. A change of the wake-up time alone doesn't.

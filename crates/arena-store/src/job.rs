@@ -44,7 +44,7 @@ impl Queued {
         let said = |messages: &[ChatMessage]| messages.iter().map(|message| message.content.len()).sum::<usize>();
         match self {
             Queued::Commit { commit, .. } => {
-                said(&commit.messages) + commit.answer.as_ref().map_or(0, |answer| answer.body.len())
+                said(&commit.messages) + commit.answers.iter().map(|answer| answer.body.len()).sum::<usize>()
             }
             Queued::Import { imported, .. } => said(&imported.messages) + imported.session.state.len(),
         }

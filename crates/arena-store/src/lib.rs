@@ -57,15 +57,15 @@ pub use users::{ProfileWrite, Recount, Totals};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionNo(pub(crate) i64);
 
-/// The changes of one transition.
+/// The changes of one or several transitions of a session.
 #[derive(Debug)]
 pub struct Commit {
     /// The change of the session.
     pub change: Change,
     /// New messages. Each message has the next index of its channel.
     pub messages: Vec<ChatMessage>,
-    /// The answer to store under the request's idempotency key.
-    pub answer: Option<NewAnswer>,
+    /// The answers to store under the requests' idempotency keys.
+    pub answers: Vec<NewAnswer>,
 }
 
 /// The change of a session in a [`Commit`].
@@ -73,12 +73,29 @@ pub struct Commit {
 pub enum Change {
     /// A new session.
     Create(Box<Session>),
-    /// A new version of an existing session. The store must have the version directly before this one.
-    Update(SessionNo, Box<Session>),
+    /// A new state of an existing session. The store must have the version `before`.
+    Update {
+        /// The session.
+        no: SessionNo,
+        /// The version before the transitions.
+        before: u64,
+        /// The state after the transitions.
+        session: Box<Session>,
+    },
     /// The session doesn't change; the commit only adds messages.
     Stays(SessionNo),
     /// A session to remove with its messages and invites. The store must have this version of the session.
     Remove(SessionNo, Box<Session>),
+}
+
+impl Change {
+    /// Returns the number of an existing session; `None` for a new one.
+    pub(crate) fn no(&self) -> Option<SessionNo> {
+        match self {
+            Change::Create(_) => None,
+            Change::Update { no, .. } | Change::Stays(no) | Change::Remove(no, _) => Some(*no),
+        }
+    }
 }
 
 /// An answer to store under an idempotency key.

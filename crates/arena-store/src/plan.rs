@@ -91,14 +91,14 @@ impl<'b> RowsWanted<'b> {
         for transition in batch {
             match transition {
                 BatchItem::Commit(commit) => {
-                    wanted.answers.extend(commit.answer.iter().map(|answer| &answer.key));
-                    if let Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _) = &commit.change {
+                    wanted.answers.extend(commit.answers.iter().map(|answer| &answer.key));
+                    if let Some(no) = commit.change.no() {
                         let grown = commit.messages.iter().map(|message| channel_of(no.0, message.channel));
                         wanted.channels.extend(grown);
                     }
                     match &commit.change {
                         Change::Create(_) => wanted.new_sessions += 1,
-                        Change::Update(no, session) => {
+                        Change::Update { no, session, .. } => {
                             wanted.sessions.push(no.0);
                             if session.status() == Status::Ended {
                                 wanted.users.extend(players(session).into_iter().map(|(_, user)| user));
@@ -241,16 +241,16 @@ impl<'b> BatchPlan<'b> {
     }
 
     fn add_commit(&mut self, commit: &'b Commit) -> Result<SessionNo, CommitError> {
-        if let Some(stored) = commit.answer.as_ref().and_then(|answer| self.find_answer(&answer.key)) {
+        if let Some(stored) = commit.answers.iter().find_map(|answer| self.find_answer(&answer.key)) {
             return Err(CommitError::Answered(stored));
         }
         self.check_indexes(commit)?;
         let no = match &commit.change {
             Change::Create(session) => self.create(session, None)?,
-            Change::Update(no, session) => {
+            Change::Update { no, before, session } => {
                 let (version, wake_at) = (session.version.cast_signed(), session.wake_at.map(|at| at.0));
-                let Some(stored) = self.known.sessions.get_mut(&no.0).filter(|stored| stored.version == version - 1)
-                else {
+                let stored = self.known.sessions.get_mut(&no.0);
+                let Some(stored) = stored.filter(|stored| stored.version == before.cast_signed()) else {
                     return Err(CommitError::Conflict);
                 };
                 let before = *stored;
@@ -286,7 +286,7 @@ impl<'b> BatchPlan<'b> {
         self.messages.extend(commit.messages.iter().map(|message| (no.0, message)));
         if let Some(shared) = &mut self.known.shared {
             match &commit.change {
-                Change::Update(_, session) | Change::Remove(_, session) => self.news.add_session(session.facts.id),
+                Change::Update { session, .. } | Change::Remove(_, session) => self.news.add_session(session.facts.id),
                 Change::Create(_) | Change::Stays(_) => {}
             }
             for message in &commit.messages {
@@ -294,7 +294,7 @@ impl<'b> BatchPlan<'b> {
                 shared.lens.insert(channel_of(no.0, message.channel), message.index);
             }
         }
-        self.answers.extend(commit.answer.as_ref().map(|answer| (answer.key, answer)));
+        self.answers.extend(commit.answers.iter().map(|answer| (answer.key, answer)));
         Ok(no)
     }
 
@@ -311,7 +311,7 @@ impl<'b> BatchPlan<'b> {
     /// the channels. An arena with exclusive use of the database needs no check; a unique index detects errors.
     fn check_indexes(&self, commit: &Commit) -> Result<(), CommitError> {
         let Some(shared) = &self.known.shared else { return Ok(()) };
-        let (Change::Update(no, _) | Change::Stays(no) | Change::Remove(no, _)) = &commit.change else { return Ok(()) };
+        let Some(no) = commit.change.no() else { return Ok(()) };
         let mut grown: HashMap<ChannelKey, u64> = HashMap::new();
         for message in &commit.messages {
             let channel = channel_of(no.0, message.channel);

@@ -327,7 +327,10 @@ async fn an_idle_store_is_asked_without_a_write(place: Place) {
     if let Place::Folder(_) = place {
         place.change("ALTER TABLE sessions RENAME TO away");
         let change = Change::Create(Box::new(session(1)));
-        store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect_err("nothing is written");
+        store
+            .commit(Commit { change, messages: Vec::new(), answers: Vec::new() })
+            .await
+            .expect_err("nothing is written");
         store.check_writing().await.expect("the store can write");
         assert_ne!(probes(), before);
     }

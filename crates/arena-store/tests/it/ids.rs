@@ -41,7 +41,7 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
         create(&store, &with_id(n, id)).await;
         check(&store, id).await;
         let again = arena_store::Change::Create(Box::new(with_id(n, id)));
-        let commit = arena_store::Commit { change: again, messages: Vec::new(), answer: None };
+        let commit = arena_store::Commit { change: again, messages: Vec::new(), answers: Vec::new() };
         let refused = store.commit(commit).await.map(drop).expect_err("the id is taken");
         assert!(matches!(refused, CommitError::Conflict), "{refused}");
     }

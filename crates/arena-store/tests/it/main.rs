@@ -77,7 +77,7 @@ fn audit(action: &str) -> AuditEntry {
 
 async fn create(store: &Store, session: &Session) -> SessionNo {
     let change = Change::Create(Box::new(session.clone()));
-    store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("the commit is stored").0
+    store.commit(Commit { change, messages: Vec::new(), answers: Vec::new() }).await.expect("the commit is stored").0
 }
 
 async fn update(
@@ -86,8 +86,8 @@ async fn update(
     session: &Session,
     messages: Vec<ChatMessage>,
 ) -> Result<(), CommitError> {
-    let change = Change::Update(no, Box::new(session.clone()));
-    store.commit(Commit { change, messages, answer: None }).await.map(drop)
+    let change = Change::Update { no, before: session.version - 1, session: Box::new(session.clone()) };
+    store.commit(Commit { change, messages, answers: Vec::new() }).await.map(drop)
 }
 
 stories!(
@@ -141,9 +141,9 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
     update(&store, no, &session, vec![said(Channel::Chat(id), 1, "one")]).await.expect("the commit is stored");
     let answer = NewAnswer { key: [1; 32], request: [2; 32], body: "{}".to_owned(), at: Timestamp(0) };
     let again = Commit {
-        change: Change::Update(no, Box::new(session.clone())),
+        change: Change::Update { no, before: session.version - 1, session: Box::new(session.clone()) },
         messages: vec![said(Channel::Chat(id), 2, "two")],
-        answer: Some(answer),
+        answers: vec![answer],
     };
     assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
     assert_eq!(
@@ -173,7 +173,7 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: 
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let messages = vec![said(Channel::Chat(id), i % 20 + 1, &i.to_string())];
-                store.commit(Commit { change: Change::Stays(no), messages, answer: None }).await.is_ok()
+                store.commit(Commit { change: Change::Stays(no), messages, answers: Vec::new() }).await.is_ok()
             })
         })
         .collect();
@@ -191,7 +191,7 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
     let commit = |n: u64, key: u8, at: i64| Commit {
         change: Change::Create(Box::new(session(n))),
         messages: Vec::new(),
-        answer: Some(NewAnswer { key: [key; 32], request: [9; 32], body: format!("answer {n}"), at: Timestamp(at) }),
+        answers: vec![NewAnswer { key: [key; 32], request: [9; 32], body: format!("answer {n}"), at: Timestamp(at) }],
     };
     store.commit(commit(1, 1, 100)).await.expect("the commit is stored");
     store.commit(commit(2, 2, 200)).await.expect("the commit is stored");
@@ -214,7 +214,10 @@ async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
         let no = create(&store, &session).await;
         if n % 3 == 0 {
             let change = Change::Remove(no, Box::new(session));
-            store.commit(Commit { change, messages: Vec::new(), answer: None }).await.expect("the removal succeeds");
+            store
+                .commit(Commit { change, messages: Vec::new(), answers: Vec::new() })
+                .await
+                .expect("the removal succeeds");
         } else {
             kept.push(session.facts.id);
         }

@@ -389,6 +389,6 @@ async fn many_writers_count_each_game_once(place: Place) {
         store.recount(|_| audit("mend")).await.expect("a recount"),
         Recount { users: 2, games: 400, wrong: vec![] }
     );
-    let again = Commit { change: Change::Create(Box::new(session(1))), messages: Vec::new(), answer: None };
+    let again = Commit { change: Change::Create(Box::new(session(1))), messages: Vec::new(), answers: Vec::new() };
     assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
 }

@@ -1,0 +1,417 @@
+//! The transitions of a session. Requests wait in the session's queue. One task per session takes them in order,
+//! decides each on the result of the one before, and commits up to [`MAX_GROUP`] of them together. Callers get their
+//! answers after the commit, so no answer depends on data that isn't durable.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, House, Session, Timestamp, Transition};
+use arena_store::{Change, Commit, CommitError, NewAnswer, StoreError};
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use tokio::sync::{MutexGuard, oneshot};
+
+use crate::bans::Actor;
+use crate::catalogue::decide_by;
+use crate::engine::{Inner, LONGEST_CONTENTION, new_answer, repeat};
+use crate::live::LiveRef;
+use crate::request::{EngineError, Limits, Once, Respond, Written};
+
+/// The maximum number of transitions in one commit.
+const MAX_GROUP: usize = 256;
+
+/// The maximum time for the decisions of one commit. The first transition waits for the decisions of the others.
+const MAX_DECIDING: Duration = Duration::from_millis(2);
+
+/// The input of a decision.
+pub(crate) struct Moment<'m> {
+    pub(crate) session: &'m Session,
+    pub(crate) challenge: &'m dyn ChallengeType,
+    pub(crate) house: &'m House<'m>,
+    /// The time of the session's last message.
+    pub(crate) last_activity: Timestamp,
+    pub(crate) now: Timestamp,
+}
+
+/// A function that decides a transition. The engine calls it again after a conflict with another node.
+type Decide = Box<dyn Fn(&Moment<'_>) -> Result<Transition, EngineError> + Send>;
+
+/// The result of a request. The outer error is a panic of the rules.
+type Outcome = std::thread::Result<Result<String, EngineError>>;
+
+/// A requested transition of a session.
+pub(crate) struct Request {
+    actor: Actor,
+    once: Option<Once>,
+    respond: Respond,
+    decide: Decide,
+    reply: oneshot::Sender<Outcome>,
+}
+
+impl Request {
+    fn finish(self, outcome: Outcome) {
+        // A failure to send means that the caller has stopped waiting. The commit is valid anyway.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// The requests that wait for one session.
+#[derive(Default)]
+pub(crate) struct Queue(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Request>,
+    /// True if a task is executing the session's transitions.
+    running: bool,
+}
+
+impl Queue {
+    /// Adds a request. Returns true if the caller must start a task for the session's transitions.
+    fn add(&self, request: Request) -> bool {
+        let mut waiting = self.0.lock();
+        waiting.requests.push_back(request);
+        !std::mem::replace(&mut waiting.running, true)
+    }
+
+    /// Takes all requests. Returns `None` if there are none; the task must then end.
+    fn take(&self) -> Option<VecDeque<Request>> {
+        let mut waiting = self.0.lock();
+        waiting.running = !waiting.requests.is_empty();
+        waiting.running.then(|| std::mem::take(&mut waiting.requests))
+    }
+}
+
+/// The current end of a channel.
+#[derive(Clone, Copy)]
+struct End {
+    len: u64,
+    /// The time of its last message.
+    at: Timestamp,
+}
+
+/// Transitions that are decided and not yet committed, with the resulting state of the session.
+struct Group<'g> {
+    before: Arc<Session>,
+    /// The state after the last change, if there was one.
+    after: Option<Box<Session>>,
+    removed: bool,
+    /// The ends of the chat, operator and public channels, in this order.
+    ends: [End; 3],
+    last_activity: Timestamp,
+    messages: Vec<ChatMessage>,
+    answers: Vec<NewAnswer>,
+    /// The requests with their results, which their callers get after the commit.
+    decided: Vec<(Request, Outcome)>,
+    /// The lock of the public channel. Only announcements post to the public channel, so only they take its lock.
+    posting: Option<MutexGuard<'g, ()>>,
+}
+
+impl Group<'_> {
+    fn session(&self) -> &Session {
+        self.after.as_deref().unwrap_or(&self.before)
+    }
+
+    /// Returns true if the group has nothing to commit.
+    fn is_empty(&self) -> bool {
+        self.after.is_none() && !self.removed && self.messages.is_empty() && self.answers.is_empty()
+    }
+
+    /// Returns true if another transition must wait for the next commit.
+    fn is_full(&self, limit: usize, begun: Instant) -> bool {
+        self.removed || self.posting.is_some() || self.decided.len() >= limit || begun.elapsed() >= MAX_DECIDING
+    }
+
+    fn holds_answer(&self, once: Option<Once>) -> bool {
+        once.is_some_and(|once| self.answers.iter().any(|answer| answer.key == once.key))
+    }
+}
+
+impl Inner {
+    /// Executes a transition of a session. It runs to completion even if the caller is dropped, because each commit
+    /// must be published.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        live: &LiveRef,
+        actor: Actor,
+        once: Option<Once>,
+        respond: Respond,
+        decide: Decide,
+    ) -> Result<String, EngineError> {
+        let (reply, outcome) = oneshot::channel();
+        if live.queue.add(Request { actor, once, respond, decide, reply }) {
+            tokio::spawn(run(Arc::clone(self), live.clone()));
+        }
+        match outcome.await {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // The task failed during the commit, or the runtime is shutting down.
+            Err(_) => Err(EngineError::Unavailable(StoreError::Unsure)),
+        }
+    }
+
+    /// Executes requests of a session, in order.
+    async fn execute(&self, live: &LiveRef, mut requests: VecDeque<Request>) {
+        let _deciding = live.deciding.lock().await;
+        let (mut attempt, mut begun, mut limit) = (0, Instant::now(), MAX_GROUP);
+        while !requests.is_empty() {
+            let group = match self.decide(live, &mut requests, limit).await {
+                Ok(group) => group,
+                // Without the session's state, no request can be decided.
+                Err(error) => return fail(requests.drain(..), &error),
+            };
+            let is_empty = group.is_empty();
+            let Group { before, after, removed, messages, answers, mut decided, posting, .. } = group;
+            if is_empty {
+                decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
+                continue;
+            }
+            let wake_at = after.as_ref().map_or(before.wake_at, |after| after.wake_at);
+            let change = match after {
+                Some(after) => Change::Update { no: live.no, before: before.version, session: after },
+                None if removed => Change::Remove(live.no, Box::new((*before).clone())),
+                None => Change::Stays(live.no),
+            };
+            match self.store.commit(Commit { change, messages, answers }).await {
+                Ok((_, commit)) => {
+                    if posting.is_some() {
+                        self.publish_public(&commit.messages);
+                    }
+                    live.publish(*commit);
+                    self.reschedule(wake_at);
+                    decided.into_iter().for_each(|(request, outcome)| request.finish(outcome));
+                    (attempt, begun, limit) = (0, Instant::now(), MAX_GROUP);
+                }
+                Err(CommitError::Answered(answer)) if decided.len() == 1 => {
+                    if let Some((request, _)) = decided.pop() {
+                        let answer = repeat(answer, request.once);
+                        request.finish(Ok(answer));
+                    }
+                }
+                Err(CommitError::Conflict | CommitError::Answered(_)) => {
+                    // The next groups have one transition each, so that a conflict concerns only one request.
+                    limit = 1;
+                    if begun.elapsed() > LONGEST_CONTENTION {
+                        decided.into_iter().for_each(|(request, _)| request.finish(Ok(Err(EngineError::Contended))));
+                        continue;
+                    }
+                    let is_public = posting.is_some();
+                    drop(posting);
+                    decided.into_iter().rev().for_each(|(request, _)| requests.push_front(request));
+                    if let Err(error) = self.follow_conflict(live, is_public, attempt).await {
+                        return fail(requests.drain(..), &error);
+                    }
+                    attempt += 1;
+                }
+                Err(CommitError::Unavailable(error)) => {
+                    // After a store failure the commit's fate is unknown: reload before the next decision.
+                    live.mark_stale();
+                    if posting.is_some() {
+                        self.public.freshness.mark();
+                    }
+                    fail(decided.into_iter().map(|(request, _)| request), &error);
+                }
+            }
+        }
+    }
+
+    /// Waits for the commit of another node and reads its data.
+    async fn follow_conflict(&self, live: &LiveRef, is_public: bool, attempt: usize) -> Result<(), StoreError> {
+        if is_public {
+            let _posting = self.public.posting.lock().await;
+            self.reload_public().await?;
+        }
+        self.give_way(attempt).await;
+        live.reload(&self.store).await
+    }
+
+    /// Decides requests, in order, until a commit is due.
+    async fn decide(
+        &self,
+        live: &LiveRef,
+        requests: &mut VecDeque<Request>,
+        limit: usize,
+    ) -> Result<Group<'_>, StoreError> {
+        if live.is_stale() {
+            live.reload(&self.store).await?;
+        }
+        let (mut group, is_removed) = {
+            let committed = live.committed.read();
+            let last_activity = committed.last_activity;
+            let end = |len| End { len, at: last_activity };
+            let group = Group {
+                before: Arc::clone(&committed.session),
+                after: None,
+                removed: false,
+                ends: [end(committed.chat.len()), end(committed.operator.len()), end(0)],
+                last_activity,
+                messages: Vec::new(),
+                answers: Vec::new(),
+                decided: Vec::new(),
+                posting: None,
+            };
+            (group, committed.removed)
+        };
+        let begun = Instant::now();
+        while !group.is_full(limit, begun)
+            && let Some(request) = requests.pop_front()
+        {
+            // The same request was decided before in this group. Its answer is stored by the commit.
+            if group.holds_answer(request.once) {
+                requests.push_front(request);
+                break;
+            }
+            match self.answered(request.once).await {
+                Ok(None) if is_removed => request.finish(Ok(Err(EngineError::UnknownSession))),
+                Ok(None) => {
+                    if let Some(request) = self.decide_one(&mut group, request).await {
+                        requests.push_front(request);
+                        break;
+                    }
+                }
+                Ok(Some(answer)) => request.finish(Ok(Ok(answer))),
+                Err(error) => request.finish(Ok(Err(error))),
+            }
+        }
+        Ok(group)
+    }
+
+    /// Decides a request and adds its transition to the group. Returns the request if it must wait for the group's
+    /// commit.
+    async fn decide_one<'g>(&'g self, group: &mut Group<'g>, request: Request) -> Option<Request> {
+        let now = self.environment.now();
+        let challenge = match self.bans.admit(&request.actor, group.session()) {
+            Ok(()) => self.catalogue.of(&group.before.facts, &self.store).await,
+            Err(banned) => Err(banned),
+        };
+        let challenge = match challenge {
+            Ok(challenge) => challenge,
+            Err(refusal) => return self.refuse(group, request, refusal).await,
+        };
+        let Limits { patience, self_play, .. } = self.limits;
+        let decided = catch_unwind(AssertUnwindSafe(|| {
+            decide_by(&*challenge, || {
+                let benchmarks = self.benchmarks.read();
+                let house = House { patience, self_play, benchmarks: &benchmarks };
+                let (session, last_activity) = (group.session(), group.last_activity);
+                (request.decide)(&Moment { session, challenge: &*challenge, house: &house, last_activity, now })
+            })
+        }));
+        let Transition { after, drafts } = match decided {
+            Ok(Ok(transition)) => transition,
+            Ok(Err(refusal)) => return self.refuse(group, request, refusal).await,
+            Err(panic) => {
+                group.decided.push((request, Err(panic)));
+                return None;
+            }
+        };
+        let is_public = drafts.iter().any(|draft| draft.channel == Channel::Invites);
+        if (is_public || after == After::Removed) && !group.is_empty() {
+            return Some(request);
+        }
+        if is_public {
+            let posting = self.public.posting.lock().await;
+            if self.public.freshness.is_stale()
+                && let Err(error) = self.reload_public().await
+            {
+                return self.refuse(group, request, error.into()).await;
+            }
+            group.posting = Some(posting);
+            let at = Timestamp(self.public.last_at.load(Ordering::SeqCst));
+            group.ends[2] = End { len: self.public.tail.read().len(), at };
+        }
+        let mut ends = group.ends;
+        let messages = match self.number_messages(drafts, &after, &mut ends, now) {
+            Ok(messages) => messages,
+            Err(refusal) => return self.refuse(group, request, refusal).await,
+        };
+        let session = match &after {
+            After::Becomes(after) => after,
+            After::Stays | After::Removed => group.session(),
+        };
+        let written = Written { session, challenge: &*challenge, messages: &messages };
+        let body = match catch_unwind(AssertUnwindSafe(|| (request.respond)(&written))) {
+            Ok(body) => body,
+            Err(panic) => {
+                group.decided.push((request, Err(panic)));
+                return None;
+            }
+        };
+        match after {
+            After::Becomes(after) => group.after = Some(after),
+            After::Removed => group.removed = true,
+            After::Stays => {}
+        }
+        group.last_activity = messages.iter().fold(group.last_activity, |last, message| last.max(message.at));
+        let [chat, operator, public] = ends;
+        let at = group.last_activity;
+        group.ends = [End { at, ..chat }, End { at, ..operator }, public];
+        group.messages.extend(messages);
+        group.answers.extend(request.once.map(|once| new_answer(once, &body, now)));
+        group.decided.push((request, Ok(Ok(body))));
+        None
+    }
+
+    /// Adds a refused request to the group, or returns the stored answer if another node has executed the same request.
+    /// In that case the first execution may be the reason for the refusal.
+    async fn refuse(&self, group: &mut Group<'_>, request: Request, refusal: EngineError) -> Option<Request> {
+        let result = match self.store.nodes() {
+            Some(_) => self.answered(request.once).await.and_then(|answer| answer.ok_or(refusal)),
+            None => Err(refusal),
+        };
+        group.decided.push((request, Ok(result)));
+        None
+    }
+
+    /// Converts drafts to messages. Each message gets the next index of its channel. Its time is never before the
+    /// channel's last message, even if the clock was set back. `ends` has the ends of the chat, operator and public
+    /// channels, in this order; the messages move them.
+    ///
+    /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
+    /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
+    /// players' actions, and by [`arena_model::Patience`] if players don't act.
+    fn number_messages(
+        &self,
+        drafts: Vec<Draft>,
+        after: &After,
+        ends: &mut [End; 3],
+        now: Timestamp,
+    ) -> Result<Vec<ChatMessage>, EngineError> {
+        let limit = self.limits.channel_messages;
+        let mut messages = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let end = match draft.channel {
+                Channel::Chat(_) => &mut ends[0],
+                Channel::Operator(_) => &mut ends[1],
+                Channel::Invites => &mut ends[2],
+            };
+            let is_state_change = *after != After::Stays;
+            if end.len >= limit && !is_state_change {
+                return Err(EngineError::ChannelFull { limit });
+            }
+            *end = End { len: end.len + 1, at: now.max(end.at) };
+            messages.push(draft.at(end.len, end.at));
+        }
+        Ok(messages)
+    }
+}
+
+/// Executes the requests of a session until its queue is empty.
+async fn run(inner: Arc<Inner>, live: LiveRef) {
+    while let Some(requests) = live.queue.take() {
+        if AssertUnwindSafe(inner.execute(&live, requests)).catch_unwind().await.is_err() {
+            // The callers get the error of a dropped request. The commit's fate is unknown.
+            live.mark_stale();
+            inner.public.freshness.mark();
+            tracing::error!("the transitions of a session panicked; the session will be reloaded from the store");
+        }
+    }
+}
+
+/// Sends an error of the store to the callers of requests.
+fn fail(requests: impl Iterator<Item = Request>, error: &StoreError) {
+    requests.for_each(|request| request.finish(Ok(Err(error.clone().into()))));
+}
