@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arena_model::{
-    ActError, After, ChallengeType, Channel, ChatMessage, Draft, House, InviteCode, JoinError, Party, Script, Seed,
-    Session, SessionFacts, SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
+    ActError, ChallengeType, Channel, ChatMessage, InviteCode, JoinError, Party, Script, Seed, Session, SessionFacts,
+    SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
 };
 use arena_store::{
     Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,

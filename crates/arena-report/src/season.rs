@@ -14,7 +14,9 @@ use crate::text::number_of;
 /// The data of a season's report.
 #[derive(Debug)]
 pub struct Season {
+    /// The name of the league.
     pub league: String,
+    /// The id of the game.
     pub game: String,
     /// The game's options that differ from the defaults.
     pub options: Map<String, Value>,
@@ -24,6 +26,7 @@ pub struct Season {
     pub paired: bool,
     /// The season's number, from 1.
     pub number: u32,
+    /// True if the league has ended.
     pub is_closed: bool,
     /// The agents; each version of an agent has its own entry.
     pub agents: Vec<SeasonAgent>,

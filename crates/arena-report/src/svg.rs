@@ -151,6 +151,7 @@ fn style_of(theme: Theme) -> String {
 /// An SVG picture with a text alternative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
+    /// The title above the plot.
     pub title: String,
     /// The text alternative to the picture's dots and lines.
     pub description: String,

@@ -25,6 +25,7 @@ pub struct Asset {
     pub path: &'static str,
     /// The content type.
     pub media_type: &'static str,
+    /// The content of the file.
     pub text: &'static str,
 }
 

@@ -19,6 +19,7 @@ const FEW: usize = 12;
 /// The title and the x axis of a picture of measures over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course<'a> {
+    /// The title above the plot.
     pub title: &'a str,
     /// The unit of the x axis, such as `games`.
     pub x: &'a str,

@@ -37,6 +37,7 @@ pub struct Point {
 /// The title and the axes of a scatter plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axes<'a> {
+    /// The title above the plot.
     pub title: &'a str,
     /// The label of the x axis.
     pub x: &'a str,
