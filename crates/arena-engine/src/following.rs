@@ -44,7 +44,8 @@ pub(crate) struct Following {
     begun: AtomicU64,
     /// The number and result of the last completed read.
     last: Mutex<(u64, Result<(), StoreError>)>,
-    /// True if another node has changed bans or benchmark models, so that this node must read them again.
+    /// True if bans or benchmark models in the store may differ from those in memory, so that this node must read them
+    /// again: another node has changed them, or the store may have lost commits.
     administration: AtomicBool,
     /// The number of decisions that another node's commit invalidated.
     conflicts: AtomicU64,
@@ -153,10 +154,12 @@ impl Engine {
 
 impl Inner {
     pub(crate) async fn catch_up(&self) -> Result<(), EngineError> {
-        if self.store.nodes().is_none() && !self.store.is_behind() {
+        let following = &self.following;
+        // If an earlier read of bans and benchmark models failed, this call repeats it.
+        let is_unread = following.administration.load(Ordering::SeqCst);
+        if self.store.nodes().is_none() && !self.store.is_behind() && !is_unread {
             return Ok(());
         }
-        let following = &self.following;
         // Waits for a read that begins after this moment, since a read in progress may return an older state.
         let wanted = following.begun.load(Ordering::SeqCst) + 1;
         let _turn = following.turn.lock().await;
@@ -241,5 +244,34 @@ impl Inner {
             let ms = 1 + self.environment.draw_below(most_ms);
             tokio::time::sleep(Duration::from_millis(ms)).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arena_model::{Patience, Scoring, Timestamp, UserId};
+    use arena_store::{Ban, BanSubject, Store};
+
+    use super::*;
+    use crate::request::Limits;
+
+    #[tokio::test]
+    async fn a_failed_read_of_bans_is_repeated_in_exclusive_use() {
+        let folder = tempfile::tempdir().expect("a temp folder");
+        let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+        let limits =
+            Limits { self_play: true, channel_messages: 9, spectators_chat: false, patience: Patience::ENDLESS };
+        let engine = Engine::new(store, [], limits, Environment::system()).await.expect("the store can be read");
+        let ada: UserId = "ada".parse().expect("an id");
+        // A ban that the database has lost is in memory only.
+        let ban = Ban { subject: BanSubject::User(ada.clone()), reason: "lost".to_owned(), at: Timestamp(0) };
+        engine.inner.bans.add(&ban);
+        engine.catch_up().await.expect("the store can be read");
+        assert!(engine.inner.bans.admit_user(&ada).is_err());
+        // The state after a lost connection and a failed read of the bans.
+        engine.inner.following.administration.store(true, Ordering::SeqCst);
+        engine.catch_up().await.expect("the store can be read");
+        assert!(engine.inner.bans.admit_user(&ada).is_ok());
+        assert!(!engine.inner.following.administration.load(Ordering::SeqCst));
     }
 }
