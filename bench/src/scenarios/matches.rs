@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use arena_match::{
-    Agent, Confinement, Glance, Launcher, Limits, MatchPlan, PlayedMatch, SandboxMode, Watch, cores, play_match,
+    Agent, Confinement, Launcher, Limits, MatchPlan, MatchSnapshot, PlayedMatch, SandboxMode, Watch, cores, play_match,
     stay_on,
 };
 use arena_model::{GameType, Seed, TimeLimits};
@@ -156,15 +156,15 @@ struct Stopwatch {
 }
 
 impl Watch for Stopwatch {
-    fn look(&mut self, glance: Glance<'_>) {
+    fn on_epoch(&mut self, snapshot: MatchSnapshot<'_>) {
         let now = Instant::now();
         self.begun = Some(now);
-        self.epoch = glance.epoch;
+        self.epoch = snapshot.epoch;
         // The first epochs are excluded, because the agents prepare their answers at their first state.
-        if glance.epoch == SAMPLE {
+        if snapshot.epoch == SAMPLE {
             self.first = Some((now, cpu()));
-        } else if glance.epoch.is_multiple_of(SAMPLE) {
-            self.last = Some((now, cpu(), glance.epoch));
+        } else if snapshot.epoch.is_multiple_of(SAMPLE) {
+            self.last = Some((now, cpu(), snapshot.epoch));
         }
     }
 }
@@ -238,11 +238,11 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
     let longest = Arc::new(Mutex::new(Vec::<usize>::new()));
     struct Sizes(Arc<Mutex<Vec<usize>>>);
     impl Watch for Sizes {
-        fn look(&mut self, glance: Glance<'_>) {
+        fn on_epoch(&mut self, snapshot: MatchSnapshot<'_>) {
             self.0
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push(glance.states.iter().map(Vec::len).max().unwrap_or(0));
+                .push(snapshot.states.iter().map(Vec::len).max().unwrap_or(0));
         }
     }
     let confinement = confinement(SandboxMode::On)?;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arena_match::{
-    Agent, Confinement, MatchError, MatchPlan, OutputFile, Place, PlayedMatch, StartError, Watch, cores, logs,
+    Agent, Confinement, MatchError, MatchPlan, OutputFile, OutputPath, PlayedMatch, StartError, Watch, cores, logs,
     play_match, private, spread,
 };
 use arena_model::{GameType, Seed, TimeLimits};
@@ -157,10 +157,11 @@ impl Run {
             _ => Vec::new(),
         };
         let replay = args.replay.as_ref().map(|path| match games {
-            1 => Place::File(path),
-            _ => Place::Folder(path),
+            1 => OutputPath::File(path),
+            _ => OutputPath::Folder(path),
         });
-        let places: Vec<Place<'_>> = replay.into_iter().chain(logs.iter().map(|path| Place::File(path))).collect();
+        let places: Vec<OutputPath<'_>> =
+            replay.into_iter().chain(logs.iter().map(|path| OutputPath::File(path))).collect();
         confinement.private = private(&agents, &confinement.expose, confinement.mode, &places)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         if let Some(folder) = args.replay.as_ref().filter(|_| games > 1) {

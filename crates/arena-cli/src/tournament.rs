@@ -15,8 +15,8 @@ use arena_model::{ChallengeType, GameType, TimeLimits};
 use arena_report::{PgnGame, Picture, cross_table_picture, pgn, progress_picture, ratings_picture, shell_word};
 use arena_runner::nats::{NatsExecutor, NatsOptions};
 use arena_runner::{
-    Ended, EntrantError, Executor, Journal, JournalError, LocalExecutor, REPLAYS, RunError, check_folder, places,
-    read_pgn,
+    Ended, EntrantError, Executor, Journal, JournalError, LocalExecutor, REPLAYS, RunError, check_folder,
+    private_paths, read_pgn,
 };
 use arena_script::ScriptChallenge;
 use arena_tournament::{GameLine, Line, PlanError, Record, ScriptPart, Shape, TournamentPlan};
@@ -55,7 +55,7 @@ fn begin(args: &TournamentArgs, style: Style) -> Result<(), Failure> {
     let checked = match args.pool.nats_url {
         // On workers, agents can't see this machine's files.
         Some(_) => check_folder(&plan, &folder),
-        None => places(&plan, &folder).map(drop),
+        None => private_paths(&plan, &folder).map(drop),
     };
     checked.map_err(|error| Failure::new(Exit::Usage, error))?;
     let pool = workers::prepare(&args.pool, &plan, &folder)?;
@@ -204,7 +204,7 @@ fn play(
         Ok(Ended::Complete) => told,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
         Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
-        Err(RunError::Open(error)) => {
+        Err(RunError::ExposedOutput(error)) => {
             let sentence = format!("{error}; you can move the tournament's folder and resume it there");
             Err(Failure::new(Exit::Usage, sentence))
         }
@@ -233,7 +233,7 @@ pub fn failed(error: RunError<Failure>) -> Failure {
             Failure::new(Exit::NoAgent, format_args!("no worker can play game {number}: {what}"))
         }
         RunError::Changed(error) => Failure::new(Exit::BadTournament, error),
-        RunError::Open(error) => Failure::new(Exit::Usage, error),
+        RunError::ExposedOutput(error) => Failure::new(Exit::Usage, error),
         RunError::Nats(error) => Failure::new(Exit::Unreachable, error),
         RunError::System(what) => Failure::new(Exit::Internal, what),
     }

@@ -16,8 +16,8 @@ use crate::body::{Body, End, Log};
 use crate::conversation::Player;
 use crate::http;
 use crate::link::Link;
-use crate::play::{MatchError, Table, Watch, in_ms};
-use crate::process::{self, Ended, How, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
+use crate::play::{MatchError, MatchRun, Watch, in_ms};
+use crate::process::{self, Ended, ExitCause, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
 use crate::seat::Fault;
 use crate::spent::Spent;
@@ -109,11 +109,11 @@ pub fn play_match(
     let ids = agent_ids(&plan.seed, plan.agents.len());
     let game = plan.game.start(plan.options, Setup { seed: plan.seed.clone(), agents: ids.clone() })?;
     let (players, sandbox) = seat_all(plan, &ids)?;
-    let table = Table::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
+    let run = MatchRun::new(game, plan.seed.clone(), plan.options, plan.limits, players, called_off);
     let recorder = replay.map(|out| Recorder::new(out as &mut (dyn Write + Send)));
-    let mut contest = table.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
-    contest.result.took_ms = in_ms(began.elapsed());
-    Ok(PlayedMatch { sandbox, ..contest })
+    let mut played = run.recorded_by(recorder).watched_by(watch.map(|watch| watch as &mut dyn Watch)).play()?;
+    played.result.took_ms = in_ms(began.elapsed());
+    Ok(PlayedMatch { sandbox, ..played })
 }
 
 /// Starts all agents in parallel and seats them. An agent that fails to start is seated and disqualified. Returns the
@@ -133,7 +133,7 @@ fn seat_all(plan: &MatchPlan<'_>, ids: &[AgentId]) -> Result<(Vec<Player>, Value
 /// Starts one agent and waits until the agent runs.
 ///
 /// # Errors
-/// The reason of the failure; see [`StartError::is_of_the_agent`].
+/// The reason of the failure; see [`StartError::is_agents_fault`].
 pub(crate) fn start_one(
     agent: &Agent,
     confinement: &Confinement,
@@ -191,8 +191,9 @@ impl Started {
                 if sandbox.is_null() {
                     *sandbox = json!(in_force);
                 }
-                let (link, bot) = Bot::of(process).map_err(|error| StartError::Spec { reason: error.to_string() })?;
-                Ok((link, Box::new(bot)))
+                let (link, body) =
+                    LocalBody::of(process).map_err(|error| StartError::Spec { reason: error.to_string() })?;
+                Ok((link, Box::new(body)))
             }
             Started::Server(link, server) => Ok((link, Box::new(server))),
         }
@@ -200,40 +201,40 @@ impl Started {
 }
 
 /// The body of an agent that is a child process.
-struct Bot {
+struct LocalBody {
     process: Option<Process>,
     stderr: Stderr,
     limits_memory: Option<u64>,
 }
 
-impl Bot {
-    fn of(mut process: Process) -> io::Result<(Link, Bot)> {
+impl LocalBody {
+    fn of(mut process: Process) -> io::Result<(Link, LocalBody)> {
         let stdin = process.stdin.take().ok_or_else(|| io::Error::other("the agent's input was taken before"))?;
         let (stdout, stderr) = (process.stdout.try_clone()?, process.stderr.try_clone()?);
         let limits_memory = process.in_force().ok().and_then(|in_force| in_force.limits.memory_bytes);
-        let bot = Bot { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
-        Ok((Link::new(stdin, stdout), bot))
+        let body = LocalBody { process: Some(process), stderr: Stderr::read(stderr)?, limits_memory };
+        Ok((Link::new(stdin, stdout), body))
     }
 
     fn end(&self, ended: &Ended) -> End {
-        let code = match ended.how {
-            How::Exited(code) => Some(code),
+        let code = match ended.cause {
+            ExitCause::Exited(code) => Some(code),
             _ => None,
         };
-        let (mut sentence, is_killed) = match ended.how {
-            How::Exited(code) => (format!("exited with code {code}"), false),
-            How::Signaled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
-            How::Killed(KillReason::Memory) => ("exceeded the memory limit".to_owned(), true),
-            How::Killed(KillReason::Processes) => ("exceeded the process limit".to_owned(), false),
-            How::Killed(KillReason::Asked) => ("was stopped".to_owned(), false),
-            How::NotStarted => ("didn't start".to_owned(), false),
-            How::Unknown => ("ended for an unknown reason".to_owned(), false),
+        let (mut sentence, is_killed) = match ended.cause {
+            ExitCause::Exited(code) => (format!("exited with code {code}"), false),
+            ExitCause::Signaled(signal) => (format!("was ended by signal {signal}{}", name_of(signal)), false),
+            ExitCause::Killed(KillReason::Memory) => ("exceeded the memory limit".to_owned(), true),
+            ExitCause::Killed(KillReason::Processes) => ("exceeded the process limit".to_owned(), false),
+            ExitCause::Killed(KillReason::Requested) => ("was stopped".to_owned(), false),
+            ExitCause::NotStarted => ("didn't start".to_owned(), false),
+            ExitCause::Unknown => ("ended for an unknown reason".to_owned(), false),
         };
         // If an allocation exceeds the limit, the agent usually ends by itself: by a signal, or with a
         // message on stderr.
         let is_much = self.limits_memory.is_some_and(|limit| ended.max_rss_bytes >= limit / 10 * 8);
-        let is_crash = matches!(ended.how, How::Signaled(_));
-        let ran_out = !is_killed && code != Some(0) && (is_much && is_crash || self.stderr.tells_of_memory());
+        let is_crash = matches!(ended.cause, ExitCause::Signaled(_));
+        let ran_out = !is_killed && code != Some(0) && (is_much && is_crash || self.stderr.reports_out_of_memory());
         if is_much && !is_killed {
             let mib = |bytes: u64| bytes >> 20;
             let limit = mib(self.limits_memory.unwrap_or(0));
@@ -262,7 +263,7 @@ fn name_of(signal: i32) -> &'static str {
     }
 }
 
-impl Body for Bot {
+impl Body for LocalBody {
     fn ended(&mut self, patience: Duration) -> Option<End> {
         let ended = self.process.as_mut()?.ended(patience)?.clone();
         // The last bytes of stderr may arrive after the report of the agent's end.
@@ -327,7 +328,7 @@ impl Link {
 
 impl StartError {
     /// Returns true if the agent is at fault, rather than the system.
-    pub(crate) fn is_of_the_agent(&self) -> bool {
+    pub(crate) fn is_agents_fault(&self) -> bool {
         match self {
             StartError::NotFound { .. }
             | StartError::NotAFile { .. }

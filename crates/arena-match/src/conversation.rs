@@ -2,7 +2,7 @@
 //! removal of disqualified agents.
 //!
 //! A conversation is independent of the game. Its caller supplies the states and receives the replies. The
-//! caller is the [`Table`](crate::play::Table) of a match with all agents, or a [`Solo`](crate::Solo) with
+//! caller is the [`MatchRun`](crate::play::MatchRun) of a match with all agents, or a [`Solo`](crate::Solo) with
 //! one.
 
 use std::borrow::Cow;
@@ -59,7 +59,7 @@ impl Player {
         let mut seat = Seat::new(number, id, agent.name.clone(), agent.version.clone(), agent.dialect, limits);
         let (link, body) = match started {
             Ok(parts) => parts,
-            Err(error) if error.is_of_the_agent() => {
+            Err(error) if error.is_agents_fault() => {
                 seat.disqualify(Verdict::StartupFail, error.to_string());
                 absent()?
             }
@@ -106,7 +106,7 @@ impl<'a> Conversation<'a> {
         for (number, answer, _) in self.ask(|_| STARTUP, |_, _| true)? {
             let seat = &mut self.seats[number];
             match answer {
-                Answer::Line => seat.hear_pong(self.links[number].line()),
+                Answer::Line => seat.validate_pong(self.links[number].line()),
                 Answer::Late => {
                     let detail = format!("no answer to the ping within {} ms", STARTUP.as_millis());
                     seat.disqualify(Verdict::PingFail, detail);
@@ -126,7 +126,7 @@ impl<'a> Conversation<'a> {
         for (number, answer, _) in self.ask(|_| CONSENT, |_, _| true)? {
             let seat = &mut self.seats[number];
             match answer {
-                Answer::Line => seat.hear_consent(self.links[number].line()),
+                Answer::Line => seat.validate_consent(self.links[number].line()),
                 Answer::Late => seat.note_silence(),
                 _ => fail(seat, &mut *self.bodies[number], answer, Verdict::StartupFail),
             }
@@ -157,7 +157,7 @@ impl<'a> Conversation<'a> {
             seat.charge(used, limits);
             match answer {
                 Answer::Line | Answer::SetAside if seat.is_in() => {
-                    replies[number] = seat.hear(self.links[number].line())
+                    replies[number] = seat.validate_actions(self.links[number].line())
                 }
                 // The agent was disqualified for its late answer to `set_agent_id`.
                 Answer::Line | Answer::SetAside => {}

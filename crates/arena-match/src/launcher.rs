@@ -142,8 +142,8 @@ fn prepare(order: &Order) -> Result<LaunchPlan, StartError> {
     let (mut exposures, mut hidden) = (Vec::new(), Vec::new());
     let mut search_path = order.search_path.clone();
     if confined {
-        let places = exposure::Places { home: order.home.clone(), search_path: &order.search_path };
-        let mut chosen = exposure::choose(&found, order, &places)?;
+        let context = exposure::SearchContext { home: order.home.clone(), search_path: &order.search_path };
+        let mut chosen = exposure::choose(&found, order, &context)?;
         in_force.missing.append(&mut chosen.notes);
         (exposures, hidden) = (chosen.exposures, chosen.hidden);
         search_path = exposure::visible_path(&order.search_path, &exposures);

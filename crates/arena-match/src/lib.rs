@@ -19,8 +19,8 @@ mod message;
 mod moves;
 mod output;
 mod placement;
-mod places;
 mod play;
+mod private_paths;
 pub mod process;
 mod replay;
 mod reply;
@@ -38,8 +38,8 @@ pub use contest::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, pl
 pub use launcher::main as launch;
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
-pub use places::{JOURNAL, OpenPlace, Place, own_apart, private};
-pub use play::{Glance, MatchError, Watch};
+pub use play::{MatchError, MatchSnapshot, Watch};
+pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{InForce, Launcher, StartError};
 pub use replay::{
     Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,

@@ -2,7 +2,7 @@
 //! agents of a match.
 //!
 //! Memory is bounded for any output of an agent: a line by [`MAX_LINE`], unrequested output by
-//! [`MAX_UNASKED`]. The conversation, not the link, validates the answers.
+//! [`MAX_UNREQUESTED`]. The conversation, not the link, validates the answers.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::spent::Spent;
 pub const MAX_LINE: usize = 1 << 20;
 
 /// The maximum size of unrequested output, in bytes: for one request, and in the whole match.
-const MAX_UNASKED: (usize, usize) = (1 << 20, 64 << 20);
+const MAX_UNREQUESTED: (usize, usize) = (1 << 20, 64 << 20);
 
 /// The size of a read, in bytes.
 const CHUNK: usize = 64 << 10;
@@ -197,7 +197,7 @@ impl<'a> Request<'a> {
             // An agent could write lines as fast as they are read. The bound ensures that the loop returns to the other
             // agents and the deadline.
             passed_over += self.link.line().len() + 1;
-            if passed_over > MAX_UNASKED.0 || !self.link.drop_line() {
+            if passed_over > MAX_UNREQUESTED.0 || !self.link.discard_line() {
                 return self.settle(Answer::Flood, now);
             }
         }
@@ -251,7 +251,7 @@ impl Link {
     }
 
     /// Reads the agent's output since its last answer. The next request discards it.
-    pub fn unasked(&mut self) -> &[u8] {
+    pub fn unrequested(&mut self) -> &[u8] {
         loop {
             if self.end == self.buffer.len() {
                 if self.buffer.len() > MAX_LINE {
@@ -275,21 +275,21 @@ impl Link {
 
     /// Waits up to `within` for output of the agent. Returns true if output is available or the output is
     /// closed.
-    pub fn stirs(&self, within: Duration) -> bool {
+    pub fn has_output(&self, within: Duration) -> bool {
         self.end > self.start || crate::process::wait_readable(&self.output, within)
     }
 
     /// Counts the current line as unrequested output. Returns false if the total exceeds the limit.
-    fn drop_line(&mut self) -> bool {
+    fn discard_line(&mut self) -> bool {
         self.dropped += self.line.1 + 1 - self.line.0;
-        self.dropped <= MAX_UNASKED.1
+        self.dropped <= MAX_UNREQUESTED.1
     }
 
     /// Discards output that the agent wrote before the request. Returns false if it exceeds a limit.
     ///
     /// Output before the first request is kept. Agents start at the same time, so a greeting could arrive
     /// before or after the request; the first line answers it in both cases.
-    fn drop_unasked(&mut self) -> bool {
+    fn discard_unrequested(&mut self) -> bool {
         if !std::mem::replace(&mut self.is_asked, true) {
             return true;
         }
@@ -304,7 +304,7 @@ impl Link {
                 Ok(read) => {
                     dropped += read;
                     is_skipping = breaks_off(is_skipping, &self.buffer[..read]);
-                    if dropped > MAX_UNASKED.0 {
+                    if dropped > MAX_UNREQUESTED.0 {
                         return false;
                     }
                 }
@@ -319,7 +319,7 @@ impl Link {
         self.is_skipping = is_skipping;
         (self.start, self.end, self.searched) = (0, 0, 0);
         self.dropped += dropped;
-        self.dropped <= MAX_UNASKED.1
+        self.dropped <= MAX_UNREQUESTED.1
     }
 
     /// Reads the available output. Returns `None` without a complete line.
@@ -366,7 +366,7 @@ impl Link {
             let is_rest = std::mem::replace(&mut self.is_skipping, false);
             if is_rest || self.buffer[line.0..line.1].trim_ascii().is_empty() {
                 self.dropped += line.1 + 1 - line.0;
-                if self.dropped > MAX_UNASKED.1 {
+                if self.dropped > MAX_UNREQUESTED.1 {
                     return Some(Answer::Flood);
                 }
                 continue;
@@ -378,7 +378,7 @@ impl Link {
         if self.is_skipping {
             self.dropped += self.end - self.start;
             (self.start, self.end, self.searched) = (0, 0, 0);
-            if self.dropped > MAX_UNASKED.1 {
+            if self.dropped > MAX_UNREQUESTED.1 {
                 return Some(Answer::Flood);
             }
         }
@@ -425,7 +425,7 @@ pub fn ask_fairly(
     spent: impl Fn(usize) -> Spent,
 ) -> Result<(), Errno> {
     for request in &mut *requests {
-        if !request.link.drop_unasked() {
+        if !request.link.discard_unrequested() {
             request.settle(Answer::Flood, request.asked);
         } else if request.link.has_ended {
             request.settle(Answer::Closed, request.asked);

@@ -24,11 +24,11 @@ const MAX_NAMES: u32 = 100;
 pub struct OutputFile {
     file: File,
     /// The destination of a regular file; `None` for an output that is written to directly.
-    place: Option<Place>,
+    destination: Option<Destination>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Destination {
     /// The path with the links at its end resolved.
     path: PathBuf,
     folder: PathBuf,
@@ -57,7 +57,7 @@ impl OutputFile {
 
     fn with_mode(path: &Path, mode: Option<u32>) -> io::Result<OutputFile> {
         if let Some(file) = open_direct(path)? {
-            return Ok(OutputFile { file, place: None });
+            return Ok(OutputFile { file, destination: None });
         }
         let (path, found, owner) = match metadata(path)? {
             Some(old) => {
@@ -75,12 +75,12 @@ impl OutputFile {
         let file = tempfile::tempfile_in(&folder)?;
         // A private output file belongs to its writer, not to the owner of the older file.
         let owner = owner.filter(|_| mode.is_none());
-        Ok(OutputFile { file, place: Some(Place { path, folder, mode: mode.unwrap_or(found), owner }) })
+        Ok(OutputFile { file, destination: Some(Destination { path, folder, mode: mode.unwrap_or(found), owner }) })
     }
 
     /// Returns true if the output is a regular file. Logs can be written only next to a regular file.
     pub fn is_regular(&self) -> bool {
-        self.place.is_some()
+        self.destination.is_some()
     }
 
     /// Gives the complete file its path and syncs it to disk. Returns true for a regular file.
@@ -89,19 +89,19 @@ impl OutputFile {
     /// If writing or renaming fails; an older file is then unchanged.
     pub fn keep(mut self) -> io::Result<bool> {
         self.file.flush()?;
-        let Some(place) = self.place.take() else { return Ok(false) };
-        if let Some((user, group)) = place.owner {
+        let Some(destination) = self.destination.take() else { return Ok(false) };
+        if let Some((user, group)) = destination.owner {
             // Only root may change a file's owner, so a failure is ignored.
             let _ = fchown(&self.file, Some(user), Some(group));
         }
-        self.file.set_permissions(Permissions::from_mode(place.mode))?;
+        self.file.set_permissions(Permissions::from_mode(destination.mode))?;
         self.file.sync_all()?;
-        if !link(&self.file, &place)? {
-            copy(&mut self.file, &place)?;
+        if !link(&self.file, &destination)? {
+            copy(&mut self.file, &destination)?;
         }
         // The error is ignored: file systems that can't sync a folder write its entries to disk by
         // themselves.
-        let _ = File::open(&place.folder).and_then(|folder| folder.sync_all());
+        let _ = File::open(&destination.folder).and_then(|folder| folder.sync_all());
         Ok(true)
     }
 }
@@ -184,19 +184,19 @@ pub(crate) fn end_of_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Links an unnamed file to its path. Returns false if the file system doesn't support this.
-fn link(file: &File, place: &Place) -> io::Result<bool> {
+fn link(file: &File, destination: &Destination) -> io::Result<bool> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let to = |path: &Path| linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from);
-    match to(&place.path) {
+    match to(&destination.path) {
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(_) => return Ok(false),
     }
     for number in 0..MAX_NAMES {
-        let beside = place.folder.join(format!(".arena-{}-{number}.partial", std::process::id()));
+        let beside = destination.folder.join(format!(".arena-{}-{number}.partial", std::process::id()));
         match to(&beside) {
             Ok(()) => {
-                let replaced = replace(&beside, &place.path);
+                let replaced = replace(&beside, &destination.path);
                 if replaced.is_err() {
                     let _ = fs::remove_file(&beside);
                 }
@@ -210,17 +210,17 @@ fn link(file: &File, place: &Place) -> io::Result<bool> {
 }
 
 /// Copies the data to a named temporary file and renames it.
-fn copy(file: &mut File, place: &Place) -> io::Result<()> {
-    let mut named = tempfile::Builder::new().prefix(".arena-").suffix(".partial").tempfile_in(&place.folder)?;
+fn copy(file: &mut File, destination: &Destination) -> io::Result<()> {
+    let mut named = tempfile::Builder::new().prefix(".arena-").suffix(".partial").tempfile_in(&destination.folder)?;
     file.rewind()?;
     io::copy(file, named.as_file_mut())?;
-    if let Some((user, group)) = place.owner {
+    if let Some((user, group)) = destination.owner {
         let _ = fchown(named.as_file(), Some(user), Some(group));
     }
-    named.as_file().set_permissions(Permissions::from_mode(place.mode))?;
+    named.as_file().set_permissions(Permissions::from_mode(destination.mode))?;
     named.as_file().sync_all()?;
     let named = named.into_temp_path();
-    replace(&named, &place.path)?;
+    replace(&named, &destination.path)?;
     // `replace` has renamed the file, so its temporary name needs no removal.
     let _ = named.keep();
     Ok(())
@@ -315,8 +315,9 @@ mod tests {
             let (mut file, named) = tempfile::NamedTempFile::new_in(folder.path()).unwrap().into_parts();
             named.close().unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            let place = Place { path: path.clone(), folder: folder.path().to_owned(), mode: 0o604, owner: None };
-            OutputFile { file, place: Some(place) }.keep().unwrap();
+            let destination =
+                Destination { path: path.clone(), folder: folder.path().to_owned(), mode: 0o604, owner: None };
+            OutputFile { file, destination: Some(destination) }.keep().unwrap();
             assert_eq!((fs::read_to_string(&path).unwrap().as_str(), names(folder.path()).len()), (text, 1));
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o604);
         }
@@ -362,8 +363,8 @@ mod tests {
         let path = folder.path().join("log");
         fs::write(&path, "before ").unwrap();
         let open = OpenOptions::new().append(true).open(&path).unwrap();
-        for place in ["/dev/fd", "/proc/self/fd"] {
-            write(&Path::new(place).join(open.as_raw_fd().to_string()), b"after ").unwrap();
+        for descriptors in ["/dev/fd", "/proc/self/fd"] {
+            write(&Path::new(descriptors).join(open.as_raw_fd().to_string()), b"after ").unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "before after after ");
         assert_eq!(names(folder.path()), ["log", "pipe"]);

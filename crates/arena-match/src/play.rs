@@ -38,7 +38,7 @@ pub enum MatchError {
 
 /// A snapshot of a match: of an epoch before its actions are applied, or of the end.
 #[derive(Debug, Clone, Copy)]
-pub struct Glance<'a> {
+pub struct MatchSnapshot<'a> {
     /// The epoch, from 1. At the end, the number of epochs played.
     pub epoch: u64,
     /// The states by seat, as JSON members without braces. The text is empty for an agent that gets no request, and for
@@ -52,14 +52,14 @@ pub struct Glance<'a> {
 pub trait Watch: Send {
     /// Receives the snapshot of an epoch. The match waits until this returns, and the agents' clocks don't
     /// run.
-    fn look(&mut self, glance: Glance<'_>);
+    fn on_epoch(&mut self, snapshot: MatchSnapshot<'_>);
 
     /// Receives the snapshot of the end. The match calls this only if it has a result.
-    fn see_end(&mut self, _glance: Glance<'_>) {}
+    fn on_end(&mut self, _snapshot: MatchSnapshot<'_>) {}
 }
 
 /// A match with its agents.
-pub struct Table<'a> {
+pub struct MatchRun<'a> {
     play: Match,
     seed: Seed,
     options: &'a Map<String, Value>,
@@ -67,14 +67,14 @@ pub struct Table<'a> {
     talk: Conversation<'a>,
     recorder: Option<Recorder<'a>>,
     watch: Option<&'a mut dyn Watch>,
-    /// The states of this epoch, in the form of [`Glance::states`].
+    /// The states of this epoch, in the form of [`MatchSnapshot::states`].
     states: Vec<Vec<u8>>,
     banks_ms: Vec<u64>,
     taken: Vec<u8>,
     moves: MovesHash,
 }
 
-impl<'a> Table<'a> {
+impl<'a> MatchRun<'a> {
     /// Creates a match with agents that run and haven't received a message yet.
     pub fn new(
         game: Box<dyn AnyGame>,
@@ -83,13 +83,13 @@ impl<'a> Table<'a> {
         limits: TimeLimits,
         mut players: Vec<Player>,
         called_off: &'a AtomicBool,
-    ) -> Table<'a> {
+    ) -> MatchRun<'a> {
         let ids: Vec<AgentId> = players.iter().map(|player| player.seat.id.clone()).collect();
         for Player { seat, .. } in &mut players {
             seat.meet(ids.iter().map(AgentId::as_str));
         }
         let play = Match::new(game, ids);
-        Table {
+        MatchRun {
             moves: MovesHash::new(&play, options),
             states: vec![Vec::new(); players.len()],
             play,
@@ -105,13 +105,13 @@ impl<'a> Table<'a> {
     }
 
     /// Sets the writer of the match's replay.
-    pub fn recorded_by(mut self, recorder: Option<Recorder<'a>>) -> Table<'a> {
+    pub fn recorded_by(mut self, recorder: Option<Recorder<'a>>) -> MatchRun<'a> {
         self.recorder = recorder;
         self
     }
 
     /// Sets the subscriber of the match.
-    pub fn watched_by(mut self, watch: Option<&'a mut dyn Watch>) -> Table<'a> {
+    pub fn watched_by(mut self, watch: Option<&'a mut dyn Watch>) -> MatchRun<'a> {
         self.watch = watch;
         self
     }
@@ -158,7 +158,7 @@ impl<'a> Table<'a> {
         let epoch = self.play.epochs() + 1;
         self.write_states();
         if let Some(watch) = &mut self.watch {
-            watch.look(Glance { epoch, states: &self.states, seats: &self.talk.seats });
+            watch.on_epoch(MatchSnapshot { epoch, states: &self.states, seats: &self.talk.seats });
         }
         let (seats, replies) = self.talk.show(None)?;
         disqualify(&mut self.play, seats);
@@ -228,7 +228,7 @@ impl<'a> Table<'a> {
             }
         }
         if let Some(watch) = &mut self.watch {
-            watch.see_end(Glance { epoch: result.epochs, states: &self.states, seats: &self.talk.seats });
+            watch.on_end(MatchSnapshot { epoch: result.epochs, states: &self.states, seats: &self.talk.seats });
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.result(&ResultPart::of(&result), states(self.play.game().game_type(), &self.states))?;

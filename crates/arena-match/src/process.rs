@@ -24,7 +24,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use arena_model::{Limits, SandboxMode};
-pub use report::{Ended, How, InForce, KillReason, StartError};
+pub use report::{Ended, ExitCause, InForce, KillReason, StartError};
 use wire::{Order, Report};
 
 use crate::launcher::scratch;
@@ -215,7 +215,7 @@ impl Process {
     pub fn in_force(&mut self) -> Result<&InForce, StartError> {
         while self.start.is_none() {
             let left = self.deadline.saturating_duration_since(Instant::now());
-            if !self.hear(left) {
+            if !self.receive_report(left) {
                 let waited_ms = START_WITHIN.as_millis().try_into().unwrap_or(u64::MAX);
                 self.start = Some(Err(StartError::TooSlow { waited_ms }));
                 self.kill();
@@ -230,7 +230,7 @@ impl Process {
 
     /// Returns true if the agent runs or is starting.
     pub fn is_running(&mut self) -> bool {
-        while self.hear(Duration::ZERO) {}
+        while self.receive_report(Duration::ZERO) {}
         if self.ended.is_some() || self.hung_up || matches!(self.start, Some(Err(_))) {
             return false;
         }
@@ -250,7 +250,7 @@ impl Process {
     /// Waits up to `within` for the agent's end. Returns `None` if the agent still runs.
     pub fn ended(&mut self, within: Duration) -> Option<&Ended> {
         let until = Instant::now() + within;
-        while self.ended.is_none() && self.hear(until.saturating_duration_since(Instant::now())) {}
+        while self.ended.is_none() && self.receive_report(until.saturating_duration_since(Instant::now())) {}
         self.ended.as_ref()
     }
 
@@ -274,8 +274,8 @@ impl Process {
         match (self.ended.take(), &self.start) {
             (Some(ended), _) => ended,
             (None, start) => {
-                let how = if matches!(start, Some(Err(_))) { How::NotStarted } else { How::Unknown };
-                Ended { how, left_behind: 0, max_rss_bytes: 0, cpu_time_us: 0 }
+                let cause = if matches!(start, Some(Err(_))) { ExitCause::NotStarted } else { ExitCause::Unknown };
+                Ended { cause, left_behind: 0, max_rss_bytes: 0, cpu_time_us: 0 }
             }
         }
     }
@@ -286,14 +286,14 @@ impl Process {
         }
         let until = Instant::now() + grace.min(Duration::from_secs(24 * 60 * 60));
         while self.ended.is_none() && !self.hung_up {
-            if !self.hear(until.saturating_duration_since(Instant::now())) {
+            if !self.receive_report(until.saturating_duration_since(Instant::now())) {
                 break;
             }
         }
         self.kill();
         let until = Instant::now() + GONE_WITHIN;
         while !self.hung_up {
-            if !self.hear(until.saturating_duration_since(Instant::now())) {
+            if !self.receive_report(until.saturating_duration_since(Instant::now())) {
                 // The launcher doesn't react, so kill it. Its children then end through their parent death
                 // signal.
                 if let Some(group) = i32::try_from(self.launcher.id()).ok().and_then(Pid::from_raw) {
@@ -311,7 +311,7 @@ impl Process {
     }
 
     /// Waits up to `within` for one report from the launcher. Returns false if none arrived.
-    fn hear(&mut self, within: Duration) -> bool {
+    fn receive_report(&mut self, within: Duration) -> bool {
         if self.hung_up || !wait_readable(&self.control, within) {
             return false;
         }

@@ -110,7 +110,7 @@ impl Seat {
     }
 
     /// Validates the answer to the first ping.
-    pub fn hear_pong(&mut self, line: &[u8]) {
+    pub fn validate_pong(&mut self, line: &[u8]) {
         match Reply::read(line) {
             Ok(reply) if reply.has_pong() => {}
             Ok(_) => self.disqualify(Verdict::PingFail, format!("answered the ping without `pong`: {}", quote(line))),
@@ -121,7 +121,7 @@ impl Seat {
     }
 
     /// Validates the answer to `set_agent_id`.
-    pub fn hear_consent(&mut self, line: &[u8]) {
+    pub fn validate_consent(&mut self, line: &[u8]) {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(error) => return self.fault(line, &error.to_string()),
@@ -149,7 +149,7 @@ impl Seat {
         }
         match Reply::read(line) {
             Ok(reply) if !reply.has_actions() => {
-                self.hear_consent(line);
+                self.validate_consent(line);
                 !self.is_in()
             }
             _ => true,
@@ -157,7 +157,7 @@ impl Seat {
     }
 
     /// Validates the answer to a state. Returns the text of its actions, or `None` if the answer is invalid.
-    pub fn hear<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
+    pub fn validate_actions<'line>(&mut self, line: &'line [u8]) -> Option<Cow<'line, str>> {
         let reply = match Reply::read(line) {
             Ok(reply) => reply,
             Err(Unreadable::NotJson(words)) => {
@@ -255,7 +255,7 @@ mod tests {
         let mut seat = seat();
         let mut told = String::new();
         for line in lines {
-            told += &format!("{:?}\n", seat.hear(line.as_bytes()));
+            told += &format!("{:?}\n", seat.validate_actions(line.as_bytes()));
         }
         for fault in seat.take_faults() {
             told += &format!("fault: {} [{}]\n", fault.what, fault.line);
@@ -308,7 +308,7 @@ mod tests {
             let mut seat = seat();
             for line in lines {
                 assert!(seat.is_in());
-                seat.hear(line.as_bytes());
+                seat.validate_actions(line.as_bytes());
             }
             seat.out.map(|out| (out.verdict, out.detail))
         };
@@ -331,7 +331,7 @@ mod tests {
     fn handshakes() {
         let pong = |line: &str| {
             let mut seat = seat();
-            seat.hear_pong(line.as_bytes());
+            seat.validate_pong(line.as_bytes());
             seat.out.map(|out| format!("{}: {}", out.verdict, out.detail)).unwrap_or_default()
         };
         assert_eq!(pong(r#"{"pong":0}"#), "");
@@ -340,7 +340,7 @@ mod tests {
             .assert_eq(&pong("ready"));
         let consent = |line: &str| {
             let mut seat = seat();
-            seat.hear_consent(line.as_bytes());
+            seat.validate_consent(line.as_bytes());
             (seat.name, seat.version, seat.out.map(|out| out.verdict), seat.faults)
         };
         let named = r#"{"agent_id":"me","agent_name":"Ada","agent_version":"1.2"}"#;

@@ -77,7 +77,7 @@ impl Stderr {
     }
 
     /// Returns true if the end of the log contains a common runtime's out-of-memory message.
-    pub fn tells_of_memory(&self) -> bool {
+    pub fn reports_out_of_memory(&self) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let end = if log.tail.is_empty() { &log.head } else { &log.tail };
         let last = &end[end.len().saturating_sub(LAST_WORDS)..];

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use arena_match::{MatchError, OpenPlace};
+use arena_match::{ExposedOutput, MatchError};
 use arena_ratings::bradley_terry::FitError;
 use arena_store::{CommitError, StoreError};
 use arena_tournament::PlanError;
@@ -70,7 +70,7 @@ pub enum RunError<E> {
     Changed(#[from] FilesChanged),
     /// A folder or file that can't be hidden from an agent.
     #[error(transparent)]
-    Open(#[from] OpenPlace),
+    ExposedOutput(#[from] ExposedOutput),
     /// A replay or log that can't be written.
     #[error("{} cannot be written: {source}", path.display())]
     Write {

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arena_match::{
-    Agent, Confinement, JOURNAL as FILE, Launcher, OpenPlace, Place, ReplayError, SeatedAgent, export_pgn, own_apart,
-    private,
+    Agent, Confinement, ExposedOutput, JOURNAL as FILE, Launcher, OutputPath, ReplayError, SeatedAgent, export_pgn,
+    own_apart, private,
 };
 use arena_model::{GameType, MatchResult};
 use arena_tournament::{ChangedLine, GameLine, Line, Pairing, PlanError, Record, TournamentPlan, Wrong};
@@ -242,7 +242,7 @@ impl Competition for Journal {
                 mode: plan.sandbox,
                 limits: plan.sandbox_limits,
                 expose: plan.expose.clone(),
-                private: places(plan, &self.folder)?,
+                private: private_paths(plan, &self.folder)?,
                 public_only: plan.public_only,
             },
             folder: self.folder.clone(),
@@ -283,20 +283,20 @@ impl Competition for Journal {
 /// arena in the agents' folders.
 ///
 /// # Errors
-/// [`OpenPlace`] if the folder can't be hidden from an agent.
-pub fn places(plan: &TournamentPlan, folder: &Path) -> Result<Vec<PathBuf>, OpenPlace> {
+/// [`ExposedOutput`] if the folder can't be hidden from an agent.
+pub fn private_paths(plan: &TournamentPlan, folder: &Path) -> Result<Vec<PathBuf>, ExposedOutput> {
     let agents: Vec<Agent> = plan.agents.iter().map(agent_of).collect();
     let replays = folder.join(REPLAYS);
-    private(&agents, &plan.expose, plan.sandbox, &[Place::Folder(folder), Place::Folder(&replays)])
+    private(&agents, &plan.expose, plan.sandbox, &[OutputPath::Folder(folder), OutputPath::Folder(&replays)])
 }
 
 /// Checks that a tournament's folder isn't part of one of its agents.
 ///
 /// # Errors
-/// [`OpenPlace`] if the folder is part of an agent.
-pub fn check_folder(plan: &TournamentPlan, folder: &Path) -> Result<(), OpenPlace> {
+/// [`ExposedOutput`] if the folder is part of an agent.
+pub fn check_folder(plan: &TournamentPlan, folder: &Path) -> Result<(), ExposedOutput> {
     let agents: Vec<Agent> = plan.agents.iter().map(agent_of).collect();
-    own_apart(&agents, &[Place::Folder(folder)])
+    own_apart(&agents, &[OutputPath::Folder(folder)])
 }
 
 /// Reads the replay of a chess game and returns it as PGN; `None` if the replay file doesn't exist.

@@ -14,5 +14,5 @@ pub mod nats;
 pub use competition::{Competition, Ended, Event, Next, Terms};
 pub use entrants::{EntrantError, FilesChanged, agent_of, enter};
 pub use executor::{Executor, RunError, causes};
-pub use journal::{Journal, JournalError, REPLAYS, check_folder, places, read_pgn};
+pub use journal::{Journal, JournalError, REPLAYS, check_folder, private_paths, read_pgn};
 pub use local::LocalExecutor;

@@ -93,7 +93,7 @@ pub fn seat_class(seat: usize) -> String {
 
 /// The addresses of the viewer's files, relative to its page.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct ViewerUrls<'a> {
     /// The folder of assets, with a trailing `/`.
     pub assets: &'a str,
     /// The replay. Its server should support range requests.
@@ -107,23 +107,23 @@ pub struct Places<'a> {
 }
 
 /// Returns a stand-alone page with the viewer.
-pub fn replay_page(title: &str, places: &Places<'_>) -> String {
+pub fn replay_page(title: &str, urls: &ViewerUrls<'_>) -> String {
     let main = html! {
-        @if let Some(list) = places.list {
+        @if let Some(list) = urls.list {
             nav { a href=(list) { "All replays" } }
         }
         h1 { (title) }
         noscript { p.problem { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
-        main { (viewer(places)) }
+        main { (viewer(urls)) }
     };
-    page(title, places.assets, Some("viewer.js"), &main)
+    page(title, urls.assets, Some("viewer.js"), &main)
 }
 
 /// Returns the viewer's HTML element. A page has at most one viewer, and must load `viewer.js` and `viewer.css`.
-pub fn viewer(places: &Places<'_>) -> Markup {
+pub fn viewer(urls: &ViewerUrls<'_>) -> Markup {
     // The element's attributes pass the addresses to the script, since the policy forbids inline scripts.
     html! {
-        div.viewer id="viewer" data-replay=(places.replay) data-index=(places.index) data-summary=(places.summary) {
+        div.viewer id="viewer" data-replay=(urls.replay) data-index=(urls.index) data-summary=(urls.summary) {
             p.soft { "Loading…" }
         }
     }
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn a_title_is_text_whatever_it_holds() {
-        let places =
-            Places { assets: "assets/", replay: "a\"b", index: "replay.index", summary: "replay.json", list: None };
-        let page = replay_page("</title><script>alert(1)</script>", &places);
+        let urls =
+            ViewerUrls { assets: "assets/", replay: "a\"b", index: "replay.index", summary: "replay.json", list: None };
+        let page = replay_page("</title><script>alert(1)</script>", &urls);
         assert!(!page.contains("<script>"), "{page}");
         assert!(page.contains("data-replay=\"a&quot;b\""), "{page}");
         // The page loads scripts and styles from files only.

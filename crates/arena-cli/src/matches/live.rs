@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use arena_match::{Disqualified, Glance, Seat, Watch};
+use arena_match::{Disqualified, MatchSnapshot, Seat, Watch};
 use serde_json::Value;
 
 use crate::boards::{Entry, picture};
@@ -72,15 +72,15 @@ impl Live {
         Live { shared, called_off, pace, painter }
     }
 
-    fn note(&self, glance: Glance<'_>, is_over: bool) {
+    fn note(&self, snapshot: MatchSnapshot<'_>, is_over: bool) {
         let mut latest = self.shared.lock();
-        latest.epoch = glance.epoch;
-        latest.states.resize_with(glance.states.len(), Vec::new);
-        for (kept, state) in latest.states.iter_mut().zip(glance.states) {
+        latest.epoch = snapshot.epoch;
+        latest.states.resize_with(snapshot.states.len(), Vec::new);
+        for (kept, state) in latest.states.iter_mut().zip(snapshot.states) {
             kept.clone_from(state);
         }
-        latest.agents.resize_with(glance.seats.len(), Agent::new);
-        for (agent, seat) in latest.agents.iter_mut().zip(glance.seats) {
+        latest.agents.resize_with(snapshot.seats.len(), Agent::new);
+        for (agent, seat) in latest.agents.iter_mut().zip(snapshot.seats) {
             agent.note(seat);
         }
         latest.asked = (!is_over).then(|| Instant::now() + self.pace);
@@ -90,8 +90,8 @@ impl Live {
 }
 
 impl Watch for Live {
-    fn look(&mut self, glance: Glance<'_>) {
-        self.note(glance, false);
+    fn on_epoch(&mut self, snapshot: MatchSnapshot<'_>) {
+        self.note(snapshot, false);
         let until = Instant::now() + self.pace;
         while !self.called_off.load(Ordering::Relaxed) {
             let left = until.saturating_duration_since(Instant::now());
@@ -103,8 +103,8 @@ impl Watch for Live {
         }
     }
 
-    fn see_end(&mut self, glance: Glance<'_>) {
-        self.note(glance, true);
+    fn on_end(&mut self, snapshot: MatchSnapshot<'_>) {
+        self.note(snapshot, true);
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use arena_match::{Agent, Confinement, OutputFile, OwnerLog, Place, Solo, private};
+use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo, private};
 use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
 use serde_json::{Map, Value, json};
 
@@ -63,7 +63,7 @@ impl Bot {
         settings::print_notes(std::slice::from_ref(&agent));
         let limits = TimeLimits { step_ms: args.step_ms.unwrap_or(STEP_MS), bank_ms: args.bank_ms.unwrap_or(0) };
         let mut confinement = settings::confinement(&args.sandbox())?;
-        let log: Vec<Place<'_>> = args.log.iter().map(|path| Place::File(path)).collect();
+        let log: Vec<OutputPath<'_>> = args.log.iter().map(|path| OutputPath::File(path)).collect();
         confinement.private = private(std::slice::from_ref(&agent), &confinement.expose, confinement.mode, &log)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         let create = |path: &PathBuf| match OutputFile::create(path) {

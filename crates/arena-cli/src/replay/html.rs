@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use arena_match::{HeaderLine, OutputFile, Summary, index};
-use arena_web::{ASSETS, Places, replay_page};
+use arena_web::{ASSETS, ViewerUrls, replay_page};
 
 use super::export::is_same;
 use super::{bad, open, open_file};
@@ -53,8 +53,8 @@ pub fn run(file: &Path, folder: &Path) -> Result<(), Failure> {
         write(&path, |to| to.write_all(asset.text.as_bytes()))?;
     }
     // The page is written last: if it exists, the export is complete.
-    let places = Places { assets: "assets/", replay: REPLAY, index: INDEX, summary: SUMMARY, list: None };
-    write(&folder.join("index.html"), |to| to.write_all(replay_page(&title, &places).as_bytes()))
+    let urls = ViewerUrls { assets: "assets/", replay: REPLAY, index: INDEX, summary: SUMMARY, list: None };
+    write(&folder.join("index.html"), |to| to.write_all(replay_page(&title, &urls).as_bytes()))
 }
 
 /// Returns the title of a replay's page: the game and its players.

@@ -10,7 +10,7 @@ mod list;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use arena_web::{ASSETS, POLICY, Places, replay_page};
+use arena_web::{ASSETS, POLICY, ViewerUrls, replay_page};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
@@ -127,8 +127,8 @@ async fn page(State(library): State<Arc<Library>>, Path(number): Path<usize>) ->
     let page = move || {
         let header = open(&library.path(number)?)?.header;
         let list = (!library.single).then_some("../../");
-        let places = Places { assets: FROM_REPLAY, replay: REPLAY, index: INDEX, summary: SUMMARY, list };
-        Ok(Html(replay_page(&title(&header), &places)).into_response())
+        let urls = ViewerUrls { assets: FROM_REPLAY, replay: REPLAY, index: INDEX, summary: SUMMARY, list };
+        Ok(Html(replay_page(&title(&header), &urls)).into_response())
     };
     blocking(page).await
 }

@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>, NotStarted> {
         let Start { agent, confinement, called_off } = start;
         let started = Instant::now();
-        let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_of_the_agent() {
+        let (link, body) = start_one(agent, confinement, limits).map_err(|error| match error.is_agents_fault() {
             true => NotStarted::Agent(Box::new(Finding::wrong(
                 format!("doesn't start: {error}"),
                 "start it in a terminal as the arena does, in an empty folder, and fix the errors it reports",
@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
     fn ping(&mut self) -> Result<Option<Duration>, MatchError> {
         let message = message::ping();
         // In a match, output before the ping may be discarded or taken for the answer to it.
-        let early = if self.link.stirs(Duration::ZERO) { self.link.unasked() } else { &[] };
+        let early = if self.link.has_output(Duration::ZERO) { self.link.unrequested() } else { &[] };
         let mut strays: Vec<Vec<u8>> = lines(early).take(3).map(<[u8]>::to_owned).collect();
         let (answer, _) = self.ask(&message, STARTUP, |_, line| {
             let is_pong = Reply::read(line).is_ok_and(|reply| reply.has_pong());
@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
     fn judge_consent(&mut self, message: &[u8]) {
         let line = std::mem::take(&mut self.line);
         let reply = Reply::read(&line);
-        self.seat.hear_consent(&line);
+        self.seat.validate_consent(&line);
         let sent = quote(&line);
         let faults: Vec<_> = self.seat.take_faults().collect();
         for fault in faults {
@@ -287,10 +287,10 @@ impl<'a> Session<'a> {
 
     /// Adds a finding about output after the answer, which the next request discards.
     pub fn note_second_lines(&mut self) {
-        if !self.link.stirs(SECOND_LINE) {
+        if !self.link.has_output(SECOND_LINE) {
             return;
         }
-        let second = self.link.unasked();
+        let second = self.link.unrequested();
         if let Some(line) = lines(second).next() {
             let finding = Finding::wrong(
                 "writes more than one line for one message; all but the first are discarded",

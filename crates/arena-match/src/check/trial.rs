@@ -196,7 +196,7 @@ fn ask_for_step(
     }
     let line = session.line().to_owned();
     session.note_second_lines();
-    let actions = session.seat.hear(&line).map(std::borrow::Cow::into_owned);
+    let actions = session.seat.validate_actions(&line).map(std::borrow::Cow::into_owned);
     let faults: Vec<_> = session.seat.take_faults().collect();
     for fault in faults {
         let finding = match is_unknown {

@@ -40,7 +40,7 @@ pub(super) struct Exposure {
 }
 
 /// The user's home folder, and the `PATH` in which interpreters are found.
-pub(super) struct Places<'a> {
+pub(super) struct SearchContext<'a> {
     pub home: Option<PathBuf>,
     pub search_path: &'a OsStr,
 }
@@ -57,7 +57,7 @@ pub(super) struct Chosen {
 }
 
 /// Chooses the files and folders that an agent sees.
-pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Result<Chosen, StartError> {
+pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>) -> Result<Chosen, StartError> {
     let mut chosen = Chosen::default();
     let spec = |reason: String| StartError::Spec { reason };
     for path in &order.expose {
@@ -71,7 +71,7 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
     if !order.folder.is_dir() {
         return Err(spec(format!("{} is not a folder", order.folder.display())));
     }
-    if is_wide(&order.folder, places.home.as_deref()) || is_wide(&canonical(&order.folder), places.home.as_deref()) {
+    if is_wide(&order.folder, context.home.as_deref()) || is_wide(&canonical(&order.folder), context.home.as_deref()) {
         chosen.notes.push(format!(
             "The agent's folder {} is a system or home folder, so the agent sees only its program in it.",
             order.folder.display()
@@ -83,7 +83,7 @@ pub(super) fn choose(program: &Path, order: &Order, places: &Places<'_>) -> Resu
         chosen.add(&order.folder);
     }
     let mut steps = 0;
-    chosen.follow(program, order, places, &mut steps);
+    chosen.follow(program, order, context, &mut steps);
     let own = canonical(&order.folder);
     for exposure in &mut chosen.exposures {
         // A folder that the user exposes is shown whole, not entry by entry.
@@ -114,8 +114,8 @@ impl View {
     /// Returns the view of an agent that this order starts, or `None` if the order can't start an agent.
     pub(crate) fn of(order: &Order) -> Option<View> {
         let program = find(&order.program, &order.search_path).ok()?;
-        let places = Places { home: order.home.clone(), search_path: &order.search_path };
-        let chosen = choose(&program, order, &places).ok()?;
+        let context = SearchContext { home: order.home.clone(), search_path: &order.search_path };
+        let chosen = choose(&program, order, &context).ok()?;
         let shown = chosen.exposures.iter().map(|exposure| exposure.source.clone()).collect();
         // An interpreter is often a link, which is lost if the link's own folder is hidden.
         let links = chosen.needed.iter().filter_map(|path| Some(canonical(path.parent()?).join(path.file_name()?)));
@@ -153,12 +153,12 @@ impl Chosen {
     }
 
     /// Adds the files that a program needs: each link on the path to it, and its interpreter, recursively.
-    fn follow(&mut self, program: &Path, order: &Order, places: &Places<'_>, steps: &mut usize) {
+    fn follow(&mut self, program: &Path, order: &Order, context: &SearchContext<'_>, steps: &mut usize) {
         let mut file = program.to_owned();
         while *steps < MAX_STEPS {
             *steps += 1;
             self.needed.push(file.clone());
-            self.add_prefix(&file, order, places);
+            self.add_prefix(&file, order, context);
             let Ok(target) = fs::read_link(&file) else { break };
             let folder = file.parent().map(canonical).unwrap_or_default();
             let target = folder.join(target);
@@ -174,11 +174,11 @@ impl Chosen {
                 return;
             }
             let by_env = line.by_env.and_then(|name| {
-                if Path::new(&name).is_absolute() { Some(name.into()) } else { look_up(&name, places.search_path) }
+                if Path::new(&name).is_absolute() { Some(name.into()) } else { look_up(&name, context.search_path) }
             });
-            self.follow(&line.interpreter, order, places, steps);
+            self.follow(&line.interpreter, order, context, steps);
             if let Some(path) = by_env {
-                self.follow(&path, order, places, steps);
+                self.follow(&path, order, context, steps);
             }
         }
     }
@@ -210,8 +210,8 @@ impl Chosen {
 
     /// Exposes the installation of a program: the parent of its `bin` or `shims` folder, or else the
     /// program's folder.
-    fn add_prefix(&mut self, file: &Path, order: &Order, places: &Places<'_>) {
-        let home = places.home.as_deref();
+    fn add_prefix(&mut self, file: &Path, order: &Order, context: &SearchContext<'_>) {
+        let home = context.home.as_deref();
         let Some(folder) = file.parent() else { return };
         if is_system(&canonical(folder)) && is_system(folder) || folder.starts_with(&order.folder) {
             return;
@@ -307,8 +307,8 @@ mod tests {
             limits: Limits::NONE,
             scratch_in: PathBuf::new(),
         };
-        let places = Places { home: Some(home.to_owned()), search_path: search_path.as_ref() };
-        let chosen = choose(&program, &order, &places).unwrap();
+        let context = SearchContext { home: Some(home.to_owned()), search_path: search_path.as_ref() };
+        let chosen = choose(&program, &order, &context).unwrap();
         let relative = |exposure: &Exposure| exposure.at.strip_prefix(home).ok().map(|path| path.display().to_string());
         let mut shown: Vec<_> = chosen.exposures.iter().filter_map(relative).collect();
         shown.sort();

@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_op
 
 use super::descendants;
 use crate::process::wire::{self, Report};
-use crate::process::{Ended, How, InForce, KillReason, Limits};
+use crate::process::{Ended, ExitCause, InForce, KillReason, Limits};
 
 /// The interval between measurements of memory and processes.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -68,12 +68,12 @@ pub(super) fn until_the_end(
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
     let told = wire::send(control, &Report::Started(in_force), &fds).is_ok();
     let mut peak_bytes = 0;
-    let how = match child_signals() {
+    let cause = match child_signals() {
         Ok(signals) if told => watch(control, &signals, agent, limits, members, &mut peak_bytes),
-        _ => How::Killed(KillReason::Asked),
+        _ => ExitCause::Killed(KillReason::Requested),
     };
-    let left_behind = match how {
-        How::Exited(_) | How::Signaled(_) => count_left(members),
+    let left_behind = match cause {
+        ExitCause::Exited(_) | ExitCause::Signaled(_) => count_left(members),
         _ => 0,
     };
     end_members(members);
@@ -83,7 +83,7 @@ pub(super) fn until_the_end(
         let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         (kib * 1024, u64::try_from(cpu).unwrap_or(0))
     });
-    told.then_some(Ended { how, left_behind, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
+    told.then_some(Ended { cause, left_behind, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
 }
 
 fn watch(
@@ -93,10 +93,10 @@ fn watch(
     limits: &Limits,
     members: Members,
     peak_bytes: &mut u64,
-) -> How {
+) -> ExitCause {
     let mut due = Instant::now() + INTERVAL;
-    if let Some(how) = reap(agent) {
-        return how;
+    if let Some(cause) = reap(agent) {
+        return cause;
     }
     loop {
         let left = due.saturating_duration_since(Instant::now());
@@ -104,27 +104,27 @@ fn watch(
         let mut fds = [PollFd::new(control, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => return How::Killed(KillReason::Asked),
+            Err(_) => return ExitCause::Killed(KillReason::Requested),
         }
         let [control_ready, signal_ready] = fds.map(|fd| !fd.revents().is_empty());
         if signal_ready {
             while signals.read_signal().is_ok_and(|signal| signal.is_some()) {}
-            if let Some(how) = reap(agent) {
-                return how;
+            if let Some(cause) = reap(agent) {
+                return cause;
             }
         }
         // The runner sends nothing after the start, so a readable socket means that the runner closed it.
         if control_ready {
-            return How::Killed(KillReason::Asked);
+            return ExitCause::Killed(KillReason::Requested);
         }
         if Instant::now() >= due {
             let used = Used::by(members, limits.processes.is_some());
             *peak_bytes = used.memory_bytes.max(*peak_bytes);
             if limits.memory_bytes.is_some_and(|limit| used.memory_bytes > limit) {
-                return How::Killed(KillReason::Memory);
+                return ExitCause::Killed(KillReason::Memory);
             }
             if limits.processes.is_some_and(|limit| used.processes > limit) {
-                return How::Killed(KillReason::Processes);
+                return ExitCause::Killed(KillReason::Processes);
             }
             let is_close = limits.memory_bytes.is_some_and(|limit| used.memory_bytes > limit / 2);
             due = Instant::now() + if is_close { SHORT_INTERVAL } else { INTERVAL };
@@ -134,21 +134,21 @@ fn watch(
 
 /// Reaps all children that have ended, including orphans. Returns the agent's termination cause if the agent
 /// is one of them.
-fn reap(agent: Pid) -> Option<How> {
+fn reap(agent: Pid) -> Option<ExitCause> {
     loop {
         match wait(WaitOptions::NOHANG) {
-            Ok(Some((pid, status))) if pid == agent => return Some(how(status)),
+            Ok(Some((pid, status))) if pid == agent => return Some(cause(status)),
             Ok(Some(_)) | Err(Errno::INTR) => {}
             Ok(None) | Err(_) => return None,
         }
     }
 }
 
-fn how(status: WaitStatus) -> How {
+fn cause(status: WaitStatus) -> ExitCause {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => How::Exited(code),
-        (None, Some(signal)) => How::Signaled(signal),
-        (None, None) => How::Unknown,
+        (Some(code), _) => ExitCause::Exited(code),
+        (None, Some(signal)) => ExitCause::Signaled(signal),
+        (None, None) => ExitCause::Unknown,
     }
 }
 

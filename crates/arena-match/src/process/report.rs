@@ -119,7 +119,7 @@ pub enum StartError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// The termination cause.
-    pub how: How,
+    pub cause: ExitCause,
     /// The number of processes that still ran after the agent's first process had exited by itself. The
     /// launcher kills them.
     pub left_behind: u32,
@@ -133,7 +133,7 @@ pub struct Ended {
 /// The termination cause of an agent's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum ExitCause {
     /// The agent exited by itself, with this code.
     Exited(i32),
     /// A signal ended the agent, and the launcher didn't send it.
@@ -155,5 +155,5 @@ pub enum KillReason {
     /// The agent exceeded the process limit.
     Processes,
     /// The runner requested the end, or ended itself.
-    Asked,
+    Requested,
 }

@@ -1,6 +1,6 @@
 //! Kinds of memory that could escape the memory limit.
 
-use arena_match::process::{How, KillReason, Limits, SandboxMode};
+use arena_match::process::{ExitCause, KillReason, Limits, SandboxMode};
 
 use crate::agent::{Agent, CONFINED, MODES, Run};
 
@@ -35,7 +35,7 @@ attempt("rules", lambda: call(libc.syscall(444, (ctypes.c_uint64 * 2)(1, 0), 8, 
 "#;
     for mode in CONFINED {
         let run = Agent::python(mode, text).run("");
-        assert_eq!(run.ended.how, How::Exited(0), "{mode:?}: {run:?}");
+        assert_eq!(run.ended.cause, ExitCause::Exited(0), "{mode:?}: {run:?}");
         assert_eq!(run.stdout.lines().count(), 9, "{mode:?}: {run:?}");
         for line in run.stdout.lines() {
             assert!(line.ends_with(" refused"), "{mode:?}: {line}");
@@ -78,7 +78,7 @@ time.sleep(20)
 "#;
     for mode in MODES {
         let run = run_in_100_mib(Agent::python(mode, text));
-        assert_eq!(run.ended.how, How::Killed(KillReason::Memory), "{mode:?}: {run:?}");
+        assert_eq!(run.ended.cause, ExitCause::Killed(KillReason::Memory), "{mode:?}: {run:?}");
     }
 }
 
@@ -110,7 +110,7 @@ time.sleep(20)
             return;
         }
         let run = run_in_100_mib(agent);
-        assert_eq!(run.ended.how, How::Killed(KillReason::Memory), "{run:?}");
+        assert_eq!(run.ended.cause, ExitCause::Killed(KillReason::Memory), "{run:?}");
     }
     let few = "held = [socket.socketpair() for _ in range(32)]; time.sleep(1); print('still here')";
     let run = run_in_100_mib(Agent::python(SandboxMode::On, few));

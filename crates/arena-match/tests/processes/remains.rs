@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use arena_match::process::{How, KillReason, SandboxMode};
+use arena_match::process::{ExitCause, KillReason, SandboxMode};
 
 use crate::agent::{Agent, MODES, PATIENCE, eventually, processes_with, read_line, read_to_end};
 
@@ -54,7 +54,7 @@ fn descendants_of_all_kinds_are_gone_when_the_agent_is_ended() {
         assert!(process.is_running() && processes_with(&marker).len() >= 7, "{mode:?}");
         let (stdout, stderr) = (process.stdout.try_clone().unwrap(), process.stderr.try_clone().unwrap());
         process.kill();
-        assert_eq!(process.wait(PATIENCE).how, How::Killed(KillReason::Asked), "{mode:?}");
+        assert_eq!(process.wait(PATIENCE).cause, ExitCause::Killed(KillReason::Requested), "{mode:?}");
         assert_eq!(processes_with(&marker), [0_u32; 0], "{mode:?}");
         assert_eq!((read_to_end(&stdout), read_to_end(&stderr)), (String::new(), String::new()), "{mode:?}");
     }
@@ -66,7 +66,7 @@ fn descendants_do_not_outlive_an_agent_that_exits() {
         let marker = marker("orphans", mode);
         let agent = Agent::python(mode, &format!("{FAMILY}sys.exit(7)")).args(&[&marker]);
         let run = agent.run("");
-        assert_eq!(run.ended.how, How::Exited(7), "{mode:?}: {run:?}");
+        assert_eq!(run.ended.cause, ExitCause::Exited(7), "{mode:?}: {run:?}");
         assert_eq!(processes_with(&marker), [0_u32; 0], "{mode:?}");
     }
 }
@@ -77,10 +77,14 @@ fn an_agent_that_stops_itself_or_is_ended_by_a_signal_is_told_as_such() {
         let agent = Agent::python(mode, "os.kill(os.getpid(), signal.SIGSTOP)");
         let stopped = agent.start();
         let began = Instant::now();
-        assert_eq!(stopped.wait(Duration::from_millis(100)).how, How::Killed(KillReason::Asked), "{mode:?}");
+        assert_eq!(
+            stopped.wait(Duration::from_millis(100)).cause,
+            ExitCause::Killed(KillReason::Requested),
+            "{mode:?}"
+        );
         assert!(began.elapsed() < Duration::from_secs(30), "{mode:?}");
         let aborted = Agent::python(mode, "os.abort()").run("");
-        assert_eq!(aborted.ended.how, How::Signaled(6), "{mode:?}");
+        assert_eq!(aborted.ended.cause, ExitCause::Signaled(6), "{mode:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use arena_match::process::{How, KillReason, Limits, SandboxMode};
+use arena_match::process::{ExitCause, KillReason, Limits, SandboxMode};
 
 use crate::agent::{Agent, CONFINED, Listeners, MODES, PATIENCE, read_line, read_to_end};
 
@@ -25,7 +25,7 @@ fn all_refused(attempts: &str, args: impl Fn(&Agent) -> Vec<String>) {
         let mut agent = Agent::python(mode, &format!("{ATTEMPTS}\n{attempts}"));
         agent.spec.args = args(&agent).into_iter().map(Into::into).collect();
         let run = agent.run("");
-        assert_eq!(run.ended.how, How::Exited(0), "{mode:?}: {run:?}");
+        assert_eq!(run.ended.cause, ExitCause::Exited(0), "{mode:?}: {run:?}");
         assert!(!run.stdout.is_empty() && run.stderr.is_empty(), "{mode:?}: {run:?}");
         for line in run.stdout.lines() {
             assert!(line.ends_with(" refused"), "{mode:?}: {line}");
@@ -303,7 +303,7 @@ time.sleep(60)
             std::thread::sleep(Duration::from_millis(10));
         }
         let ended = process.wait(Duration::ZERO);
-        assert_eq!(ended.how, How::Killed(KillReason::Memory), "{mode:?}");
+        assert_eq!(ended.cause, ExitCause::Killed(KillReason::Memory), "{mode:?}");
         assert!(ended.max_rss_bytes > 100 << 20, "{mode:?}: {ended:?}");
     }
 }
@@ -365,7 +365,7 @@ while True:
         let began = Instant::now();
         let stdout = process.stdout.try_clone().unwrap();
         let ended = process.wait(Duration::ZERO);
-        assert!(matches!(ended.how, How::Killed(_)), "{mode:?}: {ended:?}");
+        assert!(matches!(ended.cause, ExitCause::Killed(_)), "{mode:?}: {ended:?}");
         assert_eq!(crate::agent::processes_with(&marker), [0_u32; 0], "{mode:?}");
         assert_eq!(read_to_end(&stdout), "", "{mode:?}");
         println!("{mode:?}: {most} processes, gone after {:?}", began.elapsed());

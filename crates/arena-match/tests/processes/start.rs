@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use arena_match::process::{How, SandboxMode, start, try_sandbox};
+use arena_match::process::{ExitCause, SandboxMode, start, try_sandbox};
 
 use crate::agent::{Agent, CONFINED, MODES, PYTHON, launcher, read_line, read_to_end};
 
@@ -15,7 +15,7 @@ fn an_agent_reads_writes_and_exits_in_every_mode() {
         let agent = Agent::python(mode, "print(sys.stdin.readline().strip()[::-1]); print('aside', file=sys.stderr)");
         let run = agent.run("abc\n");
         assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("cba\n", "aside\n"), "{mode:?}");
-        assert_eq!(run.ended.how, How::Exited(0), "{mode:?}");
+        assert_eq!(run.ended.cause, ExitCause::Exited(0), "{mode:?}");
         assert!(run.ended.cpu_time_us > 0 && run.ended.max_rss_bytes > 1 << 20, "{mode:?}: {run:?}");
         println!("{mode:?}: {:?}", agent.start().in_force().unwrap());
     }
@@ -100,7 +100,7 @@ fn node_runs_within_the_default_limits() {
     for mode in MODES {
         let text = "#!/usr/bin/node\nprocess.stdin.on('data', d => { console.log(d.toString().trim().length); });\n";
         let run = Agent::with_text(mode, text).run("four\n");
-        assert_eq!((run.stdout.as_str(), &run.ended.how), ("4\n", &How::Exited(0)), "{mode:?}: {run:?}");
+        assert_eq!((run.stdout.as_str(), &run.ended.cause), ("4\n", &ExitCause::Exited(0)), "{mode:?}: {run:?}");
     }
 }
 
@@ -119,7 +119,7 @@ worker.on('exit', () => console.log(shared[0], wasm.buffer.byteLength));
 "#;
     for mode in MODES {
         let run = Agent::with_text(mode, text).run("");
-        assert_eq!((run.stdout.as_str(), &run.ended.how), ("7 65536\n", &How::Exited(0)), "{mode:?}: {run:?}");
+        assert_eq!((run.stdout.as_str(), &run.ended.cause), ("7 65536\n", &ExitCause::Exited(0)), "{mode:?}: {run:?}");
     }
 }
 

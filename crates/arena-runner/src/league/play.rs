@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use arena_match::{Agent, Confinement, Launcher, Place, SeatedAgent, private};
+use arena_match::{Agent, Confinement, Launcher, OutputPath, SeatedAgent, private};
 use arena_model::{GameType, Limits, MatchResult, SandboxMode, Timestamp};
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::Fit;
@@ -172,7 +172,7 @@ impl Competition for LeagueRun<'_> {
                 launcher,
                 mode,
                 limits,
-                private: private(&agents, &expose, mode, &[Place::Folder(self.data)])?,
+                private: private(&agents, &expose, mode, &[OutputPath::Folder(self.data)])?,
                 expose,
                 public_only: false,
             },

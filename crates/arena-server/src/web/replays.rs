@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arena_report::number_of;
-use arena_web::{Places, viewer};
+use arena_web::{ViewerUrls, viewer};
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
@@ -38,7 +38,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let path = format!("/tournaments/{id}/matches/{number}/replay");
     let at = |extension: &str| format!("{path}.{extension}");
     let (file, index, summary) = (at("jsonl"), at("index"), at("json"));
-    let places = Places { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
+    let urls = ViewerUrls { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
     let body = html! {
         div.intro {
             h1 { "Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) } }
@@ -51,7 +51,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         noscript { p.error { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
-        (viewer(&places))
+        (viewer(&urls))
     };
     let title = format!("Match {number}: {}", names.join(" – "));
     Ok(answer(&Page::new(&title, Place::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))

@@ -49,7 +49,7 @@ const SQLITE: [&[u8]; 5] = [
 
 /// An output path of the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum OutputPath<'a> {
     /// A file that the arena writes after the agents that could read it have ended.
     File(&'a Path),
     /// A folder into which the arena writes while agents play.
@@ -59,7 +59,7 @@ pub enum Place<'a> {
 /// The error for an output path that can't be hidden from an agent, as shown to the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct OpenPlace(String);
+pub struct ExposedOutput(String);
 
 /// Returns the paths to hide from these agents: the arena's output paths, and its earlier output in the agents'
 /// folders. Opponents' files aren't included.
@@ -70,8 +70,8 @@ pub fn private(
     agents: &[Agent],
     expose: &[PathBuf],
     mode: SandboxMode,
-    places: &[Place<'_>],
-) -> Result<Vec<PathBuf>, OpenPlace> {
+    outputs: &[OutputPath<'_>],
+) -> Result<Vec<PathBuf>, ExposedOutput> {
     let home = env::home_dir();
     let commands = agents.iter().filter_map(|agent| match &agent.channel {
         Channel::Stdio(command) => Some((agent, command)),
@@ -81,17 +81,17 @@ pub fn private(
         let folder = real(&command.folder);
         (!is_wide(&folder, home.as_deref())).then_some(folder)
     };
-    own_apart(agents, places)?;
+    own_apart(agents, outputs)?;
     let mut hidden = Vec::new();
-    for place in places {
-        let (Place::File(path) | Place::Folder(path)) = *place;
+    for output in outputs {
+        let (OutputPath::File(path) | OutputPath::Folder(path)) = *output;
         let real_path = real(path);
         check(path, &real_path, expose, mode)?;
         for (agent, command) in commands.clone() {
             let folder = shown(command);
             let is_within = folder.as_ref().is_some_and(|folder| real_path.starts_with(folder));
-            if mode == SandboxMode::Off && is_within && matches!(place, Place::Folder(_)) {
-                return Err(OpenPlace(format!(
+            if mode == SandboxMode::Off && is_within && matches!(output, OutputPath::Folder(_)) {
+                return Err(ExposedOutput(format!(
                     "{} is in the folder of the agent {}, which can read this path without a sandbox; choose an output path outside of that folder",
                     path.display(),
                     agent.name
@@ -120,7 +120,7 @@ pub fn private(
         let in_found =
             || found.iter().find_map(|path| Some((path, view.needed_in(path).find(|needed| *needed != path)?)));
         if let Some((path, needed)) = in_place.or_else(in_found) {
-            return Err(OpenPlace(format!(
+            return Err(ExposedOutput(format!(
                 "{} cannot be hidden from the agent {}, which needs {} in it; choose another output path, or move the needed file",
                 path.display(),
                 agent.name,
@@ -135,16 +135,16 @@ pub fn private(
 ///
 /// # Errors
 /// If an output path belongs to an agent.
-pub fn own_apart(agents: &[Agent], places: &[Place<'_>]) -> Result<(), OpenPlace> {
+pub fn own_apart(agents: &[Agent], outputs: &[OutputPath<'_>]) -> Result<(), ExposedOutput> {
     let home = env::home_dir();
-    for place in places {
-        let (Place::File(path) | Place::Folder(path)) = *place;
+    for output in outputs {
+        let (OutputPath::File(path) | OutputPath::Folder(path)) = *output;
         let real_path = real(path);
         for agent in agents {
             let Channel::Stdio(command) = &agent.channel else { continue };
             let folder = Some(real(&command.folder)).filter(|folder| !is_wide(folder, home.as_deref()));
             if folder.iter().chain(&command.own).chain([&command.program]).any(|own| real(own) == real_path) {
-                return Err(OpenPlace(format!(
+                return Err(ExposedOutput(format!(
                     "{} is the folder or a file of the agent {}, which could read the output; choose another output path",
                     path.display(),
                     agent.name
@@ -163,9 +163,9 @@ fn own_output() -> impl Iterator<Item = PathBuf> {
 }
 
 /// Checks that an output path isn't one that every agent sees.
-fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -> Result<(), OpenPlace> {
+fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -> Result<(), ExposedOutput> {
     if let Some(exposed) = expose.iter().find(|exposed| real(exposed) == real_path) {
-        return Err(OpenPlace(format!(
+        return Err(ExposedOutput(format!(
             "--expose shows {} to agents, which could read the output in {}; choose another output path",
             exposed.display(),
             path.display()
@@ -174,7 +174,7 @@ fn check(path: &Path, real_path: &Path, expose: &[PathBuf], mode: SandboxMode) -
     // Agents can't read back output to a device.
     let is_kept = fs::metadata(path).map_or(true, |data| data.is_file() || data.is_dir());
     if mode != SandboxMode::Off && is_kept && is_system(real_path) {
-        return Err(OpenPlace(format!(
+        return Err(ExposedOutput(format!(
             "{} is in a system folder, which all agents can read; choose another output path",
             path.display()
         )));
@@ -193,12 +193,12 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Finds earlier output of the arena in a folder: replays, logs, tournament journals, stores and transcripts.
-fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, OpenPlace> {
+fn written_before(root: &Path, most: usize) -> Result<Vec<PathBuf>, ExposedOutput> {
     let (mut found, mut folders, mut left) = (Vec::new(), vec![root.to_owned()], most);
     while let Some(folder) = folders.pop() {
         let entries: Vec<_> = fs::read_dir(&folder).into_iter().flatten().flatten().take(left + 1).collect();
         left = left.checked_sub(entries.len()).ok_or_else(|| {
-            OpenPlace(format!(
+            ExposedOutput(format!(
                 "the agent's folder {} has more than {most} entries, too many to search for files of the arena; give the agent a folder of its own",
                 root.display()
             ))
@@ -316,7 +316,8 @@ mod tests {
         let (_kit, root) = kit();
         let place = root.join("mine/new.jsonl");
         let mut hidden =
-            private(&agents(&root), &[], SandboxMode::On, &[Place::File(&place), Place::Folder(&root)]).unwrap();
+            private(&agents(&root), &[], SandboxMode::On, &[OutputPath::File(&place), OutputPath::Folder(&root)])
+                .unwrap();
         hidden.sort();
         let names: Vec<_> = hidden.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap()).collect();
         let expected = ["", "mine/cup", "mine/data", "mine/lib/deep/game.jsonl", "mine/new.jsonl", "mine/old.jsonl"];
@@ -382,7 +383,7 @@ mod tests {
         }
         let words = [interpreter, root.join("mine/agent.py")].map(|path| path.to_str().unwrap().to_owned());
         let agents = [Agent::command(&words, "").unwrap()];
-        let told = private(&agents, &[], SandboxMode::On, &[Place::Folder(&root.join(folder))]);
+        let told = private(&agents, &[], SandboxMode::On, &[OutputPath::Folder(&root.join(folder))]);
         let told = told.map_or_else(|error| error.to_string(), |_| String::new());
         expected.assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
     }
@@ -426,7 +427,7 @@ mod tests {
     fn refused(place: impl Fn(&Path) -> PathBuf, is_folder: bool, mode: SandboxMode, expected: Expect) {
         let (_kit, root) = kit();
         let path = place(&root);
-        let place = if is_folder { Place::Folder(&path) } else { Place::File(&path) };
+        let place = if is_folder { OutputPath::Folder(&path) } else { OutputPath::File(&path) };
         let expose = [root.join("mine/lib")];
         let told =
             private(&agents(&root), &expose, mode, &[place]).map_or_else(|error| error.to_string(), |_| String::new());
@@ -440,7 +441,7 @@ mod tests {
         fs::create_dir(&around).unwrap();
         fs::rename(root.join("mine"), around.join("mine")).unwrap();
         let told = |expose: PathBuf| {
-            let told = private(&agents(&around), &[expose], SandboxMode::On, &[Place::Folder(&around)]);
+            let told = private(&agents(&around), &[expose], SandboxMode::On, &[OutputPath::Folder(&around)]);
             told.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
         };
         expect![
