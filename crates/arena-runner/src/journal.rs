@@ -29,6 +29,8 @@ pub struct Journal {
     file: File,
     /// The length of the file, in bytes.
     length: u64,
+    /// The number of complete lines in the file.
+    lines: usize,
     /// The number of the last pairing that [`Competition::next`] has returned.
     begun: usize,
     /// The lock of the folder. It is held until the journal is dropped or the process ends.
@@ -104,7 +106,15 @@ impl Journal {
         let mut file = OpenOptions::new().append(true).create_new(true).open(&draft).map_err(cannot)?;
         file.write_all(&first).and_then(|()| file.sync_all()).map_err(cannot)?;
         fs::rename(&draft, &path).and_then(|()| lock.sync_all()).map_err(cannot)?;
-        Ok(Journal { record, folder: folder.to_owned(), file, length: first.len() as u64, begun: 0, _lock: lock })
+        Ok(Journal {
+            record,
+            folder: folder.to_owned(),
+            file,
+            length: first.len() as u64,
+            lines: 1,
+            begun: 0,
+            _lock: lock,
+        })
     }
 
     /// Opens the journal in a folder to resume the tournament. Removes an incomplete last line; [`Record::cut_off`] is
@@ -119,7 +129,7 @@ impl Journal {
             return Err(JournalError::Absent(folder.to_owned()));
         }
         let lock = lock(folder)?;
-        let (record, length) = read(&path)?;
+        let Content { record, length, lines } = read(&path)?;
         if !record.schedule.is_complete() {
             record.plan.check_rules()?;
         }
@@ -128,7 +138,7 @@ impl Journal {
         if record.cut_off > 0 {
             file.set_len(length).and_then(|()| file.sync_all()).map_err(cannot)?;
         }
-        Ok(Journal { record, folder: folder.to_owned(), file, length, begun: 0, _lock: lock })
+        Ok(Journal { record, folder: folder.to_owned(), file, length, lines, begun: 0, _lock: lock })
     }
 
     /// Reads the journal in a folder without locking it. Another process may append at the same time.
@@ -140,7 +150,7 @@ impl Journal {
         if !path.exists() {
             return Err(JournalError::Absent(folder.to_owned()));
         }
-        read(&path).map(|(record, _)| record)
+        read(&path).map(|content| content.record)
     }
 
     /// Returns the journal's content.
@@ -196,8 +206,8 @@ impl Journal {
     /// the journal unchanged.
     pub fn append(&mut self, line: Line) -> Result<(), JournalError> {
         self.write(&line)?;
-        let wrong = |what: String| JournalError::Line { path: self.folder.join(FILE), line: 0, what };
-        self.record.take(line).map_err(wrong)
+        let (folder, number) = (&self.folder, self.lines);
+        self.record.take(line).map_err(|what| JournalError::Line { path: folder.join(FILE), line: number, what })
     }
 
     fn write(&mut self, line: &Line) -> Result<(), JournalError> {
@@ -215,17 +225,28 @@ impl Journal {
             return Err(cannot(error));
         }
         self.length += bytes.len() as u64;
+        self.lines += 1;
         Ok(())
     }
 }
 
-/// Reads a journal. Returns its content and the total length of its complete lines, in bytes.
-fn read(path: &Path) -> Result<(Record, u64), JournalError> {
+/// The content of a journal file.
+struct Content {
+    record: Record,
+    /// The total length of the complete lines, in bytes.
+    length: u64,
+    /// The number of complete lines.
+    lines: usize,
+}
+
+/// Reads a journal.
+fn read(path: &Path) -> Result<Content, JournalError> {
     let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
     let record =
         Record::read(&text).map_err(|Wrong { line, what }| JournalError::Line { path: path.to_owned(), line, what })?;
-    let length = (text.len() - record.cut_off) as u64;
-    Ok((record, length))
+    let whole = &text[..text.len() - record.cut_off];
+    let (length, lines) = (whole.len() as u64, whole.iter().filter(|byte| **byte == b'\n').count());
+    Ok(Content { record, length, lines })
 }
 
 impl Competition for Journal {
@@ -389,6 +410,18 @@ mod tests {
         drop(journal);
         let record = Journal::look(folder.path()).unwrap();
         assert_eq!((record.changes, record.cut_off), (vec![ChangedLine { agent: "b".to_owned(), sha256: None }], 0));
+    }
+
+    #[test]
+    fn a_contradicting_line_is_reported_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        journal.append(changed("b")).unwrap();
+        drop(journal);
+        let mut journal = Journal::open(folder.path()).unwrap();
+        journal.append(changed("a")).unwrap();
+        let error = journal.append(changed("nobody")).unwrap_err();
+        assert!(matches!(error, JournalError::Line { line: 4, .. }), "{error}");
     }
 
     #[test]
