@@ -170,16 +170,18 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
         }
         let path = inside(&name)?;
         match kind {
-            EntryType::Directory => tree.make_folder(&path, &name, true)?,
+            EntryType::Directory => tree.make_folder(&path, true)?,
             EntryType::Regular | EntryType::Continuous => {
                 let size = entry.size();
                 tree.charge(size.saturating_add(ENTRY_BYTES))?;
                 (files, bytes) = (files + 1, bytes + size);
                 if let Some(folder) = path.parent() {
-                    tree.make_folder(folder, &name, false)?;
+                    tree.make_folder(folder, false)?;
                 }
                 let is_program = entry.header().mode().is_ok_and(|mode| mode & 0o111 != 0);
-                let mut file = create(&into.join(&path), is_program).map_err(|error| in_the_way(&name, error))?;
+                let is_folder = tree.folders.contains(&path);
+                let mut file =
+                    create(&into.join(&path), is_program).map_err(|error| in_the_way(&path, is_folder, error))?;
                 copy(&mut entry, &mut file, size).map_err(|error| match error {
                     UnpackError::Refused(_) => broken(io::ErrorKind::UnexpectedEof.into()),
                     error => error,
@@ -226,9 +228,9 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Creates a folder and its parents for the entry `name`. If `is_entry` is true, the caller has already
-    /// counted the folder itself.
-    fn make_folder(&mut self, path: &Path, name: &str, is_entry: bool) -> Result<(), UnpackError> {
+    /// Creates a folder and its parents. If `is_entry` is true, the folder is an entry of the archive, which the
+    /// caller has already counted.
+    fn make_folder(&mut self, path: &Path, is_entry: bool) -> Result<(), UnpackError> {
         let mut folder = PathBuf::new();
         for part in path.components() {
             folder.push(part);
@@ -239,7 +241,7 @@ impl Tree<'_> {
                 self.count()?;
             }
             self.charge(ENTRY_BYTES)?;
-            fs::create_dir(self.root.join(&folder)).map_err(|error| in_the_way(name, error))?;
+            fs::create_dir(self.root.join(&folder)).map_err(|error| in_the_way(&folder, true, error))?;
             self.folders.insert(folder.clone());
         }
         Ok(())
@@ -281,10 +283,15 @@ pub fn create(path: &Path, is_program: bool) -> io::Result<File> {
     Ok(file)
 }
 
-fn in_the_way(name: &str, error: io::Error) -> UnpackError {
+/// Returns the error for a file or folder that cannot be created. `is_other_kind` is true if an existing entry at
+/// `path` would be of the other kind.
+fn in_the_way(path: &Path, is_other_kind: bool, error: io::Error) -> UnpackError {
     match error.kind() {
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
-            refused(format!("the archive has {name} twice"))
+            refused(match is_other_kind {
+                true => format!("the archive has {} both as a file and as a folder", path.display()),
+                false => format!("the archive has {} twice", path.display()),
+            })
         }
         _ => UnpackError::Write(error),
     }
@@ -464,15 +471,21 @@ mod tests {
         check(
             &entry(FILE, "agent.py/x"),
             expect![[r#"
-            the archive has agent.py/x twice
+            the archive has agent.py both as a file and as a folder
         "#]],
         );
         for name in ["agent.py", "agent.py/", "agent.py/b/"] {
             let root = tempfile::tempdir().unwrap();
             let refusal = unpack(&entry(EntryType::Directory, name), root.path(), 100_000).unwrap_err();
             assert!(matches!(refusal, UnpackError::Refused(_)), "{refusal:?}");
-            assert_eq!(refusal.to_string(), format!("the archive has {name} twice"));
+            assert_eq!(refusal.to_string(), "the archive has agent.py both as a file and as a folder");
         }
+        check(
+            &packed(&[(EntryType::Directory, "bot/", 0o755, b""), (FILE, "bot", 0o644, b"x")]),
+            expect![[r#"
+            the archive has bot both as a file and as a folder
+        "#]],
+        );
     }
 
     #[test]
