@@ -10,7 +10,7 @@ use arena_model::{
     SessionId, Timestamp, Transition, UsageRefusal, UsageReport, UserId,
 };
 use arena_store::{
-    Change, Commit, CommitError, NewAnswer, Page, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
+    Commit, CommitError, NewAnswer, Page, SessionChange, SessionFilter, Store, StoreError, StoredAnswer, StoredSession,
 };
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
@@ -400,7 +400,7 @@ impl Inner {
         let body = respond(&Written { session: &session, challenge, messages: &[] });
         let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
         let (id, wake_at) = (session.facts.id, session.wake_at);
-        let change = Change::Create(Box::new(session));
+        let change = SessionChange::Create(Box::new(session));
         let _reserved = self.live.reserve(id);
         let committed = self.store.commit(Commit { change, messages: Vec::new(), answers }).await;
         if committed.is_err() {
@@ -408,7 +408,9 @@ impl Inner {
         }
         match committed {
             Ok((no, commit)) => {
-                let Change::Create(session) = commit.change else { unreachable!("the store returns the same commit") };
+                let SessionChange::Create(session) = commit.change else {
+                    unreachable!("the store returns the same commit")
+                };
                 let session = *session;
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
                 self.live.insert(id, stored);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arena_model::{
     Channel, ChatMessage, Record, RecordError, Session, SessionId, SessionRecord, UserProfile, read_record,
 };
-use arena_store::{AuditNo, CommitError, ImportedSession, Taken};
+use arena_store::{AuditNo, CommitError, ImportOutcome, ImportedSession};
 use serde_json::json;
 
 use crate::admin::Administrator;
@@ -89,7 +89,7 @@ struct UnderWay {
     line: u64,
     bytes: usize,
     what: What,
-    outcome: Pin<Box<dyn Future<Output = Result<Taken, CommitError>> + Send>>,
+    outcome: Pin<Box<dyn Future<Output = Result<ImportOutcome, CommitError>> + Send>>,
 }
 
 enum What {
@@ -237,19 +237,20 @@ impl Import {
         let inner = Arc::clone(&self.engine.inner);
         // If memory must be updated, a spawned task does it, so that the update completes even if the caller is
         // dropped.
-        let outcome: Pin<Box<dyn Future<Output = Result<Taken, CommitError>> + Send>> = match profile.is_benchmark {
-            false => Box::pin(written),
-            true => {
-                let noted = tokio::spawn(async move {
-                    let taken = written.await?;
-                    inner.follow_benchmark(&profile).await?;
-                    Ok(taken)
-                });
-                Box::pin(async {
-                    noted.await.unwrap_or(Err(CommitError::Unavailable(arena_store::StoreError::Closed)))
-                })
-            }
-        };
+        let outcome: Pin<Box<dyn Future<Output = Result<ImportOutcome, CommitError>> + Send>> =
+            match profile.is_benchmark {
+                false => Box::pin(written),
+                true => {
+                    let noted = tokio::spawn(async move {
+                        let taken = written.await?;
+                        inner.follow_benchmark(&profile).await?;
+                        Ok(taken)
+                    });
+                    Box::pin(async {
+                        noted.await.unwrap_or(Err(CommitError::Unavailable(arena_store::StoreError::Closed)))
+                    })
+                }
+            };
         self.submit(UnderWay { line, bytes, what: What::User, outcome }).await
     }
 
@@ -269,15 +270,17 @@ impl Import {
         {
             self.bytes_under_way -= bytes;
             match (outcome.await, what) {
-                (Ok(Taken::New), What::User) => self.report.users += 1,
-                (Ok(Taken::New), What::Session { messages, .. }) => {
+                (Ok(ImportOutcome::New), What::User) => self.report.users += 1,
+                (Ok(ImportOutcome::New), What::Session { messages, .. }) => {
                     self.report.sessions += 1;
                     self.report.messages += messages;
                 }
                 (Ok(_), What::User) => self.report.skip(line, "the user exists already"),
                 (Ok(taken), What::Session { id, messages }) => {
                     let reason = match taken {
-                        Taken::ForeignInvite => format!("session {id} has an invite of another session of this arena"),
+                        ImportOutcome::ForeignInvite => {
+                            format!("session {id} has an invite of another session of this arena")
+                        }
                         _ => format!("session {id} exists already"),
                     };
                     self.report.skip(line, reason);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use arena_model::{Channel, ChatMessage, InviteCode, Session, SessionId, Timestamp};
-use arena_store::{Change, Commit, SessionNo, Store, StoreError, StoredSession};
+use arena_store::{Commit, SessionChange, SessionNo, Store, StoreError, StoredSession};
 use hashlink::LruCache;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
@@ -88,9 +88,11 @@ impl Live {
         {
             let mut committed = self.committed.write();
             match commit.change {
-                Change::Stays(_) => {}
-                Change::Create(session) | Change::Update { session, .. } => committed.session = Arc::new(*session),
-                Change::Remove(..) => committed.removed = true,
+                SessionChange::Stays(_) => {}
+                SessionChange::Create(session) | SessionChange::Update { session, .. } => {
+                    committed.session = Arc::new(*session)
+                }
+                SessionChange::Remove(..) => committed.removed = true,
             }
             // Messages count as activity. A change of the wake-up time alone doesn't.
             for message in commit.messages {

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, House, Session, Timestamp, Transition};
-use arena_store::{Change, Commit, CommitError, NewAnswer, StoreError};
+use arena_store::{Commit, CommitError, NewAnswer, SessionChange, StoreError};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::{MutexGuard, oneshot};
@@ -171,9 +171,9 @@ impl Inner {
             }
             let wake_at = after.as_ref().map_or(before.wake_at, |after| after.wake_at);
             let change = match after {
-                Some(after) => Change::Update { no: live.no, before: before.version, session: after },
-                None if removed => Change::Remove(live.no, Box::new((*before).clone())),
-                None => Change::Stays(live.no),
+                Some(after) => SessionChange::Update { no: live.no, before: before.version, session: after },
+                None if removed => SessionChange::Remove(live.no, Box::new((*before).clone())),
+                None => SessionChange::Stays(live.no),
             };
             match self.store.commit(Commit { change, messages, answers }).await {
                 Ok((_, commit)) => {

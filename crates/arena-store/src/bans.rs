@@ -161,7 +161,7 @@ impl Store {
                      ON CONFLICT (subject) DO UPDATE SET reason = excluded.reason, at = excluded.at";
                 let subject = subject.to_string();
                 writing.db.execute(sql, &[Value::prose(subject), Value::prose(&**reason), at.0.into()]).await?;
-                writing.news.administration = true;
+                writing.journal_entry.administration = true;
                 record(writing, audit).await.map(drop)
             })
         })
@@ -178,7 +178,7 @@ impl Store {
                 let sql = "DELETE FROM bans WHERE subject = $1";
                 let lifted = writing.db.execute(sql, &[Value::prose(subject.to_string())]).await? > 0;
                 if lifted {
-                    writing.news.administration = true;
+                    writing.journal_entry.administration = true;
                     record(writing, audit).await?;
                 }
                 Ok(lifted)

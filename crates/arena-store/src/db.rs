@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::StoreError;
 use crate::dialect::Dialect;
-use crate::postgres::Lent;
+use crate::postgres::PooledConnection;
 use crate::value::{Columns, Value};
 
 /// A connection. Statements have the parameters `$1`, `$2` …. The first uses of the parameters must be in ascending
@@ -22,7 +22,7 @@ pub(crate) enum Db {
     Sqlite(rusqlite::Connection),
     Postgres(Arc<Client>),
     /// A connection from the pool of readers.
-    Reader(Lent),
+    Reader(PooledConnection),
 }
 
 /// Returns the result of a future that uses only SQLite.

@@ -59,7 +59,7 @@ const PLAYERS: &str = "SELECT no, players FROM sessions WHERE status = 'ended'";
 #[derive(Default)]
 pub(crate) struct Suspicion {
     raised: AtomicBool,
-    told: Notify,
+    raised_notify: Notify,
 }
 
 impl Suspicion {
@@ -70,20 +70,20 @@ impl Suspicion {
                 "{what} disagrees with the sessions; all derived tables are now compared with the sessions"
             );
         }
-        self.told.notify_one();
+        self.raised_notify.notify_one();
     }
 
     /// Waits until the suspicion is raised, and clears it.
     pub(crate) async fn wait(&self) {
         while !self.raised.swap(false, Ordering::SeqCst) {
-            self.told.notified().await;
+            self.raised_notify.notified().await;
         }
     }
 }
 
 /// The derived tables that disagree with the sessions.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Wrong {
+pub(crate) struct DerivedFaults {
     pub(crate) counts: bool,
     pub(crate) totals: bool,
     pub(crate) endings: bool,
@@ -92,13 +92,13 @@ pub(crate) struct Wrong {
     pub(crate) users: HashSet<u64>,
 }
 
-impl Wrong {
+impl DerivedFaults {
     pub(crate) fn is_empty(&self) -> bool {
         !self.counts && !self.totals && !self.endings && !self.boards && self.users.is_empty()
     }
 
     /// Marks the totals as wrong if endings or histories are wrong, because totals are derived from both.
-    pub(crate) fn with_totals(mut self) -> Wrong {
+    pub(crate) fn with_totals(mut self) -> DerivedFaults {
         self.totals |= self.endings || !self.users.is_empty();
         self
     }
@@ -111,7 +111,7 @@ impl Wrong {
     }
 
     /// Logs the repaired tables.
-    pub(crate) fn tell(&self) {
+    pub(crate) fn log_repairs(&self) {
         let users = self.users.len();
         let mut tables = Vec::new();
         tables.extend(self.counts.then(|| "session_counts".to_owned()));
@@ -294,7 +294,7 @@ impl Store {
             if found.totals {
                 self.mend(Mend::Totals).await?;
             }
-            found.tell();
+            found.log_repairs();
         }
         for user in 1..=self.last_user().await? {
             let begun = Instant::now();
@@ -324,7 +324,7 @@ impl Store {
 }
 
 /// Compares the derived tables with the sessions in one snapshot.
-async fn find_wrong(db: &mut Db) -> Result<Wrong, Failure> {
+async fn find_wrong(db: &mut Db) -> Result<DerivedFaults, Failure> {
     db.read_whole_tables().await?;
     let mut histories = Histories::default();
     db.each(PLAYERS, &[], |row| {
@@ -338,7 +338,7 @@ async fn find_wrong(db: &mut Db) -> Result<Wrong, Failure> {
         Ok(())
     })
     .await?;
-    let wrong = Wrong {
+    let wrong = DerivedFaults {
         counts: are_counts_wrong(db).await?,
         totals: !missing_totals(db).await?.is_empty(),
         endings: db.number(WRONG_ENDINGS, &[]).await? != 0,
@@ -468,7 +468,7 @@ pub(crate) async fn mend(writing: &mut Writing, mend: &Mend) -> Result<(), Write
     }
     match mend {
         Mend::Counts => {
-            writing.news.derived = true;
+            writing.journal_entry.derived = true;
             match &mut writing.db {
                 Db::Sqlite(connection) => count_sessions_again(connection)?,
                 db => {
@@ -536,7 +536,7 @@ async fn mend_histories(writing: &mut Writing, piece: &Piece) -> Result<(), Writ
         db.execute(&sql, &[no.into(), Value::List(sessions)]).await?;
         let career = recount(db, &writing.scoring, no).await?;
         write_career(db, no, &career).await?;
-        writing.news.users.insert(no);
+        writing.journal_entry.users.insert(no);
     }
     writing.effects.recounted = true;
     Ok(())

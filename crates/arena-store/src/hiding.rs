@@ -45,7 +45,7 @@ impl Store {
                     "UPDATE messages SET content = '', hidden = $1 WHERE session = $2 AND channel = $3 AND idx = $4";
                 writing.db.execute(sql, &[hash.to_string().into(), session, number, index]).await?;
                 end_erasing(writing)?;
-                writing.news.add_hidden(channel);
+                writing.journal_entry.add_hidden(channel);
                 let entry = audit(hash);
                 record(writing, &entry).await?;
                 Ok(Some(hash))

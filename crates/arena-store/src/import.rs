@@ -22,7 +22,7 @@ pub struct ImportedSession {
 
 /// The result of importing a session or user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum ImportOutcome {
     /// The session or user was imported.
     New,
     /// The session or user exists already, and stays unchanged.
@@ -40,7 +40,7 @@ impl Store {
     pub fn import_user(
         &self,
         profile: Arc<UserProfile>,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
         self.write(profile, |profile, writing| {
             Box::pin(async move {
                 writing.lock_users([profile.user_id.as_str()]).await?;
@@ -50,14 +50,14 @@ impl Store {
                 let is_blank = known.as_ref().is_none_or(|(_, known)| *known == blank);
                 let same = known.as_ref().is_some_and(|(_, known)| *known == **profile);
                 if same || !is_blank {
-                    return Ok(Taken::Known);
+                    return Ok(ImportOutcome::Known);
                 }
                 let no = writing.user_no(profile.user_id.as_str()).await?;
                 write_profile(&mut writing.db, no, profile).await?;
                 let sql = "UPDATE users SET benchmark = $1 WHERE no = $2";
                 writing.db.execute(sql, &[i64::from(profile.is_benchmark).into(), no.into()]).await?;
-                writing.news.administration = profile.is_benchmark;
-                Ok(Taken::New)
+                writing.journal_entry.administration = profile.is_benchmark;
+                Ok(ImportOutcome::New)
             })
         })
     }

@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 use crate::counts::Delta;
 use crate::db::{Db, Failure};
 use crate::derived::Mend;
-use crate::import::{ImportedSession, Taken};
+use crate::import::{ImportOutcome, ImportedSession};
 use crate::plan::{BatchItem, Done, Numbers};
-use crate::postgres::{News, Sharing, take_turn};
+use crate::postgres::{JournalEntry, Sharing, take_turn};
 use crate::ranking::{Move, Ranked};
 use crate::value::Value;
 use crate::{Commit, CommitError, SessionNo, StoreError};
@@ -28,7 +28,7 @@ pub(crate) enum Waiting {
 /// A transition in the queue, with the channel for its result.
 pub(crate) enum Queued {
     Commit { commit: Box<Commit>, reply: oneshot::Sender<Result<(SessionNo, Box<Commit>), CommitError>> },
-    Import { imported: Box<ImportedSession>, reply: oneshot::Sender<Result<Taken, CommitError>> },
+    Import { imported: Box<ImportedSession>, reply: oneshot::Sender<Result<ImportOutcome, CommitError>> },
 }
 
 impl Queued {
@@ -58,9 +58,9 @@ impl Queued {
             (Queued::Commit { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
             (Queued::Import { reply, .. }, Ok(Done::Imported(taken))) => drop(reply.send(Ok(taken))),
             (Queued::Import { reply, .. }, Err(error)) => drop(reply.send(Err(error))),
-            // These cases can't occur: a commit has the result of a commit, and an import the result of an import.
-            (Queued::Commit { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
-            (Queued::Import { reply, .. }, Ok(_)) => drop(reply.send(Err(StoreError::Unsure.into()))),
+            // This case can't occur: a commit has the result of a commit, and an import the result of an import. The
+            // caller of a dropped transition learns that the result is unknown.
+            (_, Ok(_)) => {}
         }
     }
 }
@@ -73,7 +73,7 @@ pub(crate) struct Writing {
     pub(crate) numbers: Numbers,
     pub(crate) effects: Effects,
     /// The journal entry for other nodes. It is written only if the database is shared.
-    pub(crate) news: News,
+    pub(crate) journal_entry: JournalEntry,
     /// This node's id and additional statements, if the database is shared.
     pub(crate) sharing: Option<Arc<Sharing>>,
 }

@@ -22,7 +22,6 @@ mod mirror;
 mod nodes;
 mod plan;
 mod postgres;
-mod proof;
 mod ranking;
 mod removal;
 mod scripts;
@@ -32,6 +31,7 @@ mod store;
 mod tables;
 mod users;
 mod value;
+mod writer_health;
 
 use std::fmt::Display;
 
@@ -42,7 +42,7 @@ pub use bans::{AddressRange, AddressRangeError, Ban, BanSubject};
 
 pub use boards::BoardFacts;
 pub use export::EndingNo;
-pub use import::{ImportedSession, Taken};
+pub use import::{ImportOutcome, ImportedSession};
 pub use leagues::{
     League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, Leagues, NewLeague,
     NewLeagueAgent,
@@ -61,7 +61,7 @@ pub struct SessionNo(pub(crate) i64);
 #[derive(Debug)]
 pub struct Commit {
     /// The change of the session.
-    pub change: Change,
+    pub change: SessionChange,
     /// New messages. Each message has the next index of its channel.
     pub messages: Vec<ChatMessage>,
     /// The answers to store under the requests' idempotency keys.
@@ -70,7 +70,7 @@ pub struct Commit {
 
 /// The change of a session in a [`Commit`].
 #[derive(Debug)]
-pub enum Change {
+pub enum SessionChange {
     /// A new session.
     Create(Box<Session>),
     /// A new state of an existing session. The store must have the version `before`.
@@ -88,12 +88,12 @@ pub enum Change {
     Remove(SessionNo, Box<Session>),
 }
 
-impl Change {
+impl SessionChange {
     /// Returns the number of an existing session; `None` for a new one.
     pub(crate) fn no(&self) -> Option<SessionNo> {
         match self {
-            Change::Create(_) => None,
-            Change::Update { no, .. } | Change::Stays(no) | Change::Remove(no, _) => Some(*no),
+            SessionChange::Create(_) => None,
+            SessionChange::Update { no, .. } | SessionChange::Stays(no) | SessionChange::Remove(no, _) => Some(*no),
         }
     }
 }

@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 use crate::counts::{BLOCK, Counts};
 use crate::derived::Suspicion;
 use crate::job::Effects;
-use crate::proof::Proof;
 use crate::ranking::Rankings;
+use crate::writer_health::WriterHealth;
 
 /// Handles to the mirrored data. Clones share the data.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct Mirror {
     pub(crate) rankings: Arc<Rankings>,
     pub(crate) suspicion: Arc<Suspicion>,
     /// The evidence that the writer works.
-    pub(crate) proof: Arc<Proof>,
+    pub(crate) health: Arc<WriterHealth>,
     /// A lock that is held while a leaderboard is loaded into memory.
     pub(crate) loading: Arc<tokio::sync::Mutex<()>>,
 }
@@ -31,7 +31,7 @@ impl Mirror {
             scoring: Arc::new(scoring),
             rankings: Arc::new(rankings),
             suspicion,
-            proof: Arc::default(),
+            health: Arc::default(),
             loading: Arc::default(),
         }
     }

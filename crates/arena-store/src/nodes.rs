@@ -59,7 +59,7 @@ const MANY: u32 = 60;
 pub(crate) struct DatabaseClock {
     reading: Mutex<Option<Reading>>,
     /// The latest time that `now` has returned. Later calls never return an earlier time.
-    told: AtomicI64,
+    latest: AtomicI64,
 }
 
 #[derive(Clone, Copy)]
@@ -86,10 +86,10 @@ impl DatabaseClock {
     fn now(&self) -> Timestamp {
         let reading = *self.reading.lock();
         // A store is only usable after the first reading.
-        let Some(Reading { at, ms, .. }) = reading else { return Timestamp(self.told.load(Ordering::Relaxed)) };
+        let Some(Reading { at, ms, .. }) = reading else { return Timestamp(self.latest.load(Ordering::Relaxed)) };
         let passed = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let now = ms.saturating_add(passed);
-        Timestamp(self.told.fetch_max(now, Ordering::Relaxed).max(now))
+        Timestamp(self.latest.fetch_max(now, Ordering::Relaxed).max(now))
     }
 }
 

@@ -12,12 +12,12 @@ use arena_model::{
 };
 
 use crate::boards::{self, BoardRow};
-use crate::import::{ImportedSession, Taken};
+use crate::import::{ImportOutcome, ImportedSession};
 use crate::job::Effects;
-use crate::postgres::News;
+use crate::postgres::JournalEntry;
 use crate::standings::{Career, Counting, PARTICIPANTS, games_of, players};
 use crate::tables::{CareerRow, SessionRow, channel_number};
-use crate::{AuditNo, Change, Commit, CommitError, NewAnswer, SessionNo, StoreError, StoredAnswer};
+use crate::{AuditNo, Commit, CommitError, NewAnswer, SessionChange, SessionNo, StoreError, StoredAnswer};
 
 /// One transition of a batch.
 pub(crate) enum BatchItem<'b> {
@@ -31,7 +31,7 @@ pub(crate) enum BatchItem<'b> {
 #[derive(Debug)]
 pub(crate) enum Done {
     Committed(SessionNo),
-    Imported(Taken),
+    Imported(ImportOutcome),
 }
 
 /// The last assigned row numbers. New rows get the next numbers. In a shared database, the database assigns the numbers
@@ -97,15 +97,15 @@ impl<'b> RowsWanted<'b> {
                         wanted.channels.extend(grown);
                     }
                     match &commit.change {
-                        Change::Create(_) => wanted.new_sessions += 1,
-                        Change::Update { no, session, .. } => {
+                        SessionChange::Create(_) => wanted.new_sessions += 1,
+                        SessionChange::Update { no, session, .. } => {
                             wanted.sessions.push(no.0);
                             if session.status() == Status::Ended {
                                 wanted.users.extend(players(session).into_iter().map(|(_, user)| user));
                             }
                         }
-                        Change::Stays(no) => wanted.present.push(no.0),
-                        Change::Remove(no, _) => wanted.sessions.push(no.0),
+                        SessionChange::Stays(no) => wanted.present.push(no.0),
+                        SessionChange::Remove(no, _) => wanted.sessions.push(no.0),
                     }
                 }
                 BatchItem::Import(ImportedSession { session, .. }) => {
@@ -205,7 +205,7 @@ pub(crate) struct BatchPlan<'b> {
     /// Boards on which games have counted.
     pub(crate) boards: BTreeMap<BoardId, BoardRow>,
     /// The journal entry for other nodes. It is written only if the database is shared.
-    pub(crate) news: News,
+    pub(crate) journal_entry: JournalEntry,
 }
 
 impl<'b> BatchPlan<'b> {
@@ -224,7 +224,7 @@ impl<'b> BatchPlan<'b> {
             played: Vec::new(),
             endings: Vec::new(),
             boards: BTreeMap::new(),
-            news: News::default(),
+            journal_entry: JournalEntry::default(),
         }
     }
 
@@ -246,8 +246,8 @@ impl<'b> BatchPlan<'b> {
         }
         self.check_indexes(commit)?;
         let no = match &commit.change {
-            Change::Create(session) => self.create(session, None)?,
-            Change::Update { no, before, session } => {
+            SessionChange::Create(session) => self.create(session, None)?,
+            SessionChange::Update { no, before, session } => {
                 let (version, wake_at) = (session.version.cast_signed(), session.wake_at.map(|at| at.0));
                 let stored = self.known.sessions.get_mut(&no.0);
                 let Some(stored) = stored.filter(|stored| stored.version == before.cast_signed()) else {
@@ -266,13 +266,13 @@ impl<'b> BatchPlan<'b> {
                 }
                 *no
             }
-            Change::Stays(no) => {
+            SessionChange::Stays(no) => {
                 if !self.known.are_present && !self.known.sessions.contains_key(&no.0) {
                     return Err(CommitError::Conflict);
                 }
                 *no
             }
-            Change::Remove(no, session) => {
+            SessionChange::Remove(no, session) => {
                 let stored = self.known.sessions.get(&no.0);
                 if stored.is_none_or(|stored| stored.version != session.version.cast_signed()) {
                     return Err(CommitError::Conflict);
@@ -286,11 +286,13 @@ impl<'b> BatchPlan<'b> {
         self.messages.extend(commit.messages.iter().map(|message| (no.0, message)));
         if let Some(shared) = &mut self.known.shared {
             match &commit.change {
-                Change::Update { session, .. } | Change::Remove(_, session) => self.news.add_session(session.facts.id),
-                Change::Create(_) | Change::Stays(_) => {}
+                SessionChange::Update { session, .. } | SessionChange::Remove(_, session) => {
+                    self.journal_entry.add_session(session.facts.id)
+                }
+                SessionChange::Create(_) | SessionChange::Stays(_) => {}
             }
             for message in &commit.messages {
-                self.news.add_channel(message.channel);
+                self.journal_entry.add_channel(message.channel);
                 shared.lens.insert(channel_of(no.0, message.channel), message.index);
             }
         }
@@ -324,14 +326,14 @@ impl<'b> BatchPlan<'b> {
         Ok(())
     }
 
-    fn add_import(&mut self, imported: &'b ImportedSession) -> Result<Taken, CommitError> {
+    fn add_import(&mut self, imported: &'b ImportedSession) -> Result<ImportOutcome, CommitError> {
         let ImportedSession { session, messages, import } = imported;
         let id = session.facts.id;
         if self.known.ids.contains(&id) {
-            return Ok(Taken::Known);
+            return Ok(ImportOutcome::Known);
         }
         if session.facts.invites.iter().any(|code| self.known.codes.contains(code)) {
-            return Ok(Taken::ForeignInvite);
+            return Ok(ImportOutcome::ForeignInvite);
         }
         if session.status() != Status::Ended {
             return Err(StoreError::damaged(id, "it hasn't ended").into());
@@ -341,7 +343,7 @@ impl<'b> BatchPlan<'b> {
         let no = self.create(session, Some(*import))?;
         self.messages.extend(messages.iter().map(|message| (no.0, message)));
         self.end(no, session);
-        Ok(Taken::New)
+        Ok(ImportOutcome::New)
     }
 
     fn create(&mut self, session: &'b Session, import: Option<AuditNo>) -> Result<SessionNo, StoreError> {
@@ -380,7 +382,7 @@ impl<'b> BatchPlan<'b> {
                 KnownUser { no: self.numbers.user, career: Career::default(), last: 0, changed: true }
             });
             known.changed = true;
-            self.news.users.insert(known.no);
+            self.journal_entry.users.insert(known.no);
             // The last position in the history replaces the number in row 0, so that the next position is free even if
             // row 0 is wrong.
             if known.career.played != known.last {

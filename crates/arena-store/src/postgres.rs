@@ -28,10 +28,10 @@ use parking_lot::RwLock;
 use tokio_postgres::Client;
 
 pub(crate) use self::connection::Sharing;
-use self::connection::{Holder, arena_id, read_counts, read_counts_and_place, read_numbers};
+use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, read_numbers};
 pub use self::journal::Changes;
-use self::journal::{Look, Place, look};
-pub(crate) use self::journal::{News, take_turn};
+pub(crate) use self::journal::{JournalEntry, take_turn};
+use self::journal::{JournalPosition, JournalRead, select_entries};
 use self::reading::Readers;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
 pub(crate) use self::writer::Writer;
@@ -63,7 +63,7 @@ pub struct PostgresStore {
 pub(crate) struct Reach {
     /// True if the writer has reconnected to a database in exclusive use, and [`PostgresStore::follow`] hasn't reported
     /// the reconnection yet.
-    pub(crate) taken_again: Arc<AtomicBool>,
+    pub(crate) reconnected: Arc<AtomicBool>,
     /// The error that closed this store; `None` while the store is open.
     pub(crate) ended: Arc<RwLock<Option<StoreError>>>,
     /// The size of the store in bytes, as last measured.
@@ -78,23 +78,23 @@ struct Shared {
     holder: String,
     database: DatabaseUrl,
     /// The connection for reads of the journal.
-    looks: Readers,
-    followed: tokio::sync::Mutex<Followed>,
+    journal_reader: Readers,
+    followed: tokio::sync::Mutex<JournalProgress>,
 }
 
 /// The progress of reading the journal.
-struct Followed {
+struct JournalProgress {
     /// The position of the last entry that was read.
-    place: Place,
+    position: JournalPosition,
     /// Changes that were read, but not returned yet because a later read failed.
-    untold: Changes,
+    unreported: Changes,
 }
 
 /// A connection from the pool with an open transaction. A connection that is dropped before the end of its transaction
 /// doesn't return to the pool.
-pub(crate) struct Lent(Option<Object>);
+pub(crate) struct PooledConnection(Option<Object>);
 
-impl Deref for Lent {
+impl Deref for PooledConnection {
     type Target = Client;
 
     fn deref(&self) -> &Client {
@@ -102,7 +102,7 @@ impl Deref for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         drop(self.0.take().map(Object::take));
     }
@@ -139,17 +139,17 @@ impl PostgresStore {
         let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::default());
         let readers = Readers::of(&database, Arc::clone(&reach.ended))?;
         let mut connection = readers.connection().await?;
-        let (counts, place) = read_counts_and_place(&mut connection, &suspicion).await?;
+        let (counts, position) = read_counts_and_position(&mut connection, &suspicion).await?;
         drop(connection);
-        let mirror = Mirror::of(counts, scoring, Rankings::that_others_move(), suspicion);
+        let mirror = Mirror::of(counts, scoring, Rankings::shared(), suspicion);
         let nodes = Arc::new(Nodes::new(arena_id(&holder.client).await?, node));
         let numbers = read_numbers(&holder.client).await?;
         let shared = Shared {
             nodes: Arc::clone(&nodes),
             holder: holder.name.clone(),
-            looks: Readers::for_looks(&database, Arc::clone(&reach.ended))?,
+            journal_reader: Readers::for_journal(&database, Arc::clone(&reach.ended))?,
             database: database.clone(),
-            followed: tokio::sync::Mutex::new(Followed { place, untold: Changes::default() }),
+            followed: tokio::sync::Mutex::new(JournalProgress { position, unreported: Changes::default() }),
         };
         let writer = Writer::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
@@ -166,27 +166,27 @@ impl PostgresStore {
     pub(crate) async fn follow(&self) -> Result<Changes, StoreError> {
         let Some(shared) = &self.shared else {
             // After a lost connection, the database may have lost commits that the mirror contains.
-            let everything = self.reach.taken_again.swap(false, Ordering::SeqCst);
+            let everything = self.reach.reconnected.swap(false, Ordering::SeqCst);
             return Ok(Changes { everything, ..Changes::default() });
         };
         let mut followed = shared.followed.lock().await;
         loop {
             let sent = Instant::now();
-            let rows = shared.looks.query(&look(), &[&followed.place.n]).await?;
-            let look = Look::read(&rows)?;
-            shared.nodes.clock.read(sent, Instant::now(), look.now_ms);
-            if look.holder.as_deref() != Some(&*shared.holder) {
+            let rows = shared.journal_reader.query(&select_entries(), &[&followed.position.n]).await?;
+            let journal_read = JournalRead::read(&rows)?;
+            shared.nodes.clock.read(sent, Instant::now(), journal_read.now_ms);
+            if journal_read.holder.as_deref() != Some(&*shared.holder) {
                 let error = StoreError::Superseded { database: shared.database.to_string() };
                 *self.reach.ended.write() = Some(error.clone());
                 return Err(error);
             }
-            let is_rewound = look.is_rewound(&followed.place);
-            let is_recounted = look.entries.iter().any(|entry| entry.news.derived);
-            if is_rewound || is_recounted || look.is_forgotten(&followed.place) {
+            let is_rewound = journal_read.is_rewound(&followed.position);
+            let is_recounted = journal_read.entries.iter().any(|entry| entry.content.derived);
+            if is_rewound || is_recounted || journal_read.is_forgotten(&followed.position) {
                 let mut connection = self.readers.connection().await?;
-                let (counts, place) = read_counts_and_place(&mut connection, &self.mirror.suspicion).await?;
+                let (counts, position) = read_counts_and_position(&mut connection, &self.mirror.suspicion).await?;
                 if is_rewound {
-                    let (before, now) = (followed.place.n, place.n);
+                    let (before, now) = (followed.position.n, position.n);
                     tracing::error!(
                         before,
                         now,
@@ -194,37 +194,37 @@ impl PostgresStore {
                          all data in memory is dropped and read again"
                     );
                 }
-                followed.place = place;
+                followed.position = position;
                 *self.mirror.counts.write() = counts;
                 self.mirror.rankings.forget_all();
-                followed.untold.everything = true;
-                return Ok(std::mem::take(&mut followed.untold));
+                followed.unreported.everything = true;
+                return Ok(std::mem::take(&mut followed.unreported));
             }
-            let Look { entries, is_full, .. } = look;
-            let moved = entries.iter().flat_map(|entry| entry.news.users.iter().copied()).collect();
+            let JournalRead { entries, is_full, .. } = journal_read;
+            let moved = entries.iter().flat_map(|entry| entry.content.users.iter().copied()).collect();
             let moved = self.read_moves(moved).await?;
             // There is no await point from here to the next read, so that a canceled call has applied either all
             // changes of a read or none.
             self.mirror.rankings.place(&moved);
             for entry in entries {
-                followed.place = Place { n: entry.n, mark: Some(entry.mark) };
+                followed.position = JournalPosition { n: entry.n, mark: Some(entry.mark) };
                 if !self.mirror.counts.write().apply(&entry.delta) {
                     self.mirror.suspicion.raise("a count of sessions");
                 }
                 // The node's memory already contains its own changes.
                 if entry.node != shared.nodes.node() {
-                    followed.untold.add(&entry.news);
+                    followed.unreported.add(&entry.content);
                 }
             }
             if !is_full {
-                return Ok(std::mem::take(&mut followed.untold));
+                return Ok(std::mem::take(&mut followed.unreported));
             }
         }
     }
 
     /// Returns true if the mirror may contain commits that the database has lost.
     pub(crate) fn is_behind(&self) -> bool {
-        self.reach.taken_again.load(Ordering::SeqCst)
+        self.reach.reconnected.load(Ordering::SeqCst)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -252,11 +252,11 @@ impl PostgresStore {
         T: Send + 'static,
         F: for<'r> FnOnce(&'r mut C, &'r mut Db) -> BoxFuture<'r, Result<T, Failure>> + Send + 'static,
     {
-        let mut db = Db::Reader(Lent(Some(self.readers.connection().await?)));
+        let mut db = Db::Reader(PooledConnection(Some(self.readers.connection().await?)));
         db.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
         let result = read(&mut context, &mut db).await?;
         db.batch("COMMIT").await?;
-        if let Db::Reader(Lent(connection)) = &mut db {
+        if let Db::Reader(PooledConnection(connection)) = &mut db {
             drop(connection.take());
         }
         Ok(result)

@@ -58,15 +58,15 @@ struct Entry {
 enum State {
     /// The ranking is being read from the store. The list has the changes since the beginning of the read, which are
     /// applied after the read.
-    Loading(Vec<Change>),
+    Loading(Vec<RankingChange>),
     Ready(Ranking),
 }
 
 /// A change of a player's position in a ranking.
-enum Change {
+enum RankingChange {
     Moves(Move),
     /// A move from an unknown position to this sort value: the user's number and the new sort value.
-    Stands(i64, Option<f64>),
+    SetsValue(i64, Option<f64>),
 }
 
 /// A page of a ranking: the numbers of its users, and the number of users on all pages.
@@ -78,7 +78,7 @@ pub(crate) struct RankingPage {
 
 impl Rankings {
     /// Creates rankings for a shared database, in which [`Rankings::place`] moves the players.
-    pub(crate) fn that_others_move() -> Rankings {
+    pub(crate) fn shared() -> Rankings {
         Rankings { others_move: true, ..Rankings::default() }
     }
 
@@ -129,7 +129,7 @@ impl Rankings {
         let mut all = self.all.write();
         for (ranked, one) in moves {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
-                Some(State::Loading(moves)) => moves.push(Change::Moves(*one)),
+                Some(State::Loading(moves)) => moves.push(RankingChange::Moves(*one)),
                 // The player's position isn't the start of the move. The ranking was therefore loaded from standings
                 // that were edited by hand, and is dropped.
                 Some(State::Ready(ranking)) if !ranking.fits(one) => drop(all.remove(ranked)),
@@ -147,7 +147,7 @@ impl Rankings {
         let mut all = self.all.write();
         for (ranked, user, key) in places {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
-                Some(State::Loading(moves)) => moves.push(Change::Stands(*user, *key)),
+                Some(State::Loading(moves)) => moves.push(RankingChange::SetsValue(*user, *key)),
                 Some(State::Ready(ranking)) => ranking.place(*user, *key),
                 None => {}
             }
@@ -193,10 +193,10 @@ impl Ranking {
         Ranking { chunks: keys.chunks(CHUNK).map(<[Key]>::to_vec).collect(), len, by_user }
     }
 
-    fn change(&mut self, change: Change) {
+    fn change(&mut self, change: RankingChange) {
         match change {
-            Change::Moves(one) => self.apply(one),
-            Change::Stands(user, key) => self.place(user, key),
+            RankingChange::Moves(one) => self.apply(one),
+            RankingChange::SetsValue(user, key) => self.place(user, key),
         }
     }
 

@@ -51,7 +51,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         writing.db.execute(&forget, &[invite.to_string().into()]).await?;
     }
     writing.effects.delta.add(no.0, &session.facts.challenge, session.status(), -1);
-    writing.news.add_session(session.facts.id);
+    writing.journal_entry.add_session(session.facts.id);
     let Phase::Ended { ending, .. } = session.phase else { return Ok(()) };
     writing.db.execute("UPDATE endings SET session = 0 WHERE session = $1", &key).await?;
     if ending == Ending::Completed {
@@ -67,7 +67,7 @@ async fn remove(writing: &mut Writing, no: SessionNo, session: &Session) -> Resu
         let career = recount(&mut writing.db, &writing.scoring, user).await?;
         write_career(&mut writing.db, user, &career).await?;
         writing.effects.recounted = true;
-        writing.news.users.insert(user);
+        writing.journal_entry.users.insert(user);
         if career.played == 0 {
             writing.effects.delta.add_total(PARTICIPANTS, -1);
         }

@@ -23,7 +23,7 @@ use self::batch::{Statements, write_delta, write_transitions};
 use self::writer::Writer;
 use crate::counts::{Counts, Delta, PagePlan};
 use crate::db::{Db, Failure, at_once, each_of_sqlite};
-use crate::derived::{self, Wrong};
+use crate::derived::{self, DerivedFaults};
 use crate::dialect::{Dialect, columns};
 use crate::mirror::Mirror;
 use crate::plan::{BatchItem, Numbers};
@@ -390,7 +390,7 @@ fn read_or_mend_counts(connection: &mut Connection) -> Result<Counts, StoreError
     let transaction = connection.transaction()?;
     derived::count_sessions_again(&transaction)?;
     transaction.commit()?;
-    Wrong { counts: true, ..Wrong::default() }.tell();
+    DerivedFaults { counts: true, ..DerivedFaults::default() }.log_repairs();
     Ok(read_counts(connection)?.0)
 }
 

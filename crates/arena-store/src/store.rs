@@ -16,8 +16,8 @@ use crate::mirror::Mirror;
 use crate::tables::{Sessions, channel_number, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{
-    Changes, Commit, CommitError, DatabaseUrl, Due, ImportedSession, Nodes, Page, PostgresStore, SessionFilter,
-    SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession, Taken, Terms,
+    Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, Nodes, Page, PostgresStore,
+    SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession, Terms,
 };
 
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
@@ -204,7 +204,7 @@ impl Store {
     pub fn import_session(
         &self,
         imported: ImportedSession,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
         match self {
             Store::Sqlite(store) => Either::Left(store.writer.import(imported)),
             Store::Postgres(store) => Either::Right(store.writer.import(imported)),

@@ -197,7 +197,7 @@ impl Store {
                 let no = lock_user(writing, user).await?;
                 let sql = "UPDATE users SET benchmark = $1 WHERE no = $2";
                 writing.db.execute(sql, &[i64::from(benchmark).into(), no.into()]).await?;
-                writing.news.administration = true;
+                writing.journal_entry.administration = true;
                 let found = find_user(&mut writing.db, user).await?;
                 record(writing, audit).await?;
                 Ok(found.map_or_else(|| UserProfile::of(user.clone()), |(_, profile)| profile))
@@ -431,7 +431,7 @@ impl Store {
                 let career = recount(&mut writing.db, &writing.scoring, user).await?;
                 write_career(&mut writing.db, user, &career).await?;
                 writing.effects.recounted = true;
-                writing.news.users.insert(user);
+                writing.journal_entry.users.insert(user);
                 match audit {
                     Some(audit) => record(writing, audit).await.map(drop),
                     None => Ok(()),

@@ -345,7 +345,7 @@ async fn write_plan(
 ) -> Result<(Duration, Option<&'static str>), Failure> {
     let Holder { client, statements, sharing, .. } = holder;
     // A commit that changes none of the data that other nodes mirror gets no journal entry.
-    let telling = sharing.as_ref().filter(|_| !plan.news.is_empty(&plan.effects.delta));
+    let telling = sharing.as_ref().filter(|_| !plan.journal_entry.is_empty(&plan.effects.delta));
     let begin = async { if begun { Ok(()) } else { client.batch_execute("BEGIN").await } };
 
     let created = Lists::of::<Sessions>(&plan.created);
@@ -415,7 +415,7 @@ async fn write_plan(
         add_totals(client, statements, &totals),
         async {
             match telling {
-                Some(sharing) => journal::write(client, sharing, &plan.news, &plan.effects.delta).await,
+                Some(sharing) => journal::write(client, sharing, &plan.journal_entry, &plan.effects.delta).await,
                 None => Ok(()),
             }
         },

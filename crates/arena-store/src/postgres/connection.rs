@@ -8,7 +8,7 @@ use arena_model::{Scoring, Status};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage, Statement};
 
-use super::journal::{NOW_MS, Place};
+use super::journal::{JournalPosition, NOW_MS};
 use super::url::DatabaseUrl;
 use crate::StoreError;
 use crate::counts::{Counts, Delta};
@@ -285,11 +285,11 @@ impl Holder {
         if is_first {
             // Other nodes may only be disconnected temporarily. If schema, scoring and terms are unchanged, those nodes
             // may return.
-            let goes_on = check_terms(database, &client, scoring, terms).await.is_ok();
+            let terms_unchanged = check_terms(database, &client, scoring, terms).await.is_ok();
             migrate(&client).await?;
             follow_scoring(&mut Db::Postgres(Arc::clone(&client)), scoring).await?;
             set_terms(&client, terms).await?;
-            if !goes_on {
+            if !terms_unchanged {
                 client.execute("DELETE FROM notes WHERE name = 'holder'", &[]).await?;
             }
             client.batch_execute(FIRST_OF_NODES).await?;
@@ -308,7 +308,7 @@ impl Holder {
     /// # Errors
     /// [`StoreError::Superseded`] if another arena has used the database in between, so that this process's memory is
     /// outdated.
-    pub(crate) async fn take_again(
+    pub(crate) async fn reconnect(
         database: &DatabaseUrl,
         name: &str,
         node: Option<&str>,
@@ -507,10 +507,10 @@ async fn migrate(client: &Client) -> Result<(), StoreError> {
 
 /// Reads the stored counts, and the number and identity of the last journal entry that they include. Raises the
 /// suspicion if some counts are invalid.
-pub(crate) async fn read_counts_and_place(
+pub(crate) async fn read_counts_and_position(
     client: &mut Client,
     suspicion: &Suspicion,
-) -> Result<(Counts, Place), StoreError> {
+) -> Result<(Counts, JournalPosition), StoreError> {
     // Both reads must see the same state of the database.
     let snapshot = client
         .build_transaction()
@@ -519,13 +519,13 @@ pub(crate) async fn read_counts_and_place(
         .start()
         .await?;
     let last = snapshot.query_opt("SELECT n, mark FROM journal ORDER BY n DESC LIMIT 1", &[]).await?;
-    let place = match last {
-        Some(row) => Place { n: row.try_get(0)?, mark: Some(row.try_get(1)?) },
-        None => Place::default(),
+    let position = match last {
+        Some(row) => JournalPosition { n: row.try_get(0)?, mark: Some(row.try_get(1)?) },
+        None => JournalPosition::default(),
     };
     let counts = read_counts(snapshot.client(), suspicion).await?;
     snapshot.commit().await?;
-    Ok((counts, place))
+    Ok((counts, position))
 }
 
 /// Reads the stored counts, except invalid ones. Raises the suspicion if some counts are invalid.

@@ -24,7 +24,7 @@ const PAGE: i64 = 1000;
 
 /// The journal entry of a commit.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct JournalEntry {
     /// Ids of sessions that have changed or have new messages; or [`PUBLIC`].
     pub(crate) changed: BTreeSet<String>,
     /// Ids of sessions in which a message was hidden; or [`PUBLIC`].
@@ -37,7 +37,7 @@ pub(crate) struct News {
     pub(crate) derived: bool,
 }
 
-impl News {
+impl JournalEntry {
     /// Records that a channel has new messages.
     pub(crate) fn add_channel(&mut self, channel: Channel) {
         self.changed.insert(name_of(channel));
@@ -55,7 +55,7 @@ impl News {
 
     /// Returns true if the entry has no content.
     pub(crate) fn is_empty(&self, delta: &Delta) -> bool {
-        let News { changed, hidden, users, administration, derived } = self;
+        let JournalEntry { changed, hidden, users, administration, derived } = self;
         let counted = delta.sessions.values().any(|n| *n != 0);
         changed.is_empty() && hidden.is_empty() && users.is_empty() && !administration && !derived && !counted
     }
@@ -76,24 +76,29 @@ pub(crate) async fn take_turn(client: &Client, sharing: &Sharing) -> Result<Dura
 }
 
 /// Writes the changes of the transaction to the journal. The transaction must have its turn to commit.
-pub(crate) async fn write(client: &Client, sharing: &Sharing, news: &News, delta: &Delta) -> Result<(), Error> {
-    let derived = news.derived.then_some(DERIVED);
-    let changed: Vec<&str> = news.changed.iter().map(String::as_str).chain(derived).collect();
-    let hidden: Vec<&str> = news.hidden.iter().map(String::as_str).collect();
-    let users: Vec<i64> = news.users.iter().copied().collect();
+pub(crate) async fn write(
+    client: &Client,
+    sharing: &Sharing,
+    entry: &JournalEntry,
+    delta: &Delta,
+) -> Result<(), Error> {
+    let derived = entry.derived.then_some(DERIVED);
+    let changed: Vec<&str> = entry.changed.iter().map(String::as_str).chain(derived).collect();
+    let hidden: Vec<&str> = entry.hidden.iter().map(String::as_str).collect();
+    let users: Vec<i64> = entry.users.iter().copied().collect();
     let counted = delta.sessions.iter().filter(|(_, n)| **n != 0);
     let counts: Vec<(i64, &str, &str, i64)> =
         counted.map(|((block, challenge, status), n)| (*block, challenge.as_str(), status.as_str(), *n)).collect();
     let counts = to_json(&counts);
     let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-        [&sharing.node, &changed, &hidden, &users, &counts, &news.administration];
+        [&sharing.node, &changed, &hidden, &users, &counts, &entry.administration];
     client.execute(&sharing.insert_journal, &row).await.map(drop)
 }
 
 /// A position in the journal: the number and the identity of an entry. The identity is `None` if the journal has no
 /// entry with this number yet.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct JournalPosition {
     pub(crate) n: i64,
     pub(crate) mark: Option<String>,
 }
@@ -101,7 +106,7 @@ pub(crate) struct Place {
 /// Returns the statement that reads the journal after entry `$1`. Each row has the id of the arena or group of nodes
 /// that uses the database, the database's time, the identity of entry `$1`, the last entry's number, and one later
 /// entry.
-pub(crate) fn look() -> String {
+pub(crate) fn select_entries() -> String {
     format!(
         "SELECT (SELECT value FROM notes WHERE name = 'holder'), {NOW_MS}, (SELECT mark FROM journal WHERE n = $1),
              (SELECT coalesce(max(n), 0) FROM journal), j.*
@@ -114,7 +119,7 @@ pub(crate) fn look() -> String {
 pub(crate) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The result of one read of the journal.
-pub(crate) struct Look {
+pub(crate) struct JournalRead {
     /// The id of the arena or group of nodes that uses the database.
     pub(crate) holder: Option<String>,
     /// The database's time.
@@ -124,50 +129,50 @@ pub(crate) struct Look {
     seen: Option<String>,
     /// The number of the last entry in the journal.
     last: i64,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<JournalRow>,
     /// True if the read reached its row limit, so that there may be more entries.
     pub(crate) is_full: bool,
 }
 
 /// One row of the journal.
-pub(crate) struct Entry {
+pub(crate) struct JournalRow {
     pub(crate) n: i64,
     pub(crate) node: String,
     pub(crate) mark: String,
-    pub(crate) news: News,
+    pub(crate) content: JournalEntry,
     pub(crate) delta: Delta,
 }
 
-impl Look {
-    pub(crate) fn read(rows: &[Row]) -> Result<Look, StoreError> {
+impl JournalRead {
+    pub(crate) fn read(rows: &[Row]) -> Result<JournalRead, StoreError> {
         let first =
             rows.first().ok_or_else(|| StoreError::Database("a read of the journal returned no row".to_owned()))?;
         let mut entries = Vec::new();
         for row in rows {
             let Some(n) = row.integer_or_null(4)? else { continue };
-            entries.push(Entry::read(n, row)?);
+            entries.push(JournalRow::read(n, row)?);
         }
         let is_full = rows.len() as i64 >= PAGE;
         let text = |column: usize| -> Result<_, StoreError> { Ok(first.text_or_null(column)?.map(str::to_owned)) };
         let (holder, now_ms, seen, last) = (text(0)?, first.integer(1)?, text(2)?, first.integer(3)?);
-        Ok(Look { holder, now_ms, seen, last, entries, is_full })
+        Ok(JournalRead { holder, now_ms, seen, last, entries, is_full })
     }
 
     /// Returns true if the database has lost the entry at this position, which this node has read before.
-    pub(crate) fn is_rewound(&self, place: &Place) -> bool {
-        let was_removed = self.seen.is_none() && self.last > place.n;
-        place.mark.is_some() && self.seen != place.mark && !was_removed
+    pub(crate) fn is_rewound(&self, position: &JournalPosition) -> bool {
+        let was_removed = self.seen.is_none() && self.last > position.n;
+        position.mark.is_some() && self.seen != position.mark && !was_removed
     }
 
     /// Returns true if the entry at this position, or entries after this position, were removed because of their age.
-    pub(crate) fn is_forgotten(&self, place: &Place) -> bool {
-        (place.mark.is_some() && self.seen.is_none())
-            || self.entries.first().is_some_and(|first| first.n != place.n + 1)
+    pub(crate) fn is_forgotten(&self, position: &JournalPosition) -> bool {
+        (position.mark.is_some() && self.seen.is_none())
+            || self.entries.first().is_some_and(|first| first.n != position.n + 1)
     }
 }
 
-impl Entry {
-    fn read(n: i64, row: &Row) -> Result<Entry, StoreError> {
+impl JournalRow {
+    fn read(n: i64, row: &Row) -> Result<JournalRow, StoreError> {
         let damaged = |reason: String| StoreError::Damaged { what: format!("entry {n} of the journal"), reason };
         let names = |column: usize| -> Result<BTreeSet<String>, StoreError> {
             Ok(row.try_get::<_, Vec<String>>(column)?.into_iter().collect())
@@ -183,8 +188,8 @@ impl Entry {
         let (changed, hidden) = (names(6)?, names(7)?);
         let derived = changed.contains(DERIVED);
         let users = users.into_iter().collect();
-        let news = News { changed, hidden, users, administration: row.try_get(10)?, derived };
-        Ok(Entry { n, node: row.text(5)?.to_owned(), mark: row.text(11)?.to_owned(), news, delta })
+        let content = JournalEntry { changed, hidden, users, administration: row.try_get(10)?, derived };
+        Ok(JournalRow { n, node: row.text(5)?.to_owned(), mark: row.text(11)?.to_owned(), content, delta })
     }
 }
 
@@ -213,19 +218,19 @@ impl Changes {
         sessions.is_empty() && hidden.is_empty() && !(*public || *public_hidden || *administration || *everything)
     }
 
-    pub(crate) fn add(&mut self, news: &News) {
-        for name in &news.changed {
+    pub(crate) fn add(&mut self, entry: &JournalEntry) {
+        for name in &entry.changed {
             match name.parse() {
                 Ok(id) => drop(self.sessions.insert(id)),
                 Err(_) => self.public |= name == PUBLIC,
             }
         }
-        for name in &news.hidden {
+        for name in &entry.hidden {
             match name.parse() {
                 Ok(id) => drop(self.hidden.insert(id)),
                 Err(_) => self.public_hidden |= name == PUBLIC,
             }
         }
-        self.administration |= news.administration;
+        self.administration |= entry.administration;
     }
 }

@@ -24,16 +24,16 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// The time limit for a result. It is longer than the database's own time limit for statements. If a connection exceeds
 /// it, the connection is lost.
-const PATIENCE: Duration = Duration::from_secs(40);
+const READ_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The time limit for a read of the journal. Every request waits for such a read, which takes about a millisecond.
-const PATIENCE_FOR_LOOKS: Duration = Duration::from_secs(5);
+const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of connections. Clones share the pool.
 #[derive(Clone)]
 pub(crate) struct Readers {
     pool: Pool,
-    patience: Duration,
+    timeout: Duration,
     database: DatabaseUrl,
     ended: Arc<RwLock<Option<StoreError>>>,
 }
@@ -41,23 +41,23 @@ pub(crate) struct Readers {
 impl Readers {
     /// Creates a pool, which connects on demand.
     pub(crate) fn of(database: &DatabaseUrl, ended: Arc<RwLock<Option<StoreError>>>) -> Result<Readers, StoreError> {
-        Readers::with(database, ended, CONNECTIONS, PATIENCE)
+        Readers::with(database, ended, CONNECTIONS, READ_TIMEOUT)
     }
 
     /// Creates a pool of one connection for reads of the journal. With their own connection, these reads never wait for
     /// long reads.
-    pub(crate) fn for_looks(
+    pub(crate) fn for_journal(
         database: &DatabaseUrl,
         ended: Arc<RwLock<Option<StoreError>>>,
     ) -> Result<Readers, StoreError> {
-        Readers::with(database, ended, 1, PATIENCE_FOR_LOOKS)
+        Readers::with(database, ended, 1, JOURNAL_READ_TIMEOUT)
     }
 
     fn with(
         database: &DatabaseUrl,
         ended: Arc<RwLock<Option<StoreError>>>,
         connections: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Readers, StoreError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(database.config(), database.tls()?, config);
@@ -76,7 +76,7 @@ impl Readers {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Database(error.to_string()))?;
-        Ok(Readers { pool, patience, database: database.clone(), ended })
+        Ok(Readers { pool, timeout, database: database.clone(), ended })
     }
 
     /// Returns a connection for a series of reads that belong together.
@@ -103,14 +103,14 @@ impl Readers {
         loop {
             let connection = self.connection().await?;
             let found = async { connection.query(&connection.prepare_cached(sql).await?, values).await };
-            match tokio::time::timeout(self.patience, found).await {
+            match tokio::time::timeout(self.timeout, found).await {
                 Ok(Ok(rows)) => return Ok(rows),
                 Ok(Err(_)) if connection.is_closed() && tries == 0 => tries += 1,
                 Ok(Err(error)) => return Err(failed(&error)),
                 Err(_) => {
                     // The connection doesn't return to the pool, because the next reader might wait just as long.
                     drop(Object::take(connection));
-                    return Err(StoreError::Database(format!("no result within {} s", self.patience.as_secs())));
+                    return Err(StoreError::Database(format!("no result within {} s", self.timeout.as_secs())));
                 }
             }
         }

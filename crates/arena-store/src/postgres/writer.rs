@@ -19,18 +19,18 @@ use tokio_postgres::Error;
 use super::Reach;
 use super::batch::{add_delta, result_of, write_batch};
 use super::connection::{Holder, measure, read_counts, read_numbers};
-use super::journal::{self, NOW_MS, News};
+use super::journal::{self, JournalEntry, NOW_MS};
 use super::url::DatabaseUrl;
 use crate::counts::Counts;
 use crate::db::{Db, Failure};
 use crate::derived;
-use crate::import::{ImportedSession, Taken};
+use crate::import::{ImportOutcome, ImportedSession};
 use crate::job::{Effects, Intent, Job, Queued, Waiting, WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::nodes::Nodes;
 use crate::plan::{BatchItem, Done, Numbers};
-use crate::proof::Verdict;
 use crate::standings::Counting;
+use crate::writer_health::Verdict;
 use crate::{Commit, CommitError, SessionNo, StoreError};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
@@ -39,7 +39,7 @@ const MAX_BATCH: (usize, usize) = (1024, 16 * 1024 * 1024);
 
 /// The interval at which an idle writer checks its connection. A lost connection no longer holds the lock on the
 /// database.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The interval between measurements of the store's size. Each measurement takes the database some milliseconds.
 const MEASURE_AGAIN: Duration = Duration::from_secs(60);
@@ -60,10 +60,10 @@ const FEW: usize = 4;
 
 /// The time limit for a batch. It is longer than the database's own time limit for statements. If a connection exceeds
 /// it, the connection is lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The time limit for other writes. It is long because the removal of a session recounts all games of its players.
-const LONG_PATIENCE: Duration = Duration::from_secs(120);
+const LONG_WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A handle to the writer. After the last handle is dropped, the writer finishes the queued writes and releases the
 /// database.
@@ -109,7 +109,7 @@ impl Writer {
         let begin = "SELECT (pg_is_in_recovery() OR current_setting('transaction_read_only')::bool)::int::bigint,
              EXISTS (SELECT FROM notes)";
         self.mirror
-            .proof
+            .health
             .check(|verdict| {
                 self.write(verdict, move |verdict, writing| {
                     Box::pin(async move {
@@ -139,7 +139,7 @@ impl Writer {
     pub(crate) fn import(
         &self,
         imported: ImportedSession,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Waiting::Item(Queued::Import { imported: Box::new(imported), reply }));
         async move {
@@ -195,16 +195,16 @@ struct State {
 
 impl State {
     async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
-        let _mourner = self.mirror.proof.mourner();
+        let _end_guard = self.mirror.health.end_guard();
         loop {
             // A panic drops the writes in progress, so their callers learn that the result is unknown.
             let written = AssertUnwindSafe(self.write_next(&mut waiting)).catch_unwind().await;
-            self.mirror.proof.rest();
+            self.mirror.health.rest();
             match written {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(_) => {
-                    self.mirror.proof.fail();
+                    self.mirror.health.fail();
                     tracing::error!(
                         "the store's writer panicked; it continues with a new connection and the database's content"
                     );
@@ -220,17 +220,17 @@ impl State {
     /// to the writer is dropped.
     async fn write_next(&mut self, waiting: &mut mpsc::UnboundedReceiver<Waiting>) -> bool {
         {
-            let first = match tokio::time::timeout(LOOK_AGAIN, waiting.recv()).await {
+            let first = match tokio::time::timeout(MAINTENANCE_INTERVAL, waiting.recv()).await {
                 Ok(Some(first)) => first,
                 Ok(None) => return false,
                 Err(_) => {
                     if let Ok(holder) = self.hold().await {
-                        self.look_after(&holder).await;
+                        self.maintain(&holder).await;
                     }
                     return true;
                 }
             };
-            self.mirror.proof.begin();
+            self.mirror.health.begin();
             let mut batch = Vec::new();
             let mut bytes = 0;
             // Timers have a resolution of 1 ms.
@@ -257,13 +257,13 @@ impl State {
             }
             self.commit_batch(batch).await;
             if let Some(holder) = self.link.clone() {
-                self.look_after(&holder).await;
+                self.maintain(&holder).await;
             }
         }
         true
     }
 
-    async fn look_after(&mut self, holder: &Holder) {
+    async fn maintain(&mut self, holder: &Holder) {
         self.measure(holder).await;
         self.forget_journal(holder).await;
     }
@@ -305,7 +305,7 @@ impl State {
             return Err(error.clone());
         }
         // The writer retries continually, so it logs only the first failure.
-        match self.take_again().await {
+        match self.reconnect().await {
             Ok(holder) => {
                 self.away = false;
                 tracing::info!("the database is reachable again");
@@ -317,15 +317,15 @@ impl State {
                     tracing::warn!(%error, "the database is unavailable: {error}");
                 }
                 self.away = true;
-                self.mirror.proof.fail();
+                self.mirror.health.fail();
                 Err(error)
             }
         }
     }
 
-    async fn take_again(&mut self) -> Result<Arc<Holder>, StoreError> {
+    async fn reconnect(&mut self) -> Result<Arc<Holder>, StoreError> {
         let node = self.nodes.as_ref().map(|nodes| nodes.node());
-        let taken = Holder::take_again(&self.database, &self.name, node).await;
+        let taken = Holder::reconnect(&self.database, &self.name, node).await;
         let holder = taken.inspect_err(|error| {
             if let StoreError::Superseded { .. } = error {
                 *self.reach.ended.write() = Some(error.clone());
@@ -338,7 +338,7 @@ impl State {
             let counts = read_counts(&holder.client, &self.mirror.suspicion).await?;
             *self.mirror.counts.write() = counts;
             self.mirror.rankings.forget_all();
-            self.reach.taken_again.store(true, Ordering::SeqCst);
+            self.reach.reconnected.store(true, Ordering::SeqCst);
         }
         Ok(Arc::new(holder))
     }
@@ -361,13 +361,13 @@ impl State {
                 for job in batch {
                     let outcome = match self.try_batch(std::slice::from_ref(&job)).await {
                         Ok(mut done) => done.pop().unwrap_or(Err(CommitError::Conflict)),
-                        Err(failure) => Err(self.meant(failure)),
+                        Err(failure) => Err(self.to_commit_error(failure)),
                     };
                     job.finish(outcome);
                 }
             }
             Err(failure) => {
-                let error = self.meant(failure);
+                let error = self.to_commit_error(failure);
                 for job in batch {
                     job.finish(Err(match &error {
                         CommitError::Unavailable(error) => CommitError::Unavailable(error.clone()),
@@ -390,15 +390,15 @@ impl State {
     }
 
     /// Converts a failure of a transaction to the error for the waiting callers.
-    fn meant(&mut self, failure: Failure) -> CommitError {
+    fn to_commit_error(&mut self, failure: Failure) -> CommitError {
         match failure {
             Failure::Constraint => CommitError::Conflict,
             Failure::Failed(error) => {
-                self.mirror.proof.fail();
+                self.mirror.health.fail();
                 CommitError::Unavailable(error)
             }
             Failure::Unsure => {
-                self.mirror.proof.fail();
+                self.mirror.health.fail();
                 // The connection is dropped, because a late result on it would have no receiver.
                 self.link = None;
                 CommitError::Unavailable(StoreError::Unsure)
@@ -416,7 +416,7 @@ impl State {
         let counting = Counting { scoring: &scoring, ranked: &ranked };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
         let written = write_batch(&holder, &transitions, &counting, self.numbers, mirror);
-        let written = tokio::time::timeout(PATIENCE, written).await.unwrap_or(Err(Failure::Unsure))?;
+        let written = tokio::time::timeout(BATCH_TIMEOUT, written).await.unwrap_or(Err(Failure::Unsure))?;
         self.numbers = written.numbers;
         // For small batches, a longer gather time doesn't pay off.
         let worthwhile = if batch.len() < FEW { Duration::ZERO } else { 3 * written.waited };
@@ -428,7 +428,7 @@ impl State {
     /// Applies a durable write to the mirror. In a shared database, the mirror is updated from the journal instead, in
     /// the journal's order.
     fn show(&self, effects: &Effects) {
-        self.mirror.proof.succeed(!effects.nothing);
+        self.mirror.health.succeed(!effects.nothing);
         match &self.nodes {
             None => self.mirror.show(effects),
             Some(nodes) => {
@@ -452,11 +452,11 @@ impl State {
             scoring: Arc::clone(&self.mirror.scoring),
             numbers: self.numbers,
             effects: Effects::default(),
-            news: News::default(),
+            journal_entry: JournalEntry::default(),
             sharing: holder.sharing.clone(),
         };
         let mirror = self.nodes.is_none().then_some(&*self.mirror.counts);
-        let written = tokio::time::timeout(LONG_PATIENCE, write_other(&holder, job, &mut writing, mirror));
+        let written = tokio::time::timeout(LONG_WRITE_TIMEOUT, write_other(&holder, job, &mut writing, mirror));
         match written.await.unwrap_or(Err(WriteError::Failed(Failure::Unsure))) {
             Ok(()) => {
                 self.numbers = writing.numbers;
@@ -469,7 +469,7 @@ impl State {
                 Ok(())
             }
             Err(WriteError::Refused(error)) => Err(error),
-            Err(WriteError::Failed(failure)) => Err(self.meant(failure)),
+            Err(WriteError::Failed(failure)) => Err(self.to_commit_error(failure)),
         }
     }
 }
@@ -487,7 +487,7 @@ async fn write_other(
         for mend in writing.effects.mend.clone() {
             derived::mend(writing, &mend).await?;
         }
-        Ok(tell(holder, writing, mirror).await?)
+        Ok(write_journal(holder, writing, mirror).await?)
     };
     let written: Result<(), WriteError> = written.await;
     match written {
@@ -501,19 +501,19 @@ async fn write_other(
 }
 
 /// Writes the changes of counts and totals, and the journal entry for other nodes.
-async fn tell(holder: &Holder, writing: &mut Writing, mirror: Option<&RwLock<Counts>>) -> Result<(), Error> {
+async fn write_journal(holder: &Holder, writing: &mut Writing, mirror: Option<&RwLock<Counts>>) -> Result<(), Error> {
     let delta = &writing.effects.delta;
     let Some(sharing) = &holder.sharing else {
         let suspect = add_delta(holder, delta, mirror).await?;
         writing.effects.suspect = writing.effects.suspect.or(suspect);
         return Ok(());
     };
-    if writing.news.is_empty(delta) && delta.totals.is_empty() {
+    if writing.journal_entry.is_empty(delta) && delta.totals.is_empty() {
         return Ok(());
     }
     journal::take_turn(&holder.client, sharing).await?;
     let suspect = add_delta(holder, delta, mirror).await?;
-    journal::write(&holder.client, sharing, &writing.news, delta).await?;
+    journal::write(&holder.client, sharing, &writing.journal_entry, delta).await?;
     writing.effects.suspect = writing.effects.suspect.or(suspect);
     Ok(())
 }

@@ -18,13 +18,13 @@ use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::{BUSY_TIMEOUT, read_counts};
 use crate::db::{Db, Failure, at_once};
 use crate::derived;
-use crate::import::{ImportedSession, Taken};
+use crate::import::{ImportOutcome, ImportedSession};
 use crate::job::{Effects, Intent, Job, Queued, Waiting, WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::plan::{BatchItem, Done, Numbers};
-use crate::postgres::News;
-use crate::proof::Verdict;
+use crate::postgres::JournalEntry;
 use crate::standings::Counting;
+use crate::writer_health::Verdict;
 use crate::{Commit, CommitError, SessionNo, StoreError};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.
@@ -58,14 +58,14 @@ impl Writer {
             scoring: Arc::clone(&mirror.scoring),
             numbers,
             effects: Effects::default(),
-            news: News::default(),
+            journal_entry: JournalEntry::default(),
             sharing: None,
         };
         let mut state = State { writing, mirror: mirror.clone(), statements: Statements::new(), erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
-                let _mourner = state.mirror.proof.mourner();
+                let _end_guard = state.mirror.health.end_guard();
                 state.run(&waiting);
             })
             .map_err(|error| StoreError::Database(format!("the writer's thread cannot be started: {error}")))?;
@@ -84,7 +84,7 @@ impl Writer {
     pub(crate) fn import(
         &self,
         imported: ImportedSession,
-    ) -> impl Future<Output = Result<Taken, CommitError>> + Send + use<> {
+    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Waiting::Item(Queued::Import { imported: Box::new(imported), reply }));
         async move {
@@ -99,7 +99,7 @@ impl Writer {
         // The writer's transactions begin as write transactions, so a read-only file refuses them.
         let begin = "SELECT count(*) FROM notes";
         self.mirror
-            .proof
+            .health
             .check(|verdict| {
                 self.write_directly(move |connection| {
                     match verdict {
@@ -220,14 +220,14 @@ impl State {
             last_batch = batch.len();
             // A panic drops the batch, so its callers learn that the result is unknown. The mirror is read again,
             // since the panic may have occurred between a commit and its effects on the mirror.
-            self.mirror.proof.begin();
+            self.mirror.health.begin();
             if catch_unwind(AssertUnwindSafe(|| self.commit_batch(batch, false))).is_err() {
-                self.mirror.proof.fail();
+                self.mirror.health.fail();
                 tracing::error!("the store's writer panicked; it continues from the database's content");
                 self.roll_back();
                 self.read_again();
             }
-            self.mirror.proof.rest();
+            self.mirror.health.rest();
         }
         // The final checkpoint empties the write-ahead log, so that the next start has nothing to recover.
         if let Err(error) = self.connection().pragma_update(None, "wal_checkpoint", "TRUNCATE") {
@@ -289,7 +289,7 @@ impl State {
                     failure => Some(StoreError::from(failure)),
                 };
                 if error.is_some() {
-                    self.mirror.proof.fail();
+                    self.mirror.health.fail();
                 }
                 for waiting in batch {
                     finish(waiting, Err(error.clone().map_or(CommitError::Conflict, CommitError::Unavailable)));
@@ -300,7 +300,7 @@ impl State {
 
     /// Writes a batch in one transaction. After an error, no part of the batch is stored, except possibly after
     /// [`Failure::Unsure`].
-    fn try_batch(&mut self, batch: &mut [Waiting], careful: bool) -> Result<Vec<Outcome>, Failure> {
+    fn try_batch(&mut self, batch: &mut [Waiting], careful: bool) -> Result<Vec<WriteOutcome>, Failure> {
         let numbers = self.writing.numbers;
         let written = at_once(self.writing.db.execute("BEGIN IMMEDIATE", &[]))
             .and_then(|_| self.write_batch(batch, careful))
@@ -309,7 +309,7 @@ impl State {
             self.roll_back();
             self.writing.numbers = numbers;
         })?;
-        self.mirror.proof.succeed(wrote);
+        self.mirror.health.succeed(wrote);
         self.mirror.show(&effects);
         if !effects.mend.is_empty() {
             self.read_again();
@@ -361,7 +361,7 @@ impl State {
 
     /// Runs a write that isn't a transition. A savepoint before the write allows a rollback of this write alone if it
     /// is refused.
-    fn write_other(&mut self, job: &mut dyn Job, all: &mut Effects) -> Result<Outcome, Failure> {
+    fn write_other(&mut self, job: &mut dyn Job, all: &mut Effects) -> Result<WriteOutcome, Failure> {
         let numbers = self.writing.numbers;
         self.connection().execute_batch("SAVEPOINT job")?;
         let applied = at_once(job.apply(&mut self.writing));
@@ -404,11 +404,11 @@ impl State {
 
 /// The result of one write. It is `None` for a write that isn't a transition, because such a write sends its own
 /// result.
-type Outcome = Result<Option<Done>, CommitError>;
+type WriteOutcome = Result<Option<Done>, CommitError>;
 
 /// A transaction that isn't durable yet.
 struct Written {
-    done: Vec<Outcome>,
+    done: Vec<WriteOutcome>,
     effects: Effects,
     wrote: bool,
 }
@@ -423,7 +423,7 @@ fn failure_of(error: WriteError) -> Failure {
 }
 
 /// Sends the result of a write to its caller: after the commit, or with the reason why there was none.
-fn finish(waiting: Waiting, outcome: Outcome) {
+fn finish(waiting: Waiting, outcome: WriteOutcome) {
     match waiting {
         Waiting::Item(queued) => {
             queued.finish(outcome.and_then(|done| done.ok_or(CommitError::Unavailable(StoreError::Unsure))));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arena_model::{Channel, ContentHash, Session, Status, Timestamp, UserProfile};
 use arena_store::{
-    AuditEntry, AuditNo, Ban, BanSubject, CommitError, EndingNo, ImportedSession, SessionFilter, SessionNo, Store,
-    Taken,
+    AuditEntry, AuditNo, Ban, BanSubject, CommitError, EndingNo, ImportOutcome, ImportedSession, SessionFilter,
+    SessionNo, Store,
 };
 use arena_testkit::Postgres;
 use proptest::prelude::*;
@@ -178,7 +178,7 @@ async fn shown(store: &Store) -> String {
 }
 
 /// Imports all users and ended sessions of another store.
-async fn import(from: &Store, to: &Store) -> Vec<Taken> {
+async fn import(from: &Store, to: &Store) -> Vec<ImportOutcome> {
     let mut outcomes = Vec::new();
     for profile in from.list_users(0, 99).await.expect("readable").items {
         outcomes.push(to.import_user(Arc::new(profile)).await.expect("the store can write"));
@@ -263,9 +263,9 @@ proptest! {
             let (there, here) = (open(&place).await, open(&other).await);
             boards(&here).await;
             season(&there, &games, &order).await;
-            assert!(import(&there, &here).await.iter().all(|taken| *taken == Taken::New));
+            assert!(import(&there, &here).await.iter().all(|taken| *taken == ImportOutcome::New));
             if repeat {
-                assert!(import(&there, &here).await.iter().all(|taken| *taken == Taken::Known));
+                assert!(import(&there, &here).await.iter().all(|taken| *taken == ImportOutcome::Known));
             }
             assert_eq!(shown(&here).await, shown(&there).await);
             assert!(here.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
@@ -288,7 +288,7 @@ async fn a_session_with_anothers_invite_is_not_taken(place: Place) {
     facts.invites = session(1).facts.invites.clone();
     foreign.facts = Arc::new(facts);
     let imported = ImportedSession { session: foreign, messages: Vec::new(), import: AuditNo(1) };
-    assert_eq!(store.import_session(imported).await.expect("the store can write"), Taken::ForeignInvite);
+    assert_eq!(store.import_session(imported).await.expect("the store can write"), ImportOutcome::ForeignInvite);
     assert_eq!(boards(&store).await.matches(" of 0").count(), 5);
     let running = ImportedSession { session: session(3), messages: Vec::new(), import: AuditNo(1) };
     assert!(matches!(store.import_session(running).await, Err(CommitError::Unavailable(_))));
@@ -304,7 +304,7 @@ async fn sessions_without_a_seed_are_over(place: Place) {
     imported.version = 1;
     let taken =
         store.import_session(ImportedSession { session: imported.clone(), messages: Vec::new(), import: AuditNo(1) });
-    assert_eq!(taken.await.expect("the store can write"), Taken::New);
+    assert_eq!(taken.await.expect("the store can write"), ImportOutcome::New);
     let stored = store.find_session(imported.facts.id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, imported);
     drop(store);

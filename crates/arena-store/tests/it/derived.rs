@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_model::{ProfileChange, Timestamp};
-use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, SessionFilter, Store, StoreError};
+use arena_store::{Commit, CommitError, EndingNo, ProfileWrite, SessionChange, SessionFilter, Store, StoreError};
 use arena_testkit::Postgres;
 
 use crate::place::{Place, stories};
@@ -326,7 +326,7 @@ async fn an_idle_store_is_asked_without_a_write(place: Place) {
     // After a failure, the check does a durable write.
     if let Place::Folder(_) = place {
         place.change("ALTER TABLE sessions RENAME TO away");
-        let change = Change::Create(Box::new(session(1)));
+        let change = SessionChange::Create(Box::new(session(1)));
         store
             .commit(Commit { change, messages: Vec::new(), answers: Vec::new() })
             .await

@@ -40,7 +40,7 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
     for (n, id) in [(1, OLD), (2, NEW)] {
         create(&store, &with_id(n, id)).await;
         check(&store, id).await;
-        let again = arena_store::Change::Create(Box::new(with_id(n, id)));
+        let again = arena_store::SessionChange::Create(Box::new(with_id(n, id)));
         let commit = arena_store::Commit { change: again, messages: Vec::new(), answers: Vec::new() };
         let refused = store.commit(commit).await.map(drop).expect_err("the id is taken");
         assert!(matches!(refused, CommitError::Conflict), "{refused}");

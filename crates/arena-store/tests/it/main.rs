@@ -7,7 +7,7 @@ use arena_model::{
     SeatUsage, Seed, Session, SessionFacts, SessionId, Status, Timestamp, UsageTotal,
 };
 use arena_store::{
-    AuditEntry, Change, Commit, CommitError, FolderLock, NewAnswer, SessionFilter, SessionNo, Store, StoreError,
+    AuditEntry, Commit, CommitError, FolderLock, NewAnswer, SessionChange, SessionFilter, SessionNo, Store, StoreError,
 };
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn audit(action: &str) -> AuditEntry {
 }
 
 async fn create(store: &Store, session: &Session) -> SessionNo {
-    let change = Change::Create(Box::new(session.clone()));
+    let change = SessionChange::Create(Box::new(session.clone()));
     store.commit(Commit { change, messages: Vec::new(), answers: Vec::new() }).await.expect("the commit is stored").0
 }
 
@@ -86,7 +86,7 @@ async fn update(
     session: &Session,
     messages: Vec<ChatMessage>,
 ) -> Result<(), CommitError> {
-    let change = Change::Update { no, before: session.version - 1, session: Box::new(session.clone()) };
+    let change = SessionChange::Update { no, before: session.version - 1, session: Box::new(session.clone()) };
     store.commit(Commit { change, messages, answers: Vec::new() }).await.map(drop)
 }
 
@@ -141,7 +141,7 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
     update(&store, no, &session, vec![said(Channel::Chat(id), 1, "one")]).await.expect("the commit is stored");
     let answer = NewAnswer { key: [1; 32], request: [2; 32], body: "{}".to_owned(), at: Timestamp(0) };
     let again = Commit {
-        change: Change::Update { no, before: session.version - 1, session: Box::new(session.clone()) },
+        change: SessionChange::Update { no, before: session.version - 1, session: Box::new(session.clone()) },
         messages: vec![said(Channel::Chat(id), 2, "two")],
         answers: vec![answer],
     };
@@ -173,7 +173,7 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: 
             let store = Arc::clone(&store);
             tokio::spawn(async move {
                 let messages = vec![said(Channel::Chat(id), i % 20 + 1, &i.to_string())];
-                store.commit(Commit { change: Change::Stays(no), messages, answers: Vec::new() }).await.is_ok()
+                store.commit(Commit { change: SessionChange::Stays(no), messages, answers: Vec::new() }).await.is_ok()
             })
         })
         .collect();
@@ -189,7 +189,7 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: 
 async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
     let store = open(&place).await;
     let commit = |n: u64, key: u8, at: i64| Commit {
-        change: Change::Create(Box::new(session(n))),
+        change: SessionChange::Create(Box::new(session(n))),
         messages: Vec::new(),
         answers: vec![NewAnswer { key: [key; 32], request: [9; 32], body: format!("answer {n}"), at: Timestamp(at) }],
     };
@@ -213,7 +213,7 @@ async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
         let session = session(n);
         let no = create(&store, &session).await;
         if n % 3 == 0 {
-            let change = Change::Remove(no, Box::new(session));
+            let change = SessionChange::Remove(no, Box::new(session));
             store
                 .commit(Commit { change, messages: Vec::new(), answers: Vec::new() })
                 .await

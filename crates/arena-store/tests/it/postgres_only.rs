@@ -242,7 +242,7 @@ async fn a_database_may_crash_and_come_back_and_nothing_acknowledged_is_lost() {
 
 /// Attempts a commit that must not be stored: it creates a session that exists already.
 async fn create_now(store: &Store) -> Result<(), CommitError> {
-    let change = arena_store::Change::Create(Box::new(session(1)));
+    let change = arena_store::SessionChange::Create(Box::new(session(1)));
     store.commit(arena_store::Commit { change, messages: Vec::new(), answers: Vec::new() }).await.map(drop)
 }
 

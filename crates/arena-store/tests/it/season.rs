@@ -7,7 +7,7 @@ use arena_model::{
     Attribution, Board, BoardId, BoardTerms, Channel, Ending, GLOBAL_AVERAGE, GameCategory, Occupant, Phase,
     ProfileChange, Score, Scoring, Seat, Session, Timestamp, UserId,
 };
-use arena_store::{Change, Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionNo, Store};
+use arena_store::{Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionChange, SessionNo, Store};
 use proptest::prelude::*;
 
 use crate::place::{Place, in_each_place, stories};
@@ -389,6 +389,7 @@ async fn many_writers_count_each_game_once(place: Place) {
         store.recount(|_| audit("mend")).await.expect("a recount"),
         Recount { users: 2, games: 400, wrong: vec![] }
     );
-    let again = Commit { change: Change::Create(Box::new(session(1))), messages: Vec::new(), answers: Vec::new() };
+    let again =
+        Commit { change: SessionChange::Create(Box::new(session(1))), messages: Vec::new(), answers: Vec::new() };
     assert!(matches!(store.commit(again).await, Err(CommitError::Conflict)));
 }

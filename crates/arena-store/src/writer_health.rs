@@ -23,7 +23,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The evidence about one writer.
 #[derive(Debug, Default)]
-pub(crate) struct Proof(Mutex<Found>);
+pub(crate) struct WriterHealth(Mutex<Found>);
 
 #[derive(Debug, Default)]
 struct Found {
@@ -49,7 +49,7 @@ pub(crate) enum Verdict {
     AskToWrite,
 }
 
-impl Proof {
+impl WriterHealth {
     /// Records that the writer has begun work.
     pub(crate) fn begin(&self) {
         self.0.lock().begun = Some(Instant::now());
@@ -77,17 +77,17 @@ impl Proof {
 
     /// Returns a guard that records the end of the writer when the guard is dropped. After that, the next check sends a
     /// write to the writer, gets no response, and fails.
-    pub(crate) fn mourner(self: &Arc<Proof>) -> impl Drop + use<> {
-        struct Mourner(Arc<Proof>);
+    pub(crate) fn end_guard(self: &Arc<WriterHealth>) -> impl Drop + use<> {
+        struct EndGuard(Arc<WriterHealth>);
 
-        impl Drop for Mourner {
+        impl Drop for EndGuard {
             fn drop(&mut self) {
                 self.0.fail();
                 self.0.rest();
             }
         }
 
-        Mourner(Arc::clone(self))
+        EndGuard(Arc::clone(self))
     }
 
     pub(crate) fn verdict(&self, now: Instant) -> Verdict {
@@ -133,33 +133,33 @@ mod tests {
 
     #[test]
     fn a_writer_is_asked_only_where_its_work_is_no_evidence() {
-        let (proof, now) = (Proof::default(), Instant::now());
-        let after = |s: u64| proof.verdict(now + Duration::from_secs(s));
+        let (health, now) = (WriterHealth::default(), Instant::now());
+        let after = |s: u64| health.verdict(now + Duration::from_secs(s));
         assert_eq!(after(0), Verdict::AskToWrite, "nothing is known");
-        proof.succeed(true);
+        health.succeed(true);
         assert_eq!(
             [after(0), after(3), after(59), after(62)],
             [Verdict::Works, Verdict::AskToBegin, Verdict::AskToBegin, Verdict::AskToWrite]
         );
-        proof.begin();
+        health.begin();
         assert_eq!([after(0), after(8), after(12)], [Verdict::Works, Verdict::Works, Verdict::Stuck]);
-        proof.fail();
+        health.fail();
         assert_eq!(after(8), Verdict::AskToWrite, "a failure outweighs work");
-        proof.rest();
-        proof.succeed(false);
+        health.rest();
+        health.succeed(false);
         assert_eq!(after(0), Verdict::AskToWrite, "only a write shows that writes succeed again");
-        proof.succeed(true);
+        health.succeed(true);
         assert_eq!(after(0), Verdict::Works);
     }
 
     #[test]
     fn the_end_of_a_writer_shows_at_once_even_in_the_middle_of_its_work() {
-        let proof = Arc::<Proof>::default();
-        let mourner = proof.mourner();
-        proof.succeed(true);
-        proof.begin();
-        assert_eq!(proof.verdict(Instant::now()), Verdict::Works);
-        drop(mourner);
-        assert_eq!(proof.verdict(Instant::now()), Verdict::AskToWrite);
+        let health = Arc::<WriterHealth>::default();
+        let end_guard = health.end_guard();
+        health.succeed(true);
+        health.begin();
+        assert_eq!(health.verdict(Instant::now()), Verdict::Works);
+        drop(end_guard);
+        assert_eq!(health.verdict(Instant::now()), Verdict::AskToWrite);
     }
 }
