@@ -44,7 +44,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             stop.await;
             notify::send(notify::STOPPING);
         };
-        server.run(stop).await.map_err(|error| Failure::caused(Exit::Internal, &error))
+        server.run(stop).await;
+        Ok(())
     })
 }
 

@@ -35,7 +35,7 @@ pub use auth::AuthError;
 pub use house::{House, HouseSeat};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
-pub use server::{ServeError, Server, StartError};
+pub use server::{Server, StartError};
 pub use settings::{
     AuthSettings, ChallengeSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings, SessionSettings,
     Settings, SettingsError,

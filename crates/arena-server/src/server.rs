@@ -99,14 +99,6 @@ pub enum StartError {
     AdminToken(#[from] AdminTokenFileError),
 }
 
-/// An unexpected end of a server.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// A required task has ended.
-    #[error("the task that {0} has ended unexpectedly")]
-    TaskDied(&'static str),
-}
-
 /// A listening server. It serves requests from [`Server::run`] on.
 pub struct Server {
     listener: TcpListener,
@@ -221,10 +213,7 @@ impl Server {
 
     /// Serves until `shutdown` completes. Then the server accepts no new connections, finishes running requests and
     /// returns.
-    ///
-    /// # Errors
-    /// If a required task ends.
-    pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), ServeError> {
+    pub async fn run(self, shutdown: impl Future<Output = ()> + Send + 'static) {
         let Server { listener, address, arena, runner, scripts, folder: _folder, .. } = self;
         match &arena.settings.database {
             Some(database) => {
@@ -235,10 +224,10 @@ impl Server {
         let (clock, house, derived) = (arena.clone(), arena.clone(), arena.clone());
         let engine = arena.engine.clone();
         let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));
-        let mut keep_time = tokio::spawn(async move {
+        let keep_time = tokio::spawn(async move {
             keep_running(&clock.fallen, "watches the clock", || clock.engine.keep_time()).await;
         });
-        let mut housekeeping = tokio::spawn(async move {
+        let housekeeping = tokio::spawn(async move {
             let forget_addresses = || async {
                 loop {
                     tokio::time::sleep(Duration::from_secs(60)).await;
@@ -250,11 +239,11 @@ impl Server {
                 keep_running(&house.fallen, "forgets addresses", forget_addresses),
             );
         });
-        let mut keep_derived = tokio::spawn(async move {
+        let keep_derived = tokio::spawn(async move {
             keep_running(&derived.fallen, "checks derived tables", || derived.engine.keep_derived()).await;
         });
 
-        let mut follow_others = {
+        let follow_others = {
             let arena = arena.clone();
             tokio::spawn(async move {
                 let follow = || arena.engine.follow_others(arena.settings.nodes.nats.as_ref());
@@ -272,14 +261,10 @@ impl Server {
                 tokio::time::sleep(Duration::from_millis(drain_ms)).await;
             }
         };
-        let died = tokio::select! {
-            () = acceptor.accept_all() => None,
-            () = told_to_stop => None,
-            _ = &mut follow_others => Some("follows other nodes"),
-            _ = &mut keep_time => Some("watches the clock"),
-            _ = &mut housekeeping => Some("runs housekeeping"),
-            _ = &mut keep_derived => Some("checks derived tables"),
-        };
+        tokio::select! {
+            () = acceptor.accept_all() => {}
+            () = told_to_stop => {}
+        }
         let connections = acceptor.close().await;
         keep_time.abort();
         housekeeping.abort();
@@ -305,10 +290,6 @@ impl Server {
                 "requests that did not finish within {} ms of the stop were cut off (limits.shutdown_ms)",
                 patience.as_millis()
             );
-        }
-        match died {
-            Some(task) => Err(ServeError::TaskDied(task)),
-            None => Ok(()),
         }
     }
 }

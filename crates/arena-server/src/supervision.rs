@@ -1,4 +1,4 @@
-//! Supervision of the server's required tasks: a task that ends is restarted, and a panic is logged.
+//! Supervision of the server's required tasks: a task that ends is restarted, and its end is logged.
 //!
 //! The tasks keep their state in the store or the engine, so a restart loses nothing.
 
@@ -24,8 +24,10 @@ impl Fallen {
 /// Runs a task and restarts it when it ends. `what` completes the phrase "the task that …".
 pub(crate) async fn keep_running<F: Future<Output = ()>>(fallen: &Fallen, what: &str, task: impl Fn() -> F) {
     loop {
-        if AssertUnwindSafe(task()).catch_unwind().await.is_err() {
-            tracing::error!("the task that {what} panicked; restarting it in {} s", PAUSE.as_secs());
+        let pause_s = PAUSE.as_secs();
+        match AssertUnwindSafe(task()).catch_unwind().await {
+            Ok(()) => tracing::warn!("the task that {what} ended unexpectedly; restarting it in {pause_s} s"),
+            Err(_) => tracing::error!("the task that {what} panicked; restarting it in {pause_s} s"),
         }
         fallen.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(PAUSE).await;

@@ -64,7 +64,7 @@ impl Host {
                 let shutdown = async {
                     let _ = stopped.await;
                 };
-                server.run(shutdown).await.expect("the server runs until it is stopped");
+                server.run(shutdown).await;
             });
         });
         let address = address.recv().expect("the server started");

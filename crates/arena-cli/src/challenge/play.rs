@@ -61,11 +61,7 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     drop(stop);
     let served = runtime.block_on(serving);
     played?;
-    match served {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::caused(Exit::Internal, &error)),
-        Err(panic) => Err(Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}"))),
-    }
+    served.map_err(|panic| Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}")))
 }
 
 /// Returns the settings of a server that offers the challenge. For a built-in challenge, the settings contain the

@@ -110,11 +110,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
         show.end();
     }
     played?;
-    match served {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Failure::caused(Exit::Internal, &error)),
-        Err(panic) => Err(Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}"))),
-    }
+    served.map_err(|panic| Failure::new(Exit::Internal, format_args!("the server ended in a panic: {panic}")))
 }
 
 /// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
