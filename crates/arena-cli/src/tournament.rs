@@ -19,7 +19,7 @@ use arena_runner::{
     private_paths, read_pgn,
 };
 use arena_script::ScriptChallenge;
-use arena_tournament::{GameLine, Line, PlanError, Record, ScriptPart, Shape, TournamentPlan};
+use arena_tournament::{GameLine, JournalLine, PlanError, Record, ScriptPart, Shape, TournamentPlan};
 
 use crate::args::{Affinity, PictureArg, PlayArgs, ResumeArgs, StandingsArgs, TournamentArgs, TournamentVerb};
 use crate::exit::{Exit, Failure};
@@ -88,7 +88,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
     }
     for changed in changed {
         output::note(&format!("the files of {} have changed; later games count for the same name", changed.agent));
-        journal.append(Line::Changed(changed)).map_err(|error| refused(&error))?;
+        journal.append(JournalLine::Changed(changed)).map_err(|error| refused(&error))?;
     }
     if let Some(concurrency) = args.concurrency {
         journal.set_concurrency(concurrency as usize);

@@ -1,6 +1,6 @@
 //! `arena worker`: plays matches for tournaments that run on other machines. `arena-runner` does the work.
 
-use arena_runner::nats::{Heard, Worker, work};
+use arena_runner::nats::{Worker, WorkerEvent, work};
 use serde_json::json;
 
 use crate::args::{Affinity, WorkerArgs};
@@ -27,46 +27,46 @@ pub fn run(args: WorkerArgs, style: Style) -> Result<(), Failure> {
         confinement: confinement(&args.sandbox)?,
         search: search_path(),
     };
-    let told = move |heard: Heard| {
+    let on_event = move |event: WorkerEvent| {
         // Errors of stdout are ignored, since the worker continues to play even if stdout has no reader.
-        let _ = match (heard, style) {
-            (Heard::Note(text), _) => {
+        let _ = match (event, style) {
+            (WorkerEvent::Note(text), _) => {
                 output::note(&text);
                 Ok(())
             }
-            (heard, Style::Json) => print(&as_json(&heard).to_string()),
-            (heard, Style::Pretty | Style::Compact) => print(&printable(&as_text(&heard))),
+            (event, Style::Json) => print(&as_json(&event).to_string()),
+            (event, Style::Pretty | Style::Compact) => print(&printable(&as_text(&event))),
         };
     };
-    work(worker, &stop, &called_off, told).map_err(|error| Failure::caused(Exit::Internal, &error))
+    work(worker, &stop, &called_off, on_event).map_err(|error| Failure::caused(Exit::Internal, &error))
 }
 
-fn as_text(heard: &Heard) -> String {
-    match heard {
-        Heard::Ready { name, url, slots, .. } => {
+fn as_text(event: &WorkerEvent) -> String {
+    match event {
+        WorkerEvent::Ready { name, url, slots, .. } => {
             let many = if *slots == 1 { "one at a time".to_owned() } else { format!("{slots} in parallel") };
             format!("worker {name} takes games from {url}, {many}")
         }
-        Heard::Played { tournament, fixture, agents, took } => {
+        WorkerEvent::Played { tournament, fixture, agents, took } => {
             let (agents, seconds) = (agents.join(" - "), took.as_secs_f64());
             format!("tournament {tournament}, game {fixture}: {agents}, {seconds:.1} s")
         }
-        Heard::Note(text) => text.clone(),
+        WorkerEvent::Note(text) => text.clone(),
     }
 }
 
-fn as_json(heard: &Heard) -> serde_json::Value {
-    match heard {
-        Heard::Ready { name, id, url, slots } => {
+fn as_json(event: &WorkerEvent) -> serde_json::Value {
+    match event {
+        WorkerEvent::Ready { name, id, url, slots } => {
             json!({"type": "ready", "name": name, "id": id, "url": url, "concurrency": slots})
         }
-        Heard::Played { tournament, fixture, agents, took } => json!({
+        WorkerEvent::Played { tournament, fixture, agents, took } => json!({
             "type": "played",
             "tournament": tournament,
             "fixture": fixture,
             "agents": agents,
             "took_ms": took.as_secs_f64() * 1e3,
         }),
-        Heard::Note(text) => json!({"type": "note", "text": text}),
+        WorkerEvent::Note(text) => json!({"type": "note", "text": text}),
     }
 }

@@ -14,7 +14,7 @@ use arena_model::Dialect;
 use arena_model::{GameType, Seed};
 use serde::Serialize;
 use session::{NotStarted, Session, Start};
-use trial::{Board, Trial, Tried, play};
+use trial::{Trial, TrialMatch, TrialResult, play};
 
 use crate::agent::Agent;
 use crate::contest::Confinement;
@@ -120,7 +120,7 @@ struct Check<'a> {
 
 /// The result of one run in a game.
 struct Run {
-    tried: Tried,
+    tried: TrialResult,
     findings: Vec<Finding>,
     /// The description of the agent's end, if it ended correctly.
     end: Option<String>,
@@ -246,17 +246,18 @@ impl<'a> Check<'a> {
         is_first: bool,
         is_told: bool,
     ) -> Result<Option<Run>, MatchError> {
-        let mut board = Board::new(trial.game, self.plan.seed)?;
-        let mut session = match Session::start(self.start, board.play.agents()[0].clone(), dialect, trial.game.limits) {
-            Ok(session) => session,
-            Err(NotStarted::System(error)) => return Err(error),
-            Err(NotStarted::Agent(finding)) => {
-                self.add_new(vec![*finding]);
-                return Ok(None);
-            }
-        };
-        session.seat.meet(board.play.agents().iter().map(arena_model::AgentId::as_str));
-        let took = session.shake_hands(&board.config())?;
+        let mut trial_match = TrialMatch::new(trial.game, self.plan.seed)?;
+        let mut session =
+            match Session::start(self.start, trial_match.play.agents()[0].clone(), dialect, trial.game.limits) {
+                Ok(session) => session,
+                Err(NotStarted::System(error)) => return Err(error),
+                Err(NotStarted::Agent(finding)) => {
+                    self.add_new(vec![*finding]);
+                    return Ok(None);
+                }
+            };
+        session.seat.meet(trial_match.play.agents().iter().map(arena_model::AgentId::as_str));
+        let took = session.shake_hands(&trial_match.config())?;
         let shaken = std::mem::take(&mut session.findings).finish(None);
         if is_first || took.is_none() {
             self.add_new(shaken);
@@ -267,7 +268,7 @@ impl<'a> Check<'a> {
             self.checked.name.clone_from(&session.seat.name);
             self.checked.version.clone_from(&session.seat.version);
         }
-        let tried = play(&mut session, &mut board, trial)?;
+        let tried = play(&mut session, &mut trial_match, trial)?;
         let end = session.end(is_told, tried.steps);
         let findings = std::mem::take(&mut session.findings).finish(Some(trial.game.name));
         Ok(Some(Run { tried, findings, end }))
@@ -284,7 +285,7 @@ impl<'a> Check<'a> {
 }
 
 /// Evaluates the times and counts of a run.
-fn judge(game: &'static GameType, tried: Tried, mut findings: Vec<Finding>) -> GameCheck {
+fn judge(game: &'static GameType, tried: TrialResult, mut findings: Vec<Finding>) -> GameCheck {
     let (limit, longest) = (Duration::from_millis(game.limits.step_ms), tried.longest);
     let times = format!(
         "the longest of {} steps took {} ms, and the limit is {} ms",

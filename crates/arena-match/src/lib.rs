@@ -42,8 +42,8 @@ pub use play::{MatchError, MatchSnapshot, Watch};
 pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{InForce, Launcher, StartError};
 pub use replay::{
-    Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine,
-    Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
+    Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart,
+    SeatLine, Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
 };
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

@@ -17,7 +17,7 @@ mod write;
 pub use export::export_reference;
 pub use index::{DisqualifiedIn, ENTRY, Summary, index};
 pub use pgn::export_pgn;
-pub use read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart, SeatLine};
+pub use read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine};
 pub use verify::{Account, Verified, account, verify, verify_by};
 pub use write::{EpochRecord, Header, Recorder, SeatRecord, States};
 

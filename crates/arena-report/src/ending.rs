@@ -1,15 +1,24 @@
 //! Texts about a tournament's stop condition: a sequential test (SPRT), or a margin for all rating intervals.
 
 use arena_ratings::{EloModel, Scores, SprtVerdict};
-use arena_tournament::{Record, Stop, Trial};
+use arena_tournament::{Record, SequentialTest, Stop};
 use serde_json::{Value, json};
 
 /// Formats the state of a sequential test as lines in the style of chess runners; `None` without a test.
-pub fn trial(record: &Record) -> Option<String> {
-    let trial = record.schedule.trial()?;
-    let difference = versus(&trial.scores()).unwrap_or_default();
-    let state = trial.state();
-    Some(difference + &format!("LLR: {:.2} ({:.2}, {:.2}) {}", state.llr, state.lower, state.upper, hypotheses(trial)))
+pub fn sequential_test(record: &Record) -> Option<String> {
+    let sequential_test = record.schedule.sequential_test()?;
+    let difference = versus(&sequential_test.scores()).unwrap_or_default();
+    let state = sequential_test.state();
+    Some(
+        difference
+            + &format!(
+                "LLR: {:.2} ({:.2}, {:.2}) {}",
+                state.llr,
+                state.lower,
+                state.upper,
+                hypotheses(sequential_test)
+            ),
+    )
 }
 
 /// Formats the difference of two agents as lines in the style of chess runners; `None` before the first result.
@@ -46,15 +55,15 @@ pub(crate) fn verdict(record: &Record) -> Option<String> {
         return None;
     }
     let games = schedule.games_played();
-    if let Some(trial) = schedule.trial() {
-        let [elo0, elo1] = trial.sprt().hypotheses();
+    if let Some(sequential_test) = schedule.sequential_test() {
+        let [elo0, elo1] = sequential_test.sprt().hypotheses();
         let (first, second) = (record.name(0), record.name(1));
-        let elo = match trial.sprt().model() {
+        let elo = match sequential_test.sprt().model() {
             EloModel::Normalized => "normalized Elo",
             EloModel::Logistic => "Elo",
         };
-        let test = hypotheses(trial);
-        return Some(match trial.state().verdict {
+        let test = hypotheses(sequential_test);
+        return Some(match sequential_test.state().verdict {
             SprtVerdict::AcceptH1 => {
                 format!(
                     "SPRT {test}: H1 accepted after {games} games; {first} is more than {elo0} {elo} stronger than {second}"
@@ -90,14 +99,14 @@ pub(crate) fn verdict(record: &Record) -> Option<String> {
 pub(crate) fn json(record: &Record) -> Option<Value> {
     let schedule = &record.schedule;
     let mut stop = json!(record.plan.stop?);
-    if let Some(trial) = schedule.trial() {
+    if let Some(sequential_test) = schedule.sequential_test() {
         let test = &mut stop["sprt"];
-        let (state, scores) = (trial.state(), trial.scores());
+        let (state, scores) = (sequential_test.state(), sequential_test.scores());
         test["llr"] = state.llr.into();
         test["lower"] = state.lower.into();
         test["upper"] = state.upper.into();
         test["verdict"] = json!(state.verdict);
-        test["games"] = trial.judged().into();
+        test["games"] = sequential_test.judged().into();
         test["counts"] = json!(scores);
         test["difference"] = json!(scores.difference());
     }
@@ -107,8 +116,8 @@ pub(crate) fn json(record: &Record) -> Option<Value> {
     Some(stop)
 }
 
-fn hypotheses(trial: &Trial) -> String {
-    let [elo0, elo1] = trial.sprt().hypotheses();
+fn hypotheses(sequential_test: &SequentialTest) -> String {
+    let [elo0, elo1] = sequential_test.sprt().hypotheses();
     format!("[{elo0:.2}, {elo1:.2}]")
 }
 

@@ -125,10 +125,10 @@ pub fn csv(record: &Record) -> String {
 
 /// Returns the standings, the cross table and the remarks as Markdown.
 pub fn markdown(record: &Record) -> String {
-    let trial = ending::trial(record).map(|trial| format!("```\n{trial}\n```\n\n")).unwrap_or_default();
+    let test = ending::sequential_test(record).map(|test| format!("```\n{test}\n```\n\n")).unwrap_or_default();
     let remarks: String = remarks(record).iter().map(|remark| format!("- {}\n", plain(remark))).collect();
     format!(
-        "{}\n\n{}.\n\n{}\n{trial}{}\n{remarks}",
+        "{}\n\n{}.\n\n{}\n{test}{}\n{remarks}",
         plain(&title(record)),
         played(record),
         grid(record).markdown(2),

@@ -9,7 +9,7 @@ use arena_model::SandboxMode;
 use arena_tournament::{GameLine, Record, Stop, standings};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
-use crate::ending::{trial, verdict};
+use crate::ending::{sequential_test, verdict};
 use crate::exporters::Exporter;
 use crate::games::of_game;
 use crate::ratings::Ratings;
@@ -65,7 +65,7 @@ pub fn html(record: &Record) -> String {
                     section {
                         h2 { "Standings" }
                         (standings_table(record, ratings.as_ref()))
-                        @if let Some(trial) = trial(record) { pre { (trial) } }
+                        @if let Some(test) = sequential_test(record) { pre { (test) } }
                         @if let Some(verdict) = verdict(record) { p { (shown(&verdict)) "." } }
                         @if let Some(lead) = ratings.as_ref().filter(|_| record.schedule.is_complete()).and_then(|ratings| ratings.lead(record)) {
                             p { (shown(&lead)) "." }

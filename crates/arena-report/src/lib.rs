@@ -20,7 +20,7 @@ mod text;
 
 pub use arena_model::{printable, steers};
 pub use arena_ratings::bradley_terry::Interval;
-pub use ending::{trial, versus};
+pub use ending::{sequential_test, versus};
 pub use export::{csv, json, markdown, plain};
 pub use exporters::{EXPORTERS, Exporter};
 pub use games::{VOID, finished, line, named};

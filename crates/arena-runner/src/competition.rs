@@ -18,7 +18,7 @@ pub trait Competition {
     ///
     /// # Errors
     /// If the competition can't be played.
-    fn terms<E>(&mut self, launcher: Launcher) -> Result<Terms, RunError<E>>;
+    fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>>;
 
     /// Returns the next pairing to play. The pairing is under way until the executor passes it to
     /// [`Competition::record`], [`Competition::give_back`] or [`Competition::exclude`].
@@ -49,7 +49,7 @@ pub trait Competition {
 
 /// The properties that all matches of a competition have in common.
 #[derive(Clone)]
-pub struct Terms {
+pub struct CompetitionTerms {
     /// The game.
     pub game: &'static GameType,
     /// The game's options that differ from the defaults.

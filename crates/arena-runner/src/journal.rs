@@ -12,9 +12,9 @@ use arena_match::{
     own_apart, private,
 };
 use arena_model::{GameType, MatchResult};
-use arena_tournament::{ChangedLine, GameLine, Line, Pairing, PlanError, Record, TournamentPlan, Wrong};
+use arena_tournament::{ChangedLine, GameLine, JournalLine, Pairing, PlanError, Record, TournamentPlan, Wrong};
 
-use crate::competition::{Competition, Next, Terms};
+use crate::competition::{Competition, CompetitionTerms, Next};
 use crate::entrants::{EntrantError, FilesChanged, agent_of, fingerprint_of};
 use crate::executor::RunError;
 
@@ -204,13 +204,13 @@ impl Journal {
     /// # Errors
     /// [`JournalError`] if the line contradicts the journal, or can't be written. A line that can't be written leaves
     /// the journal unchanged.
-    pub fn append(&mut self, line: Line) -> Result<(), JournalError> {
+    pub fn append(&mut self, line: JournalLine) -> Result<(), JournalError> {
         self.write(&line)?;
         let (folder, number) = (&self.folder, self.lines);
         self.record.take(line).map_err(|what| JournalError::Line { path: folder.join(FILE), line: number, what })
     }
 
-    fn write(&mut self, line: &Line) -> Result<(), JournalError> {
+    fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
         let path = self.folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
         let mut bytes = serde_json::to_vec(line).map_err(|error| cannot(error.into()))?;
@@ -250,10 +250,10 @@ fn read(path: &Path) -> Result<Content, JournalError> {
 }
 
 impl Competition for Journal {
-    fn terms<E>(&mut self, launcher: Launcher) -> Result<Terms, RunError<E>> {
+    fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>> {
         self.begun = 0;
         let plan = &self.record.plan;
-        Ok(Terms {
+        Ok(CompetitionTerms {
             game: plan.game()?,
             options: plan.options.clone(),
             limits: plan.limits,
@@ -287,7 +287,7 @@ impl Competition for Journal {
     fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>> {
         let result = result.with_agents(|seat, _| self.record.name(pairing.agents[seat]).to_owned());
         let line = GameLine { number: pairing.number, round: pairing.round, result, worker: None };
-        self.append(Line::Game(Box::new(line)))?;
+        self.append(JournalLine::Game(Box::new(line)))?;
         Ok(pairing.number)
     }
 
@@ -395,8 +395,8 @@ mod tests {
         assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, 1);
     }
 
-    fn changed(agent: &str) -> Line {
-        Line::Changed(ChangedLine { agent: agent.to_owned(), sha256: None })
+    fn changed(agent: &str) -> JournalLine {
+        JournalLine::Changed(ChangedLine { agent: agent.to_owned(), sha256: None })
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub mod league;
 mod local;
 pub mod nats;
 
-pub use competition::{Competition, Ended, Event, Next, Terms};
+pub use competition::{Competition, CompetitionTerms, Ended, Event, Next};
 pub use entrants::{EntrantError, FilesChanged, agent_of, enter};
 pub use executor::{Executor, RunError, causes};
 pub use journal::{Journal, JournalError, REPLAYS, check_folder, private_paths, read_pgn};

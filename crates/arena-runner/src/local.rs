@@ -11,7 +11,7 @@ use arena_match::{Agent, Launcher, MatchError, MatchPlan, OutputFile, PlayedMatc
 use arena_tournament::Pairing;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::competition::{Competition, Ended, Event, Next, Terms};
+use crate::competition::{Competition, CompetitionTerms, Ended, Event, Next};
 use crate::entrants::{FileWatch, FilesChanged, agent_of};
 use crate::executor::{Executor, RunError};
 
@@ -35,7 +35,7 @@ pub struct LocalExecutor<'a> {
 /// The shared data of the threads that play a competition's matches.
 struct Run<'r, C, E, F> {
     executor: LocalExecutor<'r>,
-    terms: &'r Terms,
+    terms: &'r CompetitionTerms,
     agents: Vec<Agent>,
     files: FileWatch<'r>,
     state: Mutex<State<'r, C, E, F>>,

@@ -22,7 +22,7 @@ mod worker;
 pub use agents::TravelError;
 pub use connect::NatsError;
 pub use executor::{NatsExecutor, NatsOptions, PrepareError, Prepared, prepare};
-pub use worker::{Heard, WorkError, Worker, work};
+pub use worker::{WorkError, Worker, WorkerEvent, work};
 
 /// Returns a random id, in hexadecimal, for a tournament or for one start of a worker.
 ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A line of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Line {
+pub enum JournalLine {
     /// The result of a match.
     Game(Box<GameLine>),
     /// A change of an agent's files that the user accepted.

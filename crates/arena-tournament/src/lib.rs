@@ -16,11 +16,11 @@ mod standings;
 mod stop;
 
 pub use format::{Format, FormatInfo};
-pub use journal::{ChangedLine, CheckedLine, GameLine, Line, QuarantinedLine, SpreadLine, WorkerPart};
+pub use journal::{ChangedLine, CheckedLine, GameLine, JournalLine, QuarantinedLine, SpreadLine, WorkerPart};
 pub use plan::{Entrant, PlanError, Reach, ScriptPart, TournamentPlan, check_game};
 pub use record::{Record, Wrong};
 pub use results::results;
-pub use schedule::{Pairing, RecordError, Schedule, Trial};
+pub use schedule::{Pairing, RecordError, Schedule, SequentialTest};
 pub use shape::{MAX_GAMES, Shape, ShapeError};
 pub use standings::{Standing, Versus, cross_table, standings};
 pub use stop::Stop;

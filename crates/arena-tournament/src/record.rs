@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::journal::{ChangedLine, CheckedLine, Columns, GameLine, Line, QuarantinedLine, SpreadLine};
+use crate::journal::{ChangedLine, CheckedLine, Columns, GameLine, JournalLine, QuarantinedLine, SpreadLine};
 use crate::plan::{PlanError, TournamentPlan};
 use crate::schedule::{RecordError, Schedule};
 
@@ -72,7 +72,7 @@ impl Record {
             .map_err(|error| wrong(1, format!("the line isn't the plan of a tournament: {}", without_place(&error))))?;
         let mut record = Record::new(plan).map_err(|error| wrong(1, error.to_string()))?;
         for (number, line) in lines {
-            let line: Line =
+            let line: JournalLine =
                 serde_json::from_slice(line).map_err(|error| wrong(number, record.explain(line, &error)))?;
             record.take(line).map_err(|what| wrong(number, what))?;
         }
@@ -81,16 +81,16 @@ impl Record {
     }
 
     /// Applies a line of the journal, or returns the reason that the line contradicts the earlier lines.
-    pub fn take(&mut self, line: Line) -> Result<(), String> {
+    pub fn take(&mut self, line: JournalLine) -> Result<(), String> {
         match line {
-            Line::Game(game) => self.add(*game),
-            Line::Changed(changed) => self.change(changed),
-            Line::Spread(spread) => {
+            JournalLine::Game(game) => self.add(*game),
+            JournalLine::Changed(changed) => self.change(changed),
+            JournalLine::Spread(spread) => {
                 self.spread = Some(spread);
                 Ok(())
             }
-            Line::Checked(checked) => self.check(checked),
-            Line::Quarantined(quarantined) => self.quarantine(quarantined),
+            JournalLine::Checked(checked) => self.check(checked),
+            JournalLine::Quarantined(quarantined) => self.quarantine(quarantined),
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
         // The second round depends on the first, and the third on the second.
         assert_eq!(void, [2, 3, 4, 5]);
         let line = QuarantinedLine { worker: "liar".into(), id: "liar".into(), why: "it lied".into(), void };
-        let text = serde_json::to_string(&Line::Quarantined(line.clone())).unwrap();
+        let text = serde_json::to_string(&JournalLine::Quarantined(line.clone())).unwrap();
         record.quarantine(line).unwrap();
         let pending = |record: &Record| record.schedule.pending().map(|pairing| pairing.number).collect::<Vec<_>>();
         assert_eq!((pending(&record), record.games().count()), (vec![2], 1));

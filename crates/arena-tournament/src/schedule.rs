@@ -8,8 +8,8 @@
 pub(crate) mod adaptive;
 pub(crate) mod fixed;
 pub(crate) mod knockout;
+mod sequential_test;
 pub(crate) mod swiss;
-mod trial;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use arena_model::Seed;
 use crate::shape::{Shape, ShapeError};
 use crate::stop::Stop;
 
-pub use trial::Trial;
+pub use sequential_test::SequentialTest;
 
 /// A scheduled game: its agents, their seats and its seed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Pairing {
 #[derive(Debug, Clone)]
 pub struct Schedule {
     shape: Shape,
-    known: Known,
+    scheduled: Scheduled,
     scheduler: Box<dyn Scheduler>,
     /// The ranks by seat of each scheduled game; `None` for a game without a result, and an empty list for a void game.
     results: Vec<Option<Vec<usize>>>,
@@ -55,7 +55,7 @@ pub struct Schedule {
     /// The number of scheduled games without a result.
     missing: usize,
     /// The sequential test that can end the tournament early, with the test's state.
-    trial: Option<Trial>,
+    sequential_test: Option<SequentialTest>,
     is_complete: bool,
 }
 
@@ -64,10 +64,16 @@ type Moves = (Vec<usize>, Box<str>);
 
 /// Decides the pairings of a tournament, wave by wave.
 pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
-    /// Adds the pairings of the next wave to `known`, or nothing if the tournament is over. The caller guarantees that
+    /// Adds the pairings of the next wave to `scheduled`, or nothing if the tournament is over. The caller guarantees that
     /// all scheduled games have been played. For each game, `results` contains the ranks, and `repeats` the number of
     /// the earlier game with the same moves.
-    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known);
+    fn pair(
+        &mut self,
+        shape: &Shape,
+        results: &[Option<Vec<usize>>],
+        repeats: &[Option<usize>],
+        scheduled: &mut Scheduled,
+    );
 }
 
 /// An object-safe `Clone`, for boxed schedulers.
@@ -89,7 +95,7 @@ impl Clone for Box<dyn Scheduler> {
 
 /// The pairings that are scheduled so far, with data on agents that the scheduler records.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct Scheduled {
     seed: Seed,
     paired: bool,
     meetings: usize,
@@ -110,12 +116,12 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// A game that the schedule doesn't contain (yet).
-    #[error("there is no game {number}; games scheduled so far: {known}")]
+    #[error("there is no game {number}; games scheduled so far: {count}")]
     Unknown {
         /// The number of the game.
         number: usize,
         /// The number of scheduled games.
-        known: usize,
+        count: usize,
     },
     /// A game that already has a result.
     #[error("game {0} already has a result")]
@@ -140,7 +146,7 @@ impl Schedule {
     pub fn new(shape: Shape) -> Result<Schedule, ShapeError> {
         shape.check()?;
         let order = draw(&shape);
-        let known = Known {
+        let scheduled = Scheduled {
             seed: shape.seed.clone(),
             paired: shape.paired,
             meetings: 0,
@@ -152,19 +158,19 @@ impl Schedule {
             unsure: (0..shape.agents).collect(),
         };
         let scheduler = (shape.format.info().start)(&shape, order);
-        let trial = match shape.stop {
-            Some(Stop::Sprt(sprt)) => Some(Trial::new(sprt, shape.paired)),
+        let sequential_test = match shape.stop {
+            Some(Stop::Sprt(sprt)) => Some(SequentialTest::new(sprt, shape.paired)),
             Some(Stop::Margin(_)) | None => None,
         };
         let mut schedule = Schedule {
             shape,
-            known,
+            scheduled,
             scheduler,
             results: Vec::new(),
             moves: Vec::new(),
             first: BTreeMap::new(),
             missing: 0,
-            trial,
+            sequential_test,
             is_complete: false,
         };
         schedule.settle();
@@ -178,23 +184,23 @@ impl Schedule {
 
     /// Returns the pairings that are scheduled so far, in the order of their numbers, which is the order of play.
     pub fn pairings(&self) -> &[Pairing] {
-        &self.known.pairings
+        &self.scheduled.pairings
     }
 
     /// Returns the pairing with this number, from 1, if it is scheduled already.
     pub fn pairing(&self, number: usize) -> Option<&Pairing> {
-        self.known.pairings.get(number.checked_sub(1)?)
+        self.scheduled.pairings.get(number.checked_sub(1)?)
     }
 
     /// Returns the scheduled pairings without a result; none if the tournament is complete.
     pub fn pending(&self) -> impl Iterator<Item = &Pairing> {
-        let all = if self.is_complete { &[] } else { &self.known.pairings[..] };
+        let all = if self.is_complete { &[] } else { &self.scheduled.pairings[..] };
         all.iter().zip(&self.results).filter(|(_, result)| result.is_none()).map(|(pairing, _)| pairing)
     }
 
     /// Returns the games that have been played and count, each with its ranks by seat. Omits void games.
     pub fn played(&self) -> impl Iterator<Item = (&Pairing, &[usize])> {
-        let all = self.known.pairings.iter().zip(&self.results).take(self.last_that_counts());
+        let all = self.scheduled.pairings.iter().zip(&self.results).take(self.last_that_counts());
         all.filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?))).filter(|(_, ranks)| !ranks.is_empty())
     }
 
@@ -241,7 +247,7 @@ impl Schedule {
             return self.games_played();
         }
         let planned = self.shape.games().unwrap_or_default() as usize;
-        planned + self.known.tie_breaks * self.shape.games_a_meeting()
+        planned + self.scheduled.tie_breaks * self.shape.games_a_meeting()
     }
 
     /// Returns true if no games are left to play.
@@ -250,21 +256,21 @@ impl Schedule {
     }
 
     /// Returns the sequential test that can end the tournament early, with its state.
-    pub fn trial(&self) -> Option<&Trial> {
-        self.trial.as_ref()
+    pub fn sequential_test(&self) -> Option<&SequentialTest> {
+        self.sequential_test.as_ref()
     }
 
     /// Returns the agents, by number, whose rating intervals were wider than the rating margin after the last wave;
     /// `None` without a margin. If the tournament ended early, these agents' intervals are unbounded on one side, and
     /// more games would not bound them.
     pub fn unsure(&self) -> Option<&[usize]> {
-        matches!(self.shape.stop, Some(Stop::Margin(_))).then_some(&self.known.unsure)
+        matches!(self.shape.stop, Some(Stop::Margin(_))).then_some(&self.scheduled.unsure)
     }
 
     /// Returns the number of games up to the decision of the sequential test; `None` if there is no test or no
     /// decision.
     fn ended(&self) -> Option<usize> {
-        self.trial.as_ref().filter(|trial| trial.is_decided()).map(Trial::judged)
+        self.sequential_test.as_ref().filter(|test| test.is_decided()).map(SequentialTest::judged)
     }
 
     fn last_that_counts(&self) -> usize {
@@ -273,18 +279,18 @@ impl Schedule {
 
     /// Returns the number of byes of each agent in a Swiss tournament. A bye counts as a meeting won.
     pub fn byes(&self) -> Vec<usize> {
-        self.known.byes.clone()
+        self.scheduled.byes.clone()
     }
 
     /// Returns the number of rounds that each agent has survived in a knockout. The winner has survived all.
     pub fn survived(&self) -> Option<&[usize]> {
-        self.known.survived.as_deref()
+        self.scheduled.survived.as_deref()
     }
 
     /// Returns the knockout ties whose tie-breaks were all draws, so that the random initial order of the agents
     /// decided: winner, loser and round.
     pub fn by_lot(&self) -> &[(usize, usize, usize)] {
-        &self.known.by_lot
+        &self.scheduled.by_lot
     }
 
     /// Records the result of a game: the ranks by seat. Rank 1 is the best, and equal ranks are a draw.
@@ -323,10 +329,10 @@ impl Schedule {
     }
 
     fn take(&mut self, number: usize, ranks: &[usize], moves: Option<(usize, &str)>) -> Result<(), RecordError> {
-        let known = self.results.len();
-        let unknown = RecordError::Unknown { number, known };
-        let index = number.checked_sub(1).filter(|index| *index < known).ok_or(unknown)?;
-        let seats = self.known.pairings[index].agents.len();
+        let count = self.results.len();
+        let unknown = RecordError::Unknown { number, count };
+        let index = number.checked_sub(1).filter(|index| *index < count).ok_or(unknown)?;
+        let seats = self.scheduled.pairings[index].agents.len();
         let are_ranks =
             ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1);
         if !ranks.is_empty() && !are_ranks {
@@ -337,7 +343,7 @@ impl Schedule {
         }
         self.results[index] = Some(ranks.to_vec());
         if let Some((first, fingerprint)) = moves {
-            let mut agents = self.known.pairings[index].agents.clone();
+            let mut agents = self.scheduled.pairings[index].agents.clone();
             agents.rotate_left(first % seats);
             let moves: Moves = (agents, fingerprint.into());
             let first = self.first.entry(moves.clone()).or_insert(number);
@@ -345,9 +351,9 @@ impl Schedule {
             self.moves[index] = Some(moves);
         }
         self.missing -= 1;
-        if let Some(trial) = &mut self.trial {
-            trial.judge(&self.known.pairings, &self.results, &self.moves);
-            self.is_complete = trial.is_decided();
+        if let Some(test) = &mut self.sequential_test {
+            test.judge(&self.scheduled.pairings, &self.results, &self.moves);
+            self.is_complete = test.is_decided();
         }
         if self.missing == 0 {
             self.settle();
@@ -359,16 +365,16 @@ impl Schedule {
     /// been played.
     fn settle(&mut self) {
         let repeats = self.repeats();
-        self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.known);
-        let known = self.known.pairings.len();
-        self.missing = known - self.results.len();
-        self.results.resize(known, None);
-        self.moves.resize(known, None);
+        self.scheduler.pair(&self.shape, &self.results, &repeats, &mut self.scheduled);
+        let count = self.scheduled.pairings.len();
+        self.missing = count - self.results.len();
+        self.results.resize(count, None);
+        self.moves.resize(count, None);
         self.is_complete = self.missing == 0;
     }
 }
 
-impl Known {
+impl Scheduled {
     /// Adds a meeting of these agents, listed in the seat order of the meeting's first game. Returns the indexes of the
     /// new pairings.
     fn meet(&mut self, round: usize, agents: &[usize]) -> std::ops::Range<usize> {

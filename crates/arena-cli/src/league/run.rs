@@ -81,7 +81,7 @@ fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Fai
             }
             Change::Absent { agent, reason } => {
                 note(&format!("{} can't play for now: {reason}", agent.facts.name));
-                season.excuse(agent.no);
+                season.exclude(agent.no);
             }
         }
     }
@@ -117,7 +117,7 @@ fn print_event(season: &Season, event: &Event, before: usize, table_every: usize
         (Event::Played(_), Some(game), Style::Json) => {
             let result = &game.result;
             let seats = result.seats.iter().filter_map(|seat| {
-                let agent = &season.agents()[season.place(seat.agent)?];
+                let agent = &season.agents()[season.index_of(seat.agent)?];
                 Some(json!({
                     "agent": agent.facts.name, "version": agent.facts.version, "generation": agent.generation, "rank": seat.rank,
                     "score": seat.score, "verdict": seat.verdict, "detail": seat.detail, "faults": seat.faults,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::{Disqualified, EpochLine, HeaderLine, Line, Replay, ResultLine, ResultPart, SeatLine};
+use arena_match::{Disqualified, EpochLine, HeaderLine, Replay, ReplayLine, ResultLine, ResultPart, SeatLine};
 use arena_model::MatchOutcome;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -128,8 +128,8 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     let (mut result, mut broken) = (None, None);
     loop {
         match replay.next_line() {
-            Ok(Some(Line::Epoch(line))) => story.add(&header, line),
-            Ok(Some(Line::Result(line))) => {
+            Ok(Some(ReplayLine::Epoch(line))) => story.add(&header, line),
+            Ok(Some(ReplayLine::Result(line))) => {
                 result = Some(line.result.clone());
                 story.end(line);
             }
@@ -202,8 +202,8 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
     let mut story = Story::new(&header);
     loop {
         let line = match replay.next_line().map_err(|error| bad(path, &error))? {
-            Some(Line::Epoch(line)) => line,
-            Some(Line::Result(_)) | None => {
+            Some(ReplayLine::Epoch(line)) => line,
+            Some(ReplayLine::Result(_)) | None => {
                 let last = story.epochs;
                 let sentence = format!("{} has no epoch {epoch}; its last epoch is {last}", path.display());
                 return Err(Failure::new(Exit::Usage, sentence));
@@ -313,7 +313,7 @@ fn play(
     };
     loop {
         match replay.next_line() {
-            Ok(Some(Line::Epoch(line))) => {
+            Ok(Some(ReplayLine::Epoch(line))) => {
                 let is_shown = line.epoch >= from;
                 story.add(&header, line);
                 if is_shown {
@@ -324,11 +324,11 @@ fn play(
                     thread::sleep(pace);
                 }
             }
-            Ok(Some(Line::Result(_))) if story.epochs < from => {
+            Ok(Some(ReplayLine::Result(_))) if story.epochs < from => {
                 let sentence = format!("{} has no epoch {from}; its last epoch is {}", path.display(), story.epochs);
                 return Err(Failure::new(Exit::Usage, sentence));
             }
-            Ok(Some(Line::Result(line))) => {
+            Ok(Some(ReplayLine::Result(line))) => {
                 let outcome = line.result.outcome.clone();
                 story.end(line);
                 draw(&mut story)?;

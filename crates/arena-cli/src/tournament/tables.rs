@@ -1,6 +1,6 @@
 //! Standings on a terminal: tables, and sentences below.
 
-use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, trial};
+use arena_report::{Grid, WIDEST_CROSS_TABLE, cross, grid, remarks, sequential_test};
 use arena_tournament::Record;
 
 use crate::output::{Table, printable};
@@ -18,8 +18,8 @@ pub fn describe(record: &Record) -> String {
 pub fn standings(record: &Record) -> String {
     let (played, all) = (record.schedule.games_played(), record.schedule.games());
     let state = if record.schedule.is_complete() { "Standings" } else { "Standings so far" };
-    let trial = trial(record).map(|trial| format!("\n{trial}")).unwrap_or_default();
-    format!("{state}, {played} of {all} games:\n{}{trial}", drawn(&grid(record), 2))
+    let test = sequential_test(record).map(|test| format!("\n{test}")).unwrap_or_default();
+    format!("{state}, {played} of {all} games:\n{}{test}", drawn(&grid(record), 2))
 }
 
 /// Draws a grid as a table. The columns from index `numbers` on contain numbers and are aligned to the right.

@@ -37,7 +37,7 @@ impl Watcher {
     pub fn new(record: &Record, style: Style, table_every: Option<usize>) -> Watcher {
         // The default interval grows with the number of games, so that ratings don't take longer than the games
         // themselves.
-        let part = match record.schedule.trial() {
+        let part = match record.schedule.sequential_test() {
             // Most tests end long before their last game.
             Some(_) => 0,
             None => record.schedule.games().div_ceil(50),

@@ -49,7 +49,7 @@ pub struct Trial {
 
 /// The result of a trial.
 #[derive(Debug, Default)]
-pub struct Tried {
+pub struct TrialResult {
     /// The number of states sent.
     pub steps: u64,
     /// The number of correct answers.
@@ -67,24 +67,24 @@ pub struct Tried {
 }
 
 /// A match for a trial. The agent that is checked has the first seat.
-pub struct Board {
+pub struct TrialMatch {
     pub play: Match,
     rng: SeedRng,
     limits: TimeLimits,
     buffer: Vec<u8>,
 }
 
-impl Board {
+impl TrialMatch {
     /// Creates a match before its first epoch, with two agents if the game allows it.
     ///
     /// # Errors
     /// If the game can't be started.
-    pub fn new(game: &'static GameType, seed: &Seed) -> Result<Board, MatchError> {
+    pub fn new(game: &'static GameType, seed: &Seed) -> Result<TrialMatch, MatchError> {
         let seats = if game.seats.contains(&2) { 2 } else { *game.seats.start() };
         let agents = agent_ids(seed, seats);
         let started = game.start(&Map::new(), Setup { seed: seed.clone(), agents: agents.clone() })?;
         let play = Match::new(started, agents);
-        Ok(Board { play, rng: seed.rng("partner"), limits: game.limits, buffer: Vec::new() })
+        Ok(TrialMatch { play, rng: seed.rng("partner"), limits: game.limits, buffer: Vec::new() })
     }
 
     /// Returns the config in messages to agents.
@@ -115,26 +115,29 @@ impl Board {
 ///
 /// # Errors
 /// See [`MatchError`].
-pub fn play(session: &mut Session<'_>, board: &mut Board, trial: Trial) -> Result<Tried, MatchError> {
-    let mut tried = Tried::default();
+pub fn play(session: &mut Session<'_>, trial_match: &mut TrialMatch, trial: Trial) -> Result<TrialResult, MatchError> {
+    let mut tried = TrialResult::default();
     let mut taken = Vec::new();
-    while tried.steps < trial.steps && board.play.epochs() < EPOCHS_PER_STEP * trial.steps && board.play.is_on() {
+    while tried.steps < trial.steps
+        && trial_match.play.epochs() < EPOCHS_PER_STEP * trial.steps
+        && trial_match.play.is_on()
+    {
         let mut replies: Vec<Option<String>> = vec![None];
-        replies.extend((1..board.play.agents().len()).map(|seat| board.partner(seat)).collect::<Vec<_>>());
+        replies.extend((1..trial_match.play.agents().len()).map(|seat| trial_match.partner(seat)).collect::<Vec<_>>());
         let mut message = Vec::new();
-        if board.play.is_asked(OURS) {
+        if trial_match.play.is_asked(OURS) {
             tried.steps += 1;
-            replies[0] = ask_for_step(session, board, trial, &mut tried, &mut message)?;
+            replies[0] = ask_for_step(session, trial_match, trial, &mut tried, &mut message)?;
             if tried.is_broken {
                 break;
             }
         }
         let texts: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
         taken.clear();
-        board.play.play(|game, events| game.play(&texts, &mut taken, events));
+        trial_match.play.play(|game, events| game.play(&texts, &mut taken, events));
         tried.taken += count_taken(&taken);
-        judge_actions(session, &mut tried, board.play.events(), &message);
-        if !board.play.is_in(OURS) {
+        judge_actions(session, &mut tried, trial_match.play.events(), &message);
+        if !trial_match.play.is_in(OURS) {
             tried.is_broken = true;
             break;
         }
@@ -145,22 +148,22 @@ pub fn play(session: &mut Session<'_>, board: &mut Board, trial: Trial) -> Resul
 /// Sends the agent a state. Returns its actions, or `None` if its answer is invalid.
 fn ask_for_step(
     session: &mut Session<'_>,
-    board: &mut Board,
+    trial_match: &mut TrialMatch,
     trial: Trial,
-    tried: &mut Tried,
+    tried: &mut TrialResult,
     message: &mut Vec<u8>,
 ) -> Result<Option<String>, MatchError> {
     let (is_unknown, is_heartbeat) =
         (trial.is_odd && tried.steps + 1 == trial.steps, trial.is_odd && tried.steps == trial.steps);
     let bank_ms = session.seat.bank_ms();
-    message::state(session.seat.dialect, board.write_state(0), bank_ms, message);
+    message::state(session.seat.dialect, trial_match.write_state(0), bank_ms, message);
     let extra: &[u8] = match (is_unknown, is_heartbeat) {
         (true, _) => UNKNOWN_KEY,
         (_, true) => PING,
         _ => b"",
     };
     message.splice(1..1, extra.iter().copied());
-    let limit = Duration::from_millis(board.limits.step_ms);
+    let limit = Duration::from_millis(trial_match.limits.step_ms);
     let patience = match trial.is_patient {
         true => limit + session.seat.bank.min(MOST_OF_BANK),
         false => limit.max(LEAST_PATIENCE),
@@ -169,7 +172,7 @@ fn ask_for_step(
         return heartbeat(session, message, patience, tried).map(|()| None);
     }
     let (answer, used) = session.ask(message, patience, Seat::is_answer)?;
-    session.seat.charge(used, board.limits);
+    session.seat.charge(used, trial_match.limits);
     if matches!(answer, Answer::Line | Answer::SetAside) {
         tried.longest = tried.longest.max(used);
         tried.overtime += u64::from(used > limit);
@@ -254,7 +257,7 @@ fn heartbeat(
     session: &mut Session<'_>,
     message: &[u8],
     patience: Duration,
-    tried: &mut Tried,
+    tried: &mut TrialResult,
 ) -> Result<(), MatchError> {
     let mut lines: Vec<Vec<u8>> = Vec::new();
     let (answer, _) = session.ask(message, patience, |seat, line| {
@@ -287,7 +290,7 @@ fn count_taken(taken: &[u8]) -> u64 {
 }
 
 /// Adds findings for the agent's actions that the game rejected.
-fn judge_actions(session: &mut Session<'_>, tried: &mut Tried, events: &Events, message: &[u8]) {
+fn judge_actions(session: &mut Session<'_>, tried: &mut TrialResult, events: &Events, message: &[u8]) {
     let line = quote(session.line());
     for forfeit in events.forfeits().iter().filter(|forfeit| forfeit.seat == OURS) {
         let finding = Finding::wrong(

@@ -4,7 +4,7 @@ use std::io::{BufRead, Write};
 
 use serde_json::{Map, Value, json};
 
-use super::read::{EpochLine, Line, Replay, ReplayError};
+use super::read::{EpochLine, Replay, ReplayError, ReplayLine};
 
 /// Writes a record for each epoch: `game_config`, `epoch`, `max_epoch`, `world_state`, `agent_actions`,
 /// `agent_ids`. If each agent has its own world, `world_state` contains them by id. Returns the number of
@@ -19,7 +19,7 @@ pub fn export_reference(from: impl BufRead, to: &mut dyn Write) -> Result<u64, R
     let config = replay.header.config.clone();
     let mut records: u64 = 0;
     while let Some(line) = replay.next_line()? {
-        let Line::Epoch(epoch) = line else { continue };
+        let ReplayLine::Epoch(epoch) = line else { continue };
         if epoch.epoch == 0 {
             continue;
         }

@@ -13,7 +13,7 @@ use arena_model::Disqualified;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::read::{EpochLine, Line, Replay, ReplayError, ResultPart};
+use super::read::{EpochLine, Replay, ReplayError, ReplayLine, ResultPart};
 
 /// The version of index and summary, stored in the summary.
 const VERSION: u32 = 1;
@@ -108,7 +108,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
             Err(error) => return Err(error),
         };
         let (one, each, marks) = match &line {
-            Line::Epoch(epoch) => {
+            ReplayLine::Epoch(epoch) => {
                 let expected = match summary.frames {
                     0 if epoch.epoch == 0 => 0,
                     frames => summary.first_epoch + frames,
@@ -122,7 +122,7 @@ pub fn index(from: impl BufRead, entries: &mut dyn Write) -> Result<Summary, Rep
                 }
                 (&epoch.world_state, &epoch.worlds, summary.add(epoch))
             }
-            Line::Result(result) => {
+            ReplayLine::Result(result) => {
                 summary.result = Some(result.result.clone());
                 (&result.world_state, &result.worlds, 0)
             }

@@ -9,7 +9,7 @@ use cozy_chess::{Board, Piece, Square};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::read::{Line, Replay, ReplayError, ResultPart};
+use super::read::{Replay, ReplayError, ReplayLine, ResultPart};
 
 /// The maximum length of a line of moves.
 const COLUMNS: usize = 80;
@@ -40,8 +40,8 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
     let mut words: Vec<String> = Vec::new();
     let result = loop {
         let (state, result) = match replay.next_line()? {
-            Some(Line::Epoch(epoch)) => (epoch.world_state, None),
-            Some(Line::Result(result)) => (result.world_state, Some(result.result)),
+            Some(ReplayLine::Epoch(epoch)) => (epoch.world_state, None),
+            Some(ReplayLine::Result(result)) => (result.world_state, Some(result.result)),
             None => return Err(ReplayError::CutOff { epoch: 0 }),
         };
         let wrong = |what: String| ReplayError::Line { line: replay.line(), what };

@@ -199,7 +199,7 @@ impl ResultPart {
 
 /// A line after the header.
 #[derive(Debug)]
-pub enum Line {
+pub enum ReplayLine {
     /// One epoch.
     Epoch(EpochLine),
     /// The result.
@@ -278,7 +278,7 @@ impl<R: BufRead> Replay<R> {
     ///
     /// # Errors
     /// If reading fails, the line is invalid, or the replay is incomplete.
-    pub fn next_line(&mut self) -> Result<Option<Line>, ReplayError> {
+    pub fn next_line(&mut self) -> Result<Option<ReplayLine>, ReplayError> {
         self.text.clear();
         self.line += 1;
         read_line(&mut self.from, &mut self.text, self.line)?;
@@ -294,11 +294,11 @@ impl<R: BufRead> Replay<R> {
         if self.text.starts_with("{\"result\"") {
             let result = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
             self.is_over = true;
-            return Ok(Some(Line::Result(result)));
+            return Ok(Some(ReplayLine::Result(result)));
         }
         let epoch: EpochLine = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
         self.last_epoch = epoch.epoch;
-        Ok(Some(Line::Epoch(epoch)))
+        Ok(Some(ReplayLine::Epoch(epoch)))
     }
 }
 

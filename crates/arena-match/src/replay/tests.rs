@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
 use super::{
-    EpochRecord, Header, Line, Recorder, Replay, ResultPart, SeatRecord, export_pgn, export_reference, verify,
+    EpochRecord, Header, Recorder, Replay, ReplayLine, ResultPart, SeatRecord, export_pgn, export_reference, verify,
 };
 use crate::play::states;
 
@@ -166,11 +166,11 @@ fn reading_gives_the_lines_and_then_nothing() {
     let mut replay = Replay::open(text.as_bytes()).unwrap();
     assert_eq!((replay.header.game.as_str(), replay.header.update_mode), ("snake", UpdateMode::Simultaneous));
     for number in 1..=8 {
-        let Ok(Some(Line::Epoch(epoch))) = replay.next_line() else { panic!("epoch {number}") };
+        let Ok(Some(ReplayLine::Epoch(epoch))) = replay.next_line() else { panic!("epoch {number}") };
         assert_eq!((epoch.epoch, epoch.remaining_overage_ms), (number, vec![1000, 1000]));
         assert_eq!(Some(replay.text()), text.lines().nth(number as usize));
     }
-    assert!(matches!(replay.next_line(), Ok(Some(Line::Result(_)))));
+    assert!(matches!(replay.next_line(), Ok(Some(ReplayLine::Result(_)))));
     assert!(matches!(replay.next_line(), Ok(None)));
     assert!(matches!(replay.next_line(), Ok(None)));
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::MAX_REJECTED;
-use super::read::{EpochLine, HeaderLine, Line, Replay, ReplayError, ResultLine, ResultPart};
+use super::read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart};
 use super::write::States;
 use crate::moves::MovesHash;
 use crate::play::states;
@@ -62,7 +62,7 @@ pub fn verify_by(
 fn verify_each(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
-    mut each: impl FnMut(&HeaderLine, &Match, &Line),
+    mut each: impl FnMut(&HeaderLine, &Match, &ReplayLine),
 ) -> Result<(HeaderLine, Again), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
@@ -72,8 +72,8 @@ fn verify_each(
     let mut again = Again::start(&replay, game)?;
     while let Some(line) = replay.next_line()? {
         let checked = match &line {
-            Line::Epoch(epoch) => again.check_epoch(epoch),
-            Line::Result(result) => again.check_result(result),
+            ReplayLine::Epoch(epoch) => again.check_epoch(epoch),
+            ReplayLine::Result(result) => again.check_result(result),
         };
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
         each(&replay.header, &again.play, &line);
@@ -93,8 +93,8 @@ fn check_form<R: BufRead>(mut replay: Replay<R>, game: &'static GameType) -> Res
     let (mut last, mut epochs) = (None, 0);
     while let Some(line) = replay.next_line()? {
         let checked = match &line {
-            Line::Epoch(line) => check_epoch_form(line, last.replace(line.epoch), &mut out),
-            Line::Result(line) => check_result_form(line, last.unwrap_or(0), &out),
+            ReplayLine::Epoch(line) => check_epoch_form(line, last.replace(line.epoch), &mut out),
+            ReplayLine::Result(line) => check_result_form(line, last.unwrap_or(0), &out),
         };
         checked.map_err(|what| wrong(replay.line(), what))?;
         epochs = last.unwrap_or(0);
@@ -182,7 +182,7 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
     let (header, again) = verify_each(from, builtin, |header, play, line| match line {
-        Line::Epoch(epoch) => {
+        ReplayLine::Epoch(epoch) => {
             let moves = moves.get_or_insert_with(|| MovesHash::new(play, &header.options));
             let states = epoch.world_state.as_ref().or(epoch.worlds.as_ref());
             if let Some(states) = states.filter(|_| moves.wants_states()) {
@@ -204,7 +204,7 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
             out.extend(epoch.disqualified.iter().cloned());
             faults.extend(epoch.faults.iter().map(|fault| fault.seat));
         }
-        Line::Result(line) => {
+        ReplayLine::Result(line) => {
             add(&mut hash, json!(line.result).to_string().as_bytes());
             let texts = [&line.world_state, &line.worlds];
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));

@@ -13,7 +13,7 @@ use arena_tournament::{Entrant, Pairing, PlanError, check_game};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::competition::{Competition, Next, Terms};
+use crate::competition::{Competition, CompetitionTerms, Next};
 use crate::entrants::{FilesChanged, agent_of};
 use crate::executor::RunError;
 use crate::league::agents::entrant_of;
@@ -156,14 +156,14 @@ impl<'a> LeagueRun<'a> {
 }
 
 impl Competition for LeagueRun<'_> {
-    fn terms<E>(&mut self, launcher: Launcher) -> Result<Terms, RunError<E>> {
+    fn terms<E>(&mut self, launcher: Launcher) -> Result<CompetitionTerms, RunError<E>> {
         let game = check_season(self.season.league())?;
         let rules = &self.season.league().rules;
         let Sandbox { mode, limits, expose } =
             serde_json::from_value(rules.sandbox.clone()).map_err(RulesError::Sandbox)?;
         let entrants: Vec<Entrant> = self.season.agents().iter().map(entrant_of).collect::<Result<_, StoreError>>()?;
         let agents: Vec<Agent> = entrants.iter().map(agent_of).collect();
-        Ok(Terms {
+        Ok(CompetitionTerms {
             game,
             options: rules.options.clone(),
             limits: rules.limits,
@@ -216,7 +216,7 @@ impl Competition for LeagueRun<'_> {
         self.give_back(pairing);
         agents.retain(|agent| self.season.ready().any(|ready| ready == *agent));
         for agent in &agents {
-            self.season.excuse(self.season.agents()[*agent].no);
+            self.season.exclude(self.season.agents()[*agent].no);
         }
         Ok(agents)
     }

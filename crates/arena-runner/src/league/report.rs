@@ -13,7 +13,7 @@ pub fn report(season: &Season) -> SeasonReport {
     let mut agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();
     for game in season.games() {
         for seat in &game.result.seats {
-            let (Some(verdict), Some(place)) = (seat.verdict, season.place(seat.agent)) else { continue };
+            let (Some(verdict), Some(place)) = (seat.verdict, season.index_of(seat.agent)) else { continue };
             let number = usize::try_from(game.number).unwrap_or(usize::MAX);
             agents[place].fate.add(verdict, number, seat.detail.as_deref());
         }
@@ -47,7 +47,7 @@ fn agent_report(agent: &LeagueAgent) -> SeasonAgent {
 pub fn line(season: &Season, game: &LeagueGame) -> String {
     let agents: Vec<SeasonAgent> = season.agents().iter().map(agent_report).collect();
     let labels = labels(&agents);
-    let places = game.result.seats.iter().filter_map(|seat| season.place(seat.agent));
+    let places = game.result.seats.iter().filter_map(|seat| season.index_of(seat.agent));
     let names: Vec<&str> = places.map(|place| labels[place].as_str()).collect();
     let (names, result) = named(names, &game.result, || first_seat(season, game));
     finished(game.number, &names, &result, &game.result.outcome)

@@ -153,13 +153,13 @@ impl Season {
     }
 
     /// Returns the index of an agent in [`Season::agents`].
-    pub fn place(&self, agent: LeagueAgentNo) -> Option<usize> {
+    pub fn index_of(&self, agent: LeagueAgentNo) -> Option<usize> {
         self.agents.iter().position(|known| known.no == agent)
     }
 
     /// Excludes an agent from further games.
-    pub fn excuse(&mut self, agent: LeagueAgentNo) {
-        if let Some(place) = self.place(agent) {
+    pub fn exclude(&mut self, agent: LeagueAgentNo) {
+        if let Some(place) = self.index_of(agent) {
             self.is_ready[place] = false;
         }
     }
@@ -233,7 +233,7 @@ impl Season {
             // Each later meeting is taken into account once. The games of a meeting are mostly consecutive.
             if game.meeting != last && !self.meetings.contains_key(&game.meeting) {
                 last = game.meeting;
-                let agents = game.result.seats.iter().filter_map(|seat| self.place(seat.agent));
+                let agents = game.result.seats.iter().filter_map(|seat| self.index_of(seat.agent));
                 all.take(&agents.map(AgentIndex).collect::<Vec<_>>());
             }
         }
@@ -304,7 +304,7 @@ impl Season {
         };
         let mut agents = Vec::with_capacity(game.result.seats.len());
         for seat in &game.result.seats {
-            agents.push(self.place(seat.agent).ok_or_else(|| damaged("it names an unknown agent".to_owned()))?);
+            agents.push(self.index_of(seat.agent).ok_or_else(|| damaged("it names an unknown agent".to_owned()))?);
         }
         let legs = self.legs();
         if agents.len() != self.league.rules.seats || !(1..=legs).contains(&game.leg) {

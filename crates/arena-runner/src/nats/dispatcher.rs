@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use arena_match::logs;
 use arena_model::Seed;
-use arena_tournament::{Line, Pairing};
+use arena_tournament::{JournalLine, Pairing};
 use async_nats::jetstream::Message;
 use async_nats::jetstream::object_store::ObjectStore;
 use futures_util::StreamExt;
@@ -431,7 +431,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 arena_match::write(&path, bytes).map_err(|source| RunError::Write { path, source })?;
             }
         }
-        self.journal.append(Line::Game(Box::new(audited.game)))?;
+        self.journal.append(JournalLine::Game(Box::new(audited.game)))?;
         self.open.remove(&number);
         self.reserved.remove(&number);
         (self.on_event)(self.journal, Event::Played(number)).map_err(RunError::Caller)?;

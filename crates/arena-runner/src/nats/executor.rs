@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arena_model::Seed;
 use arena_nats::NatsUrl;
-use arena_tournament::{Line, PlanError, SpreadLine, TournamentPlan};
+use arena_tournament::{JournalLine, PlanError, SpreadLine, TournamentPlan};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -111,7 +111,7 @@ impl Executor<Journal> for NatsExecutor<'_> {
             Some(spread) => spread.id.clone(),
             None => {
                 let id = draw()?;
-                journal.append(Line::Spread(SpreadLine { id: id.clone() }))?;
+                journal.append(JournalLine::Spread(SpreadLine { id: id.clone() }))?;
                 id
             }
         };

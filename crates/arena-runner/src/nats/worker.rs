@@ -74,7 +74,7 @@ pub struct Worker {
 
 /// An event that a worker reports to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum WorkerEvent {
     /// The worker accepts jobs.
     Ready {
         /// The worker's name.
@@ -118,7 +118,7 @@ pub fn work(
     worker: Worker,
     stop: &AtomicBool,
     called_off: &Arc<AtomicBool>,
-    heard: impl Fn(Heard) + Send + Sync + 'static,
+    on_event: impl Fn(WorkerEvent) + Send + Sync + 'static,
 ) -> Result<(), WorkError> {
     let system = |error: &dyn std::error::Error| WorkError::System(error.to_string());
     let id = draw_id().map_err(|error| system(&error))?;
@@ -135,7 +135,7 @@ pub fn work(
         cache,
         playing: Mutex::default(),
         refused: Mutex::default(),
-        heard: Box::new(heard),
+        on_event: Box::new(on_event),
     };
     runtime.block_on(Arc::new(running).run(stop));
     // The threads of matches that were called off end on their own.
@@ -155,7 +155,7 @@ struct RunningWorker {
     playing: Mutex<BTreeMap<String, usize>>,
     /// The tournaments that have quarantined this worker.
     refused: Mutex<BTreeSet<String>>,
-    heard: Box<dyn Fn(Heard) + Send + Sync>,
+    on_event: Box<dyn Fn(WorkerEvent) + Send + Sync>,
 }
 
 /// Reports remarks about retries. Drops a remark that equals the previous one.
@@ -191,8 +191,8 @@ impl RunningWorker {
         let Some((nats, lost)) = self.connect(stop).await else { return };
         let listeners = [
             tokio::spawn(Arc::clone(&self).tell_presence(nats.clone())),
-            tokio::spawn(Arc::clone(&self).hear_refusals(nats.clone())),
-            tokio::spawn(Arc::clone(&self).hear_announcements(nats.clone())),
+            tokio::spawn(Arc::clone(&self).receive_refusals(nats.clone())),
+            tokio::spawn(Arc::clone(&self).receive_announcements(nats.clone())),
             tokio::spawn(Arc::clone(&self).tell_losses(lost)),
         ];
         let slots = Arc::new(Semaphore::new(self.worker.slots));
@@ -208,7 +208,7 @@ impl RunningWorker {
                 None => match self.consumers(&nats).await {
                     Ok(made) => {
                         if !std::mem::replace(&mut was_ready, true) {
-                            (self.heard)(Heard::Ready {
+                            (self.on_event)(WorkerEvent::Ready {
                                 name: self.identity.name.clone(),
                                 id: self.identity.id.clone(),
                                 url: nats.url.clone(),
@@ -381,7 +381,7 @@ impl RunningWorker {
         }
         // The acknowledgment comes last, so that another worker gets the job if this one dies.
         let _ = message.ack().await;
-        (self.heard)(Heard::Played {
+        (self.on_event)(WorkerEvent::Played {
             tournament: job.tournament.clone(),
             fixture: job.fixture,
             agents,
@@ -453,7 +453,7 @@ impl RunningWorker {
         }
     }
 
-    async fn hear_refusals(self: Arc<RunningWorker>, nats: Nats) {
+    async fn receive_refusals(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::refusal(&self.identity.id)).await else { return };
         while let Some(message) = messages.next().await {
             let Ok(Refusal { tournament, why }) = serde_json::from_slice(&message.payload) else { continue };
@@ -463,7 +463,7 @@ impl RunningWorker {
         }
     }
 
-    async fn hear_announcements(self: Arc<RunningWorker>, nats: Nats) {
+    async fn receive_announcements(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::announcement("*")).await else { return };
         let own = names::generation();
         let mut reported = BTreeSet::new();
@@ -508,7 +508,7 @@ impl RunningWorker {
     }
 
     fn note(&self, text: &str) {
-        (self.heard)(Heard::Note(text.to_owned()));
+        (self.on_event)(WorkerEvent::Note(text.to_owned()));
     }
 
     // No operation on these collections can panic halfway, so a poisoned lock is safe to use.

@@ -4,7 +4,7 @@
 use arena_ratings::AgentIndex;
 use arena_ratings::bradley_terry::{Covariance, Fit, FitOptions, Forecast, MAX_AGENTS, fit};
 
-use super::{Known, Scheduler};
+use super::{Scheduled, Scheduler};
 use crate::format::FormatInfo;
 use crate::results::results_of;
 use crate::shape::{Shape, ShapeError};
@@ -59,11 +59,17 @@ struct Adaptive {
 }
 
 impl Scheduler for Adaptive {
-    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], repeats: &[Option<usize>], known: &mut Known) {
-        let meetings = if self.wave == 0 { self.opening(shape) } else { self.next(shape, results, repeats, known) };
-        let left = shape.rounds - known.meetings;
+    fn pair(
+        &mut self,
+        shape: &Shape,
+        results: &[Option<Vec<usize>>],
+        repeats: &[Option<usize>],
+        scheduled: &mut Scheduled,
+    ) {
+        let meetings = if self.wave == 0 { self.opening(shape) } else { self.next(shape, results, repeats, scheduled) };
+        let left = shape.rounds - scheduled.meetings;
         let mut had = vec![vec![0u64; shape.seats]; shape.agents];
-        for pairing in &known.pairings {
+        for pairing in &scheduled.pairings {
             for (seat, agent) in pairing.agents.iter().enumerate() {
                 had[*agent][seat] += 1;
             }
@@ -76,8 +82,8 @@ impl Scheduler for Adaptive {
             };
             let turn = (0..shape.seats).min_by_key(|turn| cost(*turn)).unwrap_or(0);
             agents.rotate_left(turn);
-            for place in known.meet(self.wave, &agents) {
-                for (seat, agent) in known.pairings[place].agents.iter().enumerate() {
+            for place in scheduled.meet(self.wave, &agents) {
+                for (seat, agent) in scheduled.pairings[place].agents.iter().enumerate() {
                     had[*agent][seat] += 1;
                 }
             }
@@ -99,10 +105,10 @@ impl Adaptive {
         shape: &Shape,
         results: &[Option<Vec<usize>>],
         repeats: &[Option<usize>],
-        known: &mut Known,
+        scheduled: &mut Scheduled,
     ) -> Vec<Vec<usize>> {
         let played =
-            known.pairings.iter().zip(results).filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?)));
+            scheduled.pairings.iter().zip(results).filter_map(|(pairing, ranks)| Some((pairing, ranks.as_deref()?)));
         let results = results_of(shape, played, repeats);
         // If the ratings can't be fitted, the meetings that connect all agents are played again.
         let Ok(reported) = fit(&results, &FitOptions::default()) else { return self.opening(shape) };
@@ -112,7 +118,7 @@ impl Adaptive {
         let by_model = FitOptions { covariance: Covariance::Fisher, ..FitOptions::default() };
         let Ok(planned) = fit(&results, &by_model) else { return self.opening(shape) };
         let mut games = vec![0; shape.agents];
-        for agent in known.pairings.iter().flat_map(|pairing| &pairing.agents) {
+        for agent in scheduled.pairings.iter().flat_map(|pairing| &pairing.agents) {
             games[*agent] += 1;
         }
         let goal = match shape.stop {
@@ -120,13 +126,13 @@ impl Adaptive {
             _ => 0.0,
         };
         let margins: Vec<f64> = (0..shape.agents).map(|agent| margin(&reported, agent)).collect();
-        known.unsure = (0..shape.agents).filter(|agent| margins[*agent] > goal).collect();
-        let mut wanted: Vec<usize> = known.unsure.clone();
+        scheduled.unsure = (0..shape.agents).filter(|agent| margins[*agent] > goal).collect();
+        let mut wanted: Vec<usize> = scheduled.unsure.clone();
         wanted.retain(|agent| margins[*agent].is_finite() || games[*agent] < OPEN_GAMES);
         if wanted.is_empty() && goal == 0.0 {
-            wanted.clone_from(&known.unsure);
+            wanted.clone_from(&scheduled.unsure);
         }
-        let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(known.meetings / PART_OF_ALL);
+        let count = shape.agents.div_ceil(2).max(LEAST_WAVE).max(scheduled.meetings / PART_OF_ALL);
         let mut forecast = Forecast::new(&planned, shape.seats, shape.games_a_meeting());
         // For each agent, the half-width under the model's covariance at which the reported interval would reach the
         // goal.

@@ -1,6 +1,6 @@
 //! Round-robin and gauntlet, the formats whose pairings are all known from the start.
 
-use super::{Known, Scheduler};
+use super::{Scheduled, Scheduler};
 use crate::format::FormatInfo;
 use crate::shape::{Shape, choose};
 
@@ -39,13 +39,13 @@ pub const GAUNTLET: FormatInfo = FormatInfo {
 struct Fixed(Vec<Vec<usize>>);
 
 impl Scheduler for Fixed {
-    fn pair(&mut self, shape: &Shape, _: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
+    fn pair(&mut self, shape: &Shape, _: &[Option<Vec<usize>>], _: &[Option<usize>], scheduled: &mut Scheduled) {
         let sets = std::mem::take(&mut self.0);
         for round in 0..shape.rounds {
             for set in &sets {
                 let mut set = set.clone();
                 set.rotate_left(round % shape.seats);
-                known.meet(round + 1, &set);
+                scheduled.meet(round + 1, &set);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{Known, Scheduler, halves};
+use super::{Scheduled, Scheduler, halves};
 use crate::format::FormatInfo;
 use crate::shape::Shape;
 
@@ -73,13 +73,13 @@ impl Knockout {
         self.places = half;
     }
 
-    fn open_round(&mut self, shape: &Shape, known: &mut Known) {
+    fn open_round(&mut self, shape: &Shape, scheduled: &mut Scheduled) {
         self.round += 1;
         for place in 0..self.places / 2 {
             let Some(other) = self.field.get(self.places - 1 - place) else { continue };
             let mut tie = Tie { agents: [self.field[place], *other], meetings: Vec::new(), winner: None };
             for _ in 0..shape.rounds {
-                tie.meet(self.round, known);
+                tie.meet(self.round, scheduled);
             }
             self.ties.push(tie);
         }
@@ -88,23 +88,23 @@ impl Knockout {
 
 impl Scheduler for Knockout {
     /// Adds tie-breaks or the next round. Adds nothing if one agent is left.
-    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
+    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], scheduled: &mut Scheduled) {
         let mut has_tie_breaks = false;
         let mut ties = std::mem::take(&mut self.ties);
         for tie in ties.iter_mut().filter(|tie| tie.winner.is_none()) {
             let [a, b] = tie.agents;
-            let points = |agent: usize| tie.points(agent, known, results);
+            let points = |agent: usize| tie.points(agent, scheduled, results);
             tie.winner = match points(a).cmp(&points(b)) {
                 std::cmp::Ordering::Greater => Some(a),
                 std::cmp::Ordering::Less => Some(b),
                 std::cmp::Ordering::Equal if tie.meetings.len() < shape.rounds + MOST_TIE_BREAKS => {
-                    tie.meet(self.round, known);
-                    known.tie_breaks += 1;
+                    tie.meet(self.round, scheduled);
+                    scheduled.tie_breaks += 1;
                     has_tie_breaks = true;
                     None
                 }
                 std::cmp::Ordering::Equal => {
-                    known.by_lot.push((a, b, self.round));
+                    scheduled.by_lot.push((a, b, self.round));
                     Some(a)
                 }
             };
@@ -113,27 +113,27 @@ impl Scheduler for Knockout {
         if has_tie_breaks {
             return;
         }
-        self.close_round(known.survived.get_or_insert_with(|| vec![0; shape.agents]));
+        self.close_round(scheduled.survived.get_or_insert_with(|| vec![0; shape.agents]));
         if self.field.len() > 1 {
-            self.open_round(shape, known);
+            self.open_round(shape, scheduled);
         }
     }
 }
 
 impl Tie {
     /// Adds a meeting of the two agents. They alternate on the first seat.
-    fn meet(&mut self, round: usize, known: &mut Known) {
+    fn meet(&mut self, round: usize, scheduled: &mut Scheduled) {
         let mut agents = self.agents;
         agents.rotate_left(self.meetings.len() % 2);
-        self.meetings.push(known.meet(round, &agents));
+        self.meetings.push(scheduled.meet(round, &agents));
     }
 
     /// Returns an agent's half points over all meetings of the tie.
-    fn points(&self, agent: usize, known: &Known, results: &[Option<Vec<usize>>]) -> u64 {
+    fn points(&self, agent: usize, scheduled: &Scheduled, results: &[Option<Vec<usize>>]) -> u64 {
         let games = self.meetings.iter().flat_map(|meeting| meeting.clone());
         games
             .map(|game| {
-                let seat = known.pairings[game].agents.iter().position(|other| *other == agent);
+                let seat = scheduled.pairings[game].agents.iter().position(|other| *other == agent);
                 match (seat, &results[game]) {
                     (Some(seat), Some(ranks)) => halves(ranks, seat),
                     _ => 0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Known, Scheduler, halves};
+use super::{Scheduled, Scheduler, halves};
 use crate::format::FormatInfo;
 use crate::matching::Matching;
 use crate::shape::Shape;
@@ -37,17 +37,18 @@ struct Field<'a> {
 }
 
 impl Scheduler for Swiss {
-    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], known: &mut Known) {
+    fn pair(&mut self, shape: &Shape, results: &[Option<Vec<usize>>], _: &[Option<usize>], scheduled: &mut Scheduled) {
         if self.round == shape.rounds {
             return;
         }
         self.round += 1;
         let mut met: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-        let mut points: Vec<u64> = known.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
+        let mut points: Vec<u64> =
+            scheduled.byes.iter().map(|byes| (byes * shape.games_a_meeting() * 2) as u64).collect();
         // For each agent, the number of games on the first seat minus the number on the second seat.
         let mut firsts = vec![0i64; shape.agents];
         let mut last_meeting = 0;
-        for (pairing, ranks) in known.pairings.iter().zip(results) {
+        for (pairing, ranks) in scheduled.pairings.iter().zip(results) {
             let (a, b) = (pairing.agents[0], pairing.agents[1]);
             for (seat, ranks) in ranks.iter().flat_map(|ranks| [(0, ranks), (1, ranks)]) {
                 points[pairing.agents[seat]] += halves(ranks, seat);
@@ -63,13 +64,13 @@ impl Scheduler for Swiss {
         let mut agents = self.order.clone();
         agents.sort_by_key(|agent| std::cmp::Reverse(points[*agent]));
         let field = Field { agents, halves: points, met: &met };
-        let (bye, pairs) = field.pair(&known.byes);
+        let (bye, pairs) = field.pair(&scheduled.byes);
         if let Some(agent) = bye {
-            known.byes[agent] += 1;
+            scheduled.byes[agent] += 1;
         }
         for (a, b) in pairs {
             let pair = if firsts[a] > firsts[b] { [b, a] } else { [a, b] };
-            known.meet(self.round, &pair);
+            scheduled.meet(self.round, &pair);
         }
     }
 }

@@ -307,22 +307,22 @@ proptest! {
         prop_assert_eq!(&first.played().collect::<Vec<_>>(), &played);
         prop_assert_eq!(standings(&first), standings(&second));
         prop_assert_eq!(cross_table(&first), cross_table(&second));
-        prop_assert_eq!(first.trial(), second.trial());
+        prop_assert_eq!(first.sequential_test(), second.sequential_test());
         prop_assert_eq!(first.games(), played.len());
         prop_assert!(first.is_complete() && second.is_complete() && second.pending().next().is_none());
         prop_assert_eq!(first.surplus(), 0);
         prop_assert!(beside > 1 || second.surplus() == 0);
         // The verdict is that of all games that count, and there is none before the last meeting.
-        let trial = first.trial().unwrap();
+        let test = first.sequential_test().unwrap();
         let (one, two) = (AgentIndex(0), AgentIndex(1));
         let all = results(&first);
         let scores = match paired {
             true => Scores::pentanomial(&all, one, two),
             false => Scores::trinomial(&all, one, two),
         };
-        prop_assert_eq!(trial.scores(), scores);
-        prop_assert_eq!(trial.state(), trial.sprt().judge(&scores));
-        prop_assert!(trial.is_decided() || played.len() == shape.games().unwrap() as usize);
+        prop_assert_eq!(test.scores(), scores);
+        prop_assert_eq!(test.state(), test.sprt().judge(&scores));
+        prop_assert!(test.is_decided() || played.len() == shape.games().unwrap() as usize);
     }
 }
 
@@ -534,8 +534,8 @@ fn a_test_takes_nothing_from_a_meeting_with_a_void_game() {
             None => schedule.record_void(number).unwrap(),
         }
     }
-    let trial = schedule.trial().unwrap();
-    assert_eq!((trial.judged(), trial.scores()), (4, Scores::Pentanomial([0, 0, 1, 0, 0])));
+    let test = schedule.sequential_test().unwrap();
+    assert_eq!((test.judged(), test.scores()), (4, Scores::Pentanomial([0, 0, 1, 0, 0])));
     assert!(schedule.record_void(4).is_err() && schedule.record(5, &[]).is_err());
 }
 
@@ -563,13 +563,13 @@ fn games_that_repeat_earlier_ones_decide_no_test_and_narrow_no_interval() {
         schedule
     };
     let unknown = play(&|_| None);
-    assert!(unknown.trial().unwrap().is_decided() && unknown.games_played() < 100);
+    assert!(unknown.sequential_test().unwrap().is_decided() && unknown.games_played() < 100);
     let distinct = play(&|number| Some(number.to_string()));
     assert_eq!(distinct.games_played(), unknown.games_played());
     let repeated = play(&|_| Some("same".to_owned()));
-    let trial = repeated.trial().unwrap();
-    assert_eq!((repeated.games_played(), trial.is_decided(), trial.repeated()), (100, false, 98));
-    assert_eq!(trial.scores().counts().iter().sum::<u64>(), 1);
+    let test = repeated.sequential_test().unwrap();
+    assert_eq!((repeated.games_played(), test.is_decided(), test.repeated()), (100, false, 98));
+    assert_eq!(test.scores().counts().iter().sum::<u64>(), 1);
     let first: Vec<Option<usize>> = repeated.repeats();
     assert_eq!((&first[..2], first[2..].iter().flatten().count()), (&[None, None][..], 98));
     let results = results(&repeated);

@@ -135,7 +135,7 @@ fn games_of_excluded_agents_still_count() {
         season.unfinished().map(|(number, agents, missing)| (number, agents.to_vec(), missing)).collect();
     assert_eq!(broken.len(), 1);
     let gone = broken[0].1[0];
-    season.excuse(season.agents()[gone].no);
+    season.exclude(season.agents()[gone].no);
     for _ in 0..20 {
         let game = choose(&mut season);
         assert!(!game.agents.contains(&gone) && game.meeting != broken[0].0, "{game:?}");

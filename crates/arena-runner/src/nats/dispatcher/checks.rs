@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arena_tournament::{CheckedLine, GameLine, Line, Pairing, QuarantinedLine};
+use arena_tournament::{CheckedLine, GameLine, JournalLine, Pairing, QuarantinedLine};
 
 use super::{Case, Dispatcher, Seen};
 use crate::competition::Event;
@@ -40,7 +40,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             Finding::Agreed(worker) => {
                 self.close(number);
                 let checked = CheckedLine { fixture: number, worker: worker.name, id: worker.id };
-                self.journal.append(Line::Checked(checked))?;
+                self.journal.append(JournalLine::Checked(checked))?;
                 Ok(())
             }
             Finding::Machine(worker) => {
@@ -135,7 +135,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             why: why.clone(),
             void: void.clone(),
         };
-        self.journal.append(Line::Quarantined(line))?;
+        self.journal.append(JournalLine::Quarantined(line))?;
         self.cases.retain(|number, _| !void.contains(number));
         for case in self.cases.values_mut() {
             case.plays.retain(|play| !is_same(&play.worker, worker));

@@ -10,7 +10,7 @@ use super::{Moves, Pairing, halves};
 
 /// The state of a test of the first agent against the second.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub struct SequentialTest {
     sprt: Sprt,
     scores: Scores,
     state: SprtState,
@@ -22,11 +22,11 @@ pub struct Trial {
     seen: BTreeSet<Moves>,
 }
 
-impl Trial {
+impl SequentialTest {
     /// Creates the state before the first game. A meeting has two games with one seed if `paired`, else one game.
-    pub(super) fn new(sprt: Sprt, paired: bool) -> Trial {
+    pub(super) fn new(sprt: Sprt, paired: bool) -> SequentialTest {
         let scores = if paired { Scores::Pentanomial([0; 5]) } else { Scores::Trinomial([0; 3]) };
-        Trial { sprt, scores, state: sprt.judge(&scores), judged: 0, repeated: 0, seen: BTreeSet::new() }
+        SequentialTest { sprt, scores, state: sprt.judge(&scores), judged: 0, repeated: 0, seen: BTreeSet::new() }
     }
 
     /// Judges complete meetings in the order of their numbers, until a meeting is incomplete or the test decides.
