@@ -26,8 +26,8 @@ impl Rates {
         Rates {
             requests: Limiter::new(limits.requests_per_second, limits.requests_burst, |per_second| {
                 format!(
-                    "more than {per_second} requests per second from this address; each 16 KiB of a body counts as one more request \
-                     (limits.requests_per_second)"
+                    "more than {per_second} requests per second from this address; each full 16 KiB of a JSON body or form counts \
+                     as one more request (limits.requests_per_second)"
                 )
             }),
             writes: Limiter::new(limits.writes_per_second, limits.writes_burst, |per_second| {
@@ -47,8 +47,8 @@ impl Rates {
         if self.is_exempt(address) { Ok(()) } else { self.requests.admit(&network_of(address), 1) }
     }
 
-    /// Counts the body of an admitted request against the limit of its address. Each full 16 KiB count as one more
-    /// request.
+    /// Counts the JSON body or form of an admitted request against the limit of its address, because the server parses
+    /// it. Each full 16 KiB count as one more request. Uploaded files and imports have limits of their own.
     ///
     /// # Errors
     /// 429 with the time to wait, if the limit is exceeded.

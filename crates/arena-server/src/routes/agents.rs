@@ -169,8 +169,12 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         false => (settings.upload_bytes, "tournaments.upload_bytes"),
     };
     let place = tournaments.upload_place()?;
-    let scope = by.scope(request.address);
+    let address = request.address;
+    let scope = by.scope(address);
     let (body, once) = request.read(limit, limited_by, limits, &scope).await?;
+    if is_url {
+        arena.rates.admit_body(address, body.len())?;
+    }
     let (url, name) = match is_url {
         true => {
             let object = parse_object(&body)?.ok_or_else(invalid_json)?;

@@ -399,6 +399,28 @@ fn no_response_reveals_a_seed_before_the_end() {
 }
 
 #[test]
+fn large_urls_count_as_several_requests_and_uploads_as_one() {
+    let hall = Hall::with(|settings| {
+        settings.limits.limit_loopback = true;
+        settings.limits.requests_per_second = 1;
+        settings.limits.requests_burst = 80;
+    });
+    let long = "x".repeat(512 * 1024);
+    let upload = || {
+        let head = "POST /api/agents?filename=a.py HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\
+                    Content-Type: application/octet-stream\r\n";
+        let request = format!("{head}Content-Length: {}\r\n\r\n{long}", long.len());
+        hall.client.raw(request.as_bytes()).expect("an answer").status
+    };
+    let told: Vec<u16> = (0..4).map(|_| upload()).collect();
+    assert!(!told.contains(&429), "{told:?}");
+    // Each of these bodies counts as 33 requests.
+    let body = json!({ "url": long });
+    let told: Vec<u16> = (0..4).map(|_| hall.client.post("/api/agents", &body).status).collect();
+    assert!(told[0] == 400 && told.contains(&429), "{told:?}");
+}
+
+#[test]
 fn restricted_routes_need_the_administrators_token_and_are_audited() {
     let hall = Hall::with(|settings| {
         settings.tournaments.create = Creators::Admin;
