@@ -108,13 +108,13 @@ impl Ratings {
         // With several groups there is no overall lead, since their ratings can't be compared.
         let (Some(group), None) = (groups.next(), groups.next()) else { return None };
         let games = group.fit.games_to_lose_lead()?;
-        let order = group.fit.order();
-        let name = |index: AgentIndex| name(group.agents[index.0].0);
-        let (first, second) = (name(*order.first()?), name(*order.get(1)?));
+        let name = |index: &AgentIndex| name(group.agents[index.0].0);
         if games == 0 {
-            return Some(format!("no leader in Elo: {first} and {second} share first place"));
+            let leaders: Vec<&str> = group.fit.leaders().iter().map(name).collect();
+            return Some(format!("no leader in Elo: {} share first place", listed(&leaders)));
         }
-        Some(lead_width(first, "Elo lead", games, second))
+        let order = group.fit.order();
+        Some(lead_width(name(order.first()?), "Elo lead", games, name(order.get(1)?)))
     }
 }
 

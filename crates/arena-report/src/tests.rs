@@ -6,7 +6,7 @@ use arena_ratings::{EloModel, Sprt};
 use arena_tournament::{Entrant, Format, GameLine, Reach, Record, Shape, Stop, TournamentPlan};
 use expect_test::{Expect, expect};
 
-use crate::{command, csv, html, json, line, markdown};
+use crate::{Ratings, command, csv, html, json, line, markdown};
 
 /// Returns a tournament whose first `games` games have been played. Scores follow from the names: an agent named
 /// `crash` is disqualified in all its games, and games between the agents `even` and `equal` are drawn.
@@ -497,6 +497,14 @@ fn a_test_of_single_games() {
         | equal | 3.5/7 | · |
 
     "#]].assert_eq(&markdown(&tested(&["even", "equal"], false, 300, 7)));
+}
+
+#[test]
+fn all_agents_that_share_first_place_are_named() {
+    // A name of eight letters gets the same score as these two names.
+    let record = record("snake", Format::RoundRobin, &["even", "equal", "balanced"], 2, 99);
+    let lead = Ratings::of(&record).unwrap().lead(&record);
+    assert_eq!(lead.as_deref(), Some("no leader in Elo: even, equal and balanced share first place"));
 }
 
 #[test]

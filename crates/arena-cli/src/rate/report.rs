@@ -339,20 +339,12 @@ impl Rated {
     /// against the first that would end the lead. If several agents lead, the sentence lists them.
     fn lead(&self, group: &Group) -> Option<String> {
         let games = group.fit.games_to_lose_lead()?;
-        let order = group.fit.order();
-        let [first, second, ..] = order[..] else { return None };
         if games == 0 {
-            let rating = |place: AgentIndex| {
-                let agent = group.agents[place.0];
-                self.standings.rows.iter().find(|row| row.agent == agent).map_or(f64::NAN, |row| row.rating)
-            };
-            // Ratings within this distance are equal except for rounding errors.
-            let tolerance = 1e-5;
-            let best = rating(first);
-            let leaders = order.iter().take_while(|place| best - rating(**place) < tolerance);
-            let leaders: Vec<AgentIndex> = leaders.map(|place| group.agents[place.0]).collect();
+            let leaders: Vec<AgentIndex> = group.fit.leaders().iter().map(|place| group.agents[place.0]).collect();
             return Some(format!("no leader: {} share first place", listed(&self.names_of(&leaders))));
         }
+        let order = group.fit.order();
+        let [first, second, ..] = order[..] else { return None };
         let (first, second) = (self.name(group.agents[first.0]), self.name(group.agents[second.0]));
         Some(lead_width(first, "lead", games, second))
     }

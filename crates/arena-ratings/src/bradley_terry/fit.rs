@@ -430,6 +430,15 @@ impl Fit {
         0.5 + self.odds(one.0, two.0).mean()
     }
 
+    /// Returns the agents that share the highest rating: one agent if there is a leader, and none without agents.
+    pub fn leaders(&self) -> Vec<AgentIndex> {
+        let mut leaders = self.order();
+        if let Some(&first) = leaders.first() {
+            leaders.retain(|agent| self.strengths[first.0] - self.strengths[agent.0] < EQUAL);
+        }
+        leaders
+    }
+
     /// Returns the width of the lead in games: the least number of consecutive wins of the second agent against the
     /// first that would end the first agent's lead. 0 if the two already share the lead, `None` with fewer than two
     /// agents.
