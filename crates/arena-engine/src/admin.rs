@@ -145,7 +145,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the store can't write.
-    pub async fn take_down(&self, by: Administrator, action: &str, detail: Value) -> Result<(), EngineError> {
+    pub async fn record_action(&self, by: Administrator, action: &str, detail: Value) -> Result<(), EngineError> {
         let audit = self.inner.audit(by, action, detail);
         self.inner.store.record(audit).await.map(drop).map_err(unwritten)
     }
@@ -244,7 +244,7 @@ impl Inner {
                     return Err(error.into());
                 }
                 Err(CommitError::Conflict | CommitError::Answered(_)) => {
-                    self.give_way(attempt).await;
+                    self.back_off(attempt).await;
                     live.reload(&self.store).await?;
                     if begun.elapsed() > LONGEST_CONTENTION {
                         break;

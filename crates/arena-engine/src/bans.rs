@@ -12,10 +12,10 @@ use crate::request::EngineError;
 
 /// The current bans with their reasons.
 #[derive(Default)]
-pub(crate) struct Bans(RwLock<Table>);
+pub(crate) struct Bans(RwLock<BanTable>);
 
 #[derive(Default)]
-struct Table {
+struct BanTable {
     users: HashMap<UserId, String>,
     addresses: Vec<(AddressRange, String)>,
 }
@@ -23,7 +23,7 @@ struct Table {
 /// The party that causes a transition.
 pub(crate) enum Actor {
     /// A party without an identified user: the holder of an invite, or the clock.
-    Anybody,
+    Unidentified,
     /// A joining player, with its user id if the request contains one.
     Joiner(Option<UserId>),
     /// A sender in the session.
@@ -34,7 +34,7 @@ impl Actor {
     /// Returns the actor's user, if known. A spectator's name counts as its user id.
     fn user(&self, session: &Session) -> Option<UserId> {
         match self {
-            Actor::Anybody => None,
+            Actor::Unidentified => None,
             Actor::Joiner(user) => user.clone(),
             Actor::Speaker(Party::Player(invite)) => {
                 session.seat_of(*invite).and_then(|seat| session.seats[seat.0].user.clone())
@@ -128,16 +128,16 @@ mod tests {
     #[test]
     fn a_ban_holds_until_it_is_lifted() {
         let bans = Bans::of(vec![ban(addresses("192.0.2.0/24"), "noise")]);
-        let told =
+        let refusal =
             |address: &str| bans.admit_address(address.parse().expect("an address")).map_err(|error| error.to_string());
-        assert_eq!(told("::ffff:192.0.2.9"), Err("banned from this arena: noise".to_owned()));
-        assert_eq!(told("192.0.3.9"), Ok(()));
+        assert_eq!(refusal("::ffff:192.0.2.9"), Err("banned from this arena: noise".to_owned()));
+        assert_eq!(refusal("192.0.3.9"), Ok(()));
         bans.add(&ban(addresses("192.0.2.0/24"), "more noise"));
-        assert_eq!(told("192.0.2.9"), Err("banned from this arena: more noise".to_owned()));
+        assert_eq!(refusal("192.0.2.9"), Err("banned from this arena: more noise".to_owned()));
         bans.lift(&addresses("192.0.2.9"));
-        assert!(told("192.0.2.9").is_err(), "another ban was lifted");
+        assert!(refusal("192.0.2.9").is_err(), "another ban was lifted");
         bans.lift(&addresses("192.0.2.0/24"));
-        assert_eq!(told("192.0.2.9"), Ok(()));
+        assert_eq!(refusal("192.0.2.9"), Ok(()));
 
         let ada: UserId = "ada".parse().expect("an id");
         bans.add(&ban(BanSubject::User(ada.clone()), "cheats"));

@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// Handles due sessions until the returned future is dropped. A server runs this future beside its listener.
-    pub async fn keep_time(&self) {
+    pub async fn run_deadlines(&self) {
         let mut failing = HashMap::new();
         let mut away = false;
         let longest_ms = match self.inner.store.nodes() {
@@ -141,7 +141,7 @@ impl Engine {
 
     /// Evicts sessions from memory after an idle minute, and deletes expired answers. Runs until the returned future is
     /// dropped.
-    pub async fn keep_house(&self) {
+    pub async fn run_eviction(&self) {
         for round in 0_u64.. {
             tokio::time::sleep(Duration::from_secs(60)).await;
             let idle_since = self.now().plus_ms(-60_000);

@@ -246,7 +246,7 @@ impl Engine {
         once: Option<Once>,
         respond: Respond,
     ) -> Result<String, EngineError> {
-        self.write_invited(invite, Actor::Anybody, once, respond, move |moment| {
+        self.write_invited(invite, Actor::Unidentified, once, respond, move |moment| {
             arena_model::announce(moment.session, invite)
         })
         .await
@@ -437,7 +437,7 @@ impl Inner {
     /// Reloads the public channel's length and the messages for subscribers. The caller holds `posting`.
     pub(crate) async fn reload_public(&self) -> Result<(), StoreError> {
         let PublicChannel { tail, last_at, freshness, changed, .. } = &self.public;
-        let look = freshness.look();
+        let snapshot = freshness.snapshot();
         let len = self.store.public_len().await?;
         let known = tail.read().len();
         let is_wanted = changed.receiver_count() > 0 && (1..=MAX_PUBLIC_MESSAGES).contains(&len.saturating_sub(known));
@@ -448,8 +448,8 @@ impl Inner {
         if let Some(last) = news.last() {
             last_at.fetch_max(last.at.0, Ordering::SeqCst);
         }
-        tail.write().follow(len, news, look.hidden);
-        freshness.seen(look);
+        tail.write().follow(len, news, snapshot.hidden);
+        freshness.clear(snapshot);
         changed.send_modify(|count| *count += 1);
         Ok(())
     }
@@ -477,7 +477,7 @@ impl Inner {
             let Moment { session, challenge, house, last_activity, now } = *moment;
             Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
         };
-        self.request(&live, Actor::Anybody, None, no_answer, Box::new(decide)).await.map(drop)
+        self.request(&live, Actor::Unidentified, None, no_answer, Box::new(decide)).await.map(drop)
     }
 }
 

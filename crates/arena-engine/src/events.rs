@@ -62,17 +62,17 @@ impl Events {
     /// unreachable.
     pub(crate) async fn exchange(&self, url: &NatsUrl, nodes: &Nodes) {
         self.wanted.store(true, Ordering::Relaxed);
-        let mut told = false;
+        let mut is_logged = false;
         loop {
             match connect(url, nodes).await {
                 Ok(client) => {
-                    told = false;
+                    is_logged = false;
                     tracing::info!("exchanging events with other nodes over NATS at {url}");
                     self.run(&client, nodes).await;
                     tracing::warn!("the connection to NATS at {url} is closed");
                 }
-                Err(reason) if !told => {
-                    told = true;
+                Err(reason) if !is_logged => {
+                    is_logged = true;
                     tracing::warn!(reason, "cannot use NATS at {url}, so nodes only poll the database: {reason}");
                 }
                 Err(_) => {}
@@ -87,7 +87,7 @@ impl Events {
         let subject = subject(nodes);
         let mut committed = nodes.committed();
         let Ok(mut incoming) = client.subscribe(subject.clone()).await else { return };
-        let mut look = tokio::time::interval(PING);
+        let mut ping = tokio::time::interval(PING);
         loop {
             self.connected.store(client.connection_state() == State::Connected, Ordering::Relaxed);
             tokio::select! {
@@ -109,7 +109,7 @@ impl Events {
                         let _ = client.publish(subject.clone(), nodes.node().to_owned().into()).await;
                     }
                 }
-                _ = look.tick() => {}
+                _ = ping.tick() => {}
             }
         }
     }

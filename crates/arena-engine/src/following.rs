@@ -169,17 +169,17 @@ impl Inner {
                 return Ok(last.1.clone()?);
             }
         }
-        let look = following.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        let came_to = self.look().await;
+        let read_number = following.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        let came_to = self.read_changes().await;
         if came_to.is_err() {
             // A pause protects a database that is starting up from repeated queries.
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        *following.last.lock() = (look, came_to.clone());
+        *following.last.lock() = (read_number, came_to.clone());
         Ok(came_to?)
     }
 
-    async fn look(&self) -> Result<(), StoreError> {
+    async fn read_changes(&self) -> Result<(), StoreError> {
         let changes = self.store.follow().await?;
         // There is no await point between the read and the marks, so that a canceled call loses no changes.
         self.note(&changes);
@@ -236,7 +236,7 @@ impl Inner {
     }
 
     /// Counts a conflict, and waits a short time until the other node's commit becomes visible.
-    pub(crate) async fn give_way(&self, attempt: usize) {
+    pub(crate) async fn back_off(&self, attempt: usize) {
         self.following.conflicts.fetch_add(1, Ordering::Relaxed);
         if self.store.nodes().is_some() {
             let most_ms = MAX_BACKOFF_MS.min(1 << attempt.min(8));

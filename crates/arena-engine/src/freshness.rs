@@ -14,7 +14,7 @@ pub(crate) struct Freshness {
 
 /// The stale marks that one read of the store clears.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct MarkSnapshot {
     marks: u64,
     hidings: u64,
     /// True if messages in memory may have lost their content.
@@ -38,16 +38,16 @@ impl Freshness {
     }
 
     /// Returns the marks that a read of the store clears if the read begins now.
-    pub(crate) fn look(&self) -> Look {
+    pub(crate) fn snapshot(&self) -> MarkSnapshot {
         let marks = self.marks.load(Ordering::SeqCst);
         let hidings = self.hidings.load(Ordering::SeqCst);
-        Look { marks, hidings, hidden: hidings != self.hidings_seen.load(Ordering::SeqCst) }
+        MarkSnapshot { marks, hidings, hidden: hidings != self.hidings_seen.load(Ordering::SeqCst) }
     }
 
     /// Clears the marks of a read after its result is in memory. Reads of the same data don't overlap.
-    pub(crate) fn seen(&self, look: Look) {
-        self.hidings_seen.store(look.hidings, Ordering::SeqCst);
-        self.seen.store(look.marks, Ordering::SeqCst);
+    pub(crate) fn clear(&self, snapshot: MarkSnapshot) {
+        self.hidings_seen.store(snapshot.hidings, Ordering::SeqCst);
+        self.seen.store(snapshot.marks, Ordering::SeqCst);
     }
 }
 
@@ -60,12 +60,12 @@ mod tests {
         let freshness = Freshness::default();
         assert!(!freshness.is_stale());
         freshness.mark();
-        let look = freshness.look();
+        let snapshot = freshness.snapshot();
         freshness.mark_hidden();
-        freshness.seen(look);
-        assert!(freshness.is_stale() && !look.hidden);
-        let look = freshness.look();
-        freshness.seen(look);
-        assert!(!freshness.is_stale() && look.hidden && !freshness.look().hidden);
+        freshness.clear(snapshot);
+        assert!(freshness.is_stale() && !snapshot.hidden);
+        let snapshot = freshness.snapshot();
+        freshness.clear(snapshot);
+        assert!(!freshness.is_stale() && snapshot.hidden && !freshness.snapshot().hidden);
     }
 }

@@ -224,7 +224,7 @@ impl Import {
         let Some(Current { line, id, session: Some(session), mut messages, bytes }) = self.current.take() else {
             return Ok(());
         };
-        give_places(&mut messages);
+        renumber(&mut messages);
         let what = What::Session { id, messages: messages.len() as u64 };
         let imported = ImportedSession { session, messages, import: self.no };
         let outcome = Box::pin(self.engine.inner.store.import_session(imported));
@@ -315,7 +315,7 @@ fn session_of(channel: Channel) -> Option<SessionId> {
 
 /// Assigns the indexes 1, 2, 3 … in each channel, in the order of the original indexes. Messages with equal original
 /// indexes keep their order.
-fn give_places(messages: &mut [ChatMessage]) {
+fn renumber(messages: &mut [ChatMessage]) {
     messages.sort_by_key(|message| message.index);
     let mut lens: BTreeMap<Channel, u64> = BTreeMap::new();
     for message in messages {

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::{OnceCell, watch};
 
 use crate::feed::{Tail, TailBytes};
-use crate::freshness::{Freshness, Look};
+use crate::freshness::{Freshness, MarkSnapshot};
 use crate::transitions::Queue;
 
 /// The maximum number of messages of other nodes that a reload adds to a subscribed channel. If there are more, readers
@@ -132,7 +132,7 @@ impl Live {
     }
 
     /// Reloads the session from the store, together with the new messages if the session has subscribers.
-    async fn load(&self, store: &Store, look: Look) -> Result<(), StoreError> {
+    async fn load(&self, store: &Store, marks: MarkSnapshot) -> Result<(), StoreError> {
         let id = self.committed.read().session.facts.id;
         let found = store.find_session(id).await?;
         let Some(StoredSession { session, chat_len, operator_len, last_activity, .. }) = found else {
@@ -145,8 +145,8 @@ impl Live {
         committed.session = Arc::new(session);
         committed.last_activity = last_activity;
         committed.removed = false;
-        committed.chat.follow(chat_len, chat, look.hidden);
-        committed.operator.follow(operator_len, operator, look.hidden);
+        committed.chat.follow(chat_len, chat, marks.hidden);
+        committed.operator.follow(operator_len, operator, marks.hidden);
         Ok(())
     }
 
@@ -210,9 +210,9 @@ impl LiveRef {
 
     /// Reloads the session from the store. The caller holds `deciding`.
     pub(crate) async fn reload(&self, store: &Store) -> Result<(), StoreError> {
-        let look = self.0.freshness.look();
-        self.load(store, look).await?;
-        self.0.freshness.seen(look);
+        let marks = self.0.freshness.snapshot();
+        self.load(store, marks).await?;
+        self.0.freshness.clear(marks);
         self.wake();
         Ok(())
     }

@@ -224,7 +224,7 @@ impl Inner {
             let _posting = self.public.posting.lock().await;
             self.reload_public().await?;
         }
-        self.give_way(attempt).await;
+        self.back_off(attempt).await;
         live.reload(&self.store).await
     }
 

@@ -9,11 +9,11 @@ use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
 use crate::identity::bearer;
-use crate::secret::{Kept, SecretFileError};
+use crate::secret::{SecretFile, SecretFileError};
 
 /// The file in the data folder that holds the generated token.
-const KEPT: Kept =
-    Kept { file: AdminToken::FILE, what: "the administrator's token", loss: "administrators need the new one" };
+const TOKEN_FILE: SecretFile =
+    SecretFile { file: AdminToken::FILE, what: "the administrator's token", loss: "administrators need the new one" };
 
 /// An administrator's token, sent as `Authorization: Bearer TOKEN`. `Debug` doesn't print it.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ impl AdminToken {
     }
 
     /// True if the `Authorization` header contains this token as a bearer token.
-    pub(crate) fn opens(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn authorizes(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map_or("", bearer);
         digest(shown) == self.digest
     }
@@ -68,8 +68,9 @@ impl AdminToken {
     /// # Errors
     /// If the file can't be read or written, is readable by others, or is invalid.
     pub(crate) fn load_or_make(folder: &Path) -> Result<(AdminToken, bool), AdminTokenFileError> {
-        let loaded = KEPT.load_or_make(folder)?;
-        let bad = |source| AdminTokenFileError::Bad { file: folder.join(KEPT.file).display().to_string(), source };
+        let loaded = TOKEN_FILE.load_or_make(folder)?;
+        let bad =
+            |source| AdminTokenFileError::Bad { file: folder.join(TOKEN_FILE.file).display().to_string(), source };
         Ok((loaded.text.parse().map_err(bad)?, loaded.is_new))
     }
 }
@@ -142,7 +143,7 @@ mod tests {
         let opens = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().expect("a header"));
-            token.opens(&headers)
+            token.authorizes(&headers)
         };
         assert!(opens("Bearer abcdefghijklmnopqrstuvwx") && opens("bearer  abcdefghijklmnopqrstuvwx"));
         for wrong in [
@@ -157,6 +158,6 @@ mod tests {
         ] {
             assert!(!opens(wrong), "{wrong:?}");
         }
-        assert!(!token.opens(&HeaderMap::new()));
+        assert!(!token.authorizes(&HeaderMap::new()));
     }
 }

@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::openapi::{Description, Mode};
 use crate::rates::Rates;
 use crate::settings::Settings;
-use crate::supervision::Fallen;
+use crate::supervision::RestartingTasks;
 use crate::tournaments::Tournaments;
 
 /// The state of a running arena. Clones share the state.
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     /// True while the server drains: it still serves, but `/ready` reports that it is stopping.
     pub(crate) draining: AtomicBool,
     /// The number of required tasks that have ended unexpectedly and wait for their restart.
-    pub(crate) fallen: Fallen,
+    pub(crate) restarting: RestartingTasks,
     /// Becomes true when the server stops, which ends long polls and streams.
     pub(crate) stopping: watch::Sender<bool>,
 }
@@ -71,18 +71,18 @@ impl Arena {
             metrics,
             description: OnceLock::new(),
             draining: AtomicBool::new(false),
-            fallen: Fallen::default(),
+            restarting: RestartingTasks::default(),
             stopping: watch::Sender::new(false),
         }))
     }
 
     /// True in authentication mode.
-    pub(crate) fn asks_for_keys(&self) -> bool {
+    pub(crate) fn is_authenticated_mode(&self) -> bool {
         self.auth.is_some()
     }
 
     pub(crate) fn mode(&self) -> Mode {
-        if self.asks_for_keys() { Mode::Authentication } else { Mode::Standalone }
+        if self.is_authenticated_mode() { Mode::Authentication } else { Mode::Standalone }
     }
 
     /// Waits until the server stops.

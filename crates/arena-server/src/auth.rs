@@ -9,12 +9,12 @@ use axum::http::StatusCode;
 
 use crate::error::{ApiError, ApiResult};
 use crate::fields::ByKey;
-use crate::secret::{Kept, SecretFileError};
+use crate::secret::{SecretFile, SecretFileError};
 use crate::settings::Settings;
 use crate::verifier::Verifier;
 
 /// The file in the data folder that holds the secret.
-const SECRET: Kept = Kept {
+const SECRET_FILE: SecretFile = SecretFile {
     file: "auth.secret",
     what: "the secret for session keys and for the keys of agents' and tournaments' owners",
     loss: "all session keys and owner keys become invalid",
@@ -76,8 +76,8 @@ pub(crate) fn secret(settings: &Settings) -> Result<ServerSecret, AuthError> {
 }
 
 fn load_secret(folder: &Path) -> Result<ServerSecret, AuthError> {
-    let loaded = SECRET.load_or_make(folder)?;
-    let bad = |source| AuthError::Bad { file: folder.join(SECRET.file).display().to_string(), source };
+    let loaded = SECRET_FILE.load_or_make(folder)?;
+    let bad = |source| AuthError::Bad { file: folder.join(SECRET_FILE.file).display().to_string(), source };
     ServerSecret::new(loaded.text.as_bytes()).map_err(bad)
 }
 
@@ -121,7 +121,7 @@ mod tests {
         let made = load_secret(folder.path()).expect("made");
         assert_eq!(load_secret(folder.path()).expect("read"), made);
         for text in ["", "\n\n\n                  \n"] {
-            std::fs::write(folder.path().join(SECRET.file), text).expect("its mode stays");
+            std::fs::write(folder.path().join(SECRET_FILE.file), text).expect("its mode stays");
             let error = load_secret(folder.path()).expect_err("no secret to use");
             assert!(matches!(error, AuthError::Bad { .. }), "{error}");
         }

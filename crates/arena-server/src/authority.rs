@@ -20,12 +20,12 @@ pub(crate) enum Authority {
     /// The owner of the agent or tournament.
     Owner,
     /// A caller without credentials.
-    Nobody,
+    Anonymous,
 }
 
 impl Authority {
     /// Determines the caller's authority. `owns` is true for the key of the owner. Invalid credentials are an error,
-    /// not [`Authority::Nobody`].
+    /// not [`Authority::Anonymous`].
     ///
     /// # Errors
     /// 401 if the credentials are invalid.
@@ -37,8 +37,8 @@ impl Authority {
     ) -> ApiResult<Authority> {
         let mut shown = headers.get_all(header::AUTHORIZATION).iter().map(bearer);
         match (shown.next(), shown.next()) {
-            (None, _) => Ok(Authority::Nobody),
-            (Some(_), None) if arena.settings.admin_token.as_ref().is_some_and(|token| token.opens(headers)) => {
+            (None, _) => Ok(Authority::Anonymous),
+            (Some(_), None) if arena.settings.admin_token.as_ref().is_some_and(|token| token.authorizes(headers)) => {
                 // The address is unknown only in tests that call the router without a socket.
                 let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
                 Ok(Authority::Administrator(Administrator { address }))
@@ -54,7 +54,7 @@ impl Authority {
         match self {
             Authority::Administrator(_) => "administrator".to_owned(),
             Authority::Owner => "owner".to_owned(),
-            Authority::Nobody => address.map(|address| network_of(address).to_string()).unwrap_or_default(),
+            Authority::Anonymous => address.map(|address| network_of(address).to_string()).unwrap_or_default(),
         }
     }
 
@@ -62,8 +62,8 @@ impl Authority {
     ///
     /// # Errors
     /// 401 without credentials.
-    pub(crate) fn is_somebody(self) -> ApiResult<Authority> {
-        if self == Authority::Nobody { Err(unauthenticated()) } else { Ok(self) }
+    pub(crate) fn require_credentials(self) -> ApiResult<Authority> {
+        if self == Authority::Anonymous { Err(unauthenticated()) } else { Ok(self) }
     }
 
     /// Records an administrator's action in the audit log. The caller performs the action afterward. Owners' actions
@@ -71,10 +71,10 @@ impl Authority {
     ///
     /// # Errors
     /// If the store can't write. Then the action must not be performed.
-    pub(crate) async fn take_down(self, arena: &Arena, action: &str, detail: Value) -> ApiResult<()> {
+    pub(crate) async fn record_audit(self, arena: &Arena, action: &str, detail: Value) -> ApiResult<()> {
         match self {
-            Authority::Administrator(by) => Ok(arena.engine.take_down(by, action, detail).await?),
-            Authority::Owner | Authority::Nobody => Ok(()),
+            Authority::Administrator(by) => Ok(arena.engine.record_action(by, action, detail).await?),
+            Authority::Owner | Authority::Anonymous => Ok(()),
         }
     }
 }
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn strangers_have_keys_of_their_own_and_the_administrator_is_one_everywhere() {
         let [near, far]: [IpAddr; 2] = ["127.0.0.1", "2001:db8::1"].map(|text| text.parse().unwrap());
-        assert_ne!(Authority::Nobody.scope(Some(near)), Authority::Nobody.scope(Some(far)));
+        assert_ne!(Authority::Anonymous.scope(Some(near)), Authority::Anonymous.scope(Some(far)));
         let at = |address| Authority::Administrator(Administrator { address }).scope(Some(address));
         assert_eq!(at(near), at(far));
-        assert_ne!(at(near), Authority::Nobody.scope(Some(near)));
+        assert_ne!(at(near), Authority::Anonymous.scope(Some(near)));
     }
 }

@@ -12,7 +12,7 @@ use hashlink::LinkedHashMap;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::memory::{Memory, Share};
+use crate::memory::{AddressBudget, Memory};
 use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
@@ -42,7 +42,7 @@ struct Registry {
 #[derive(Debug)]
 struct Address {
     open: usize,
-    share: Share,
+    budget: AddressBudget,
     /// The address's idle connections, the longest idle first.
     idle: LinkedHashMap<u64, Arc<Connection>>,
 }
@@ -52,7 +52,7 @@ struct Address {
 pub(crate) struct Connection {
     number: u64,
     address: IpAddr,
-    share: Share,
+    budget: AddressBudget,
     /// True if the connection was accepted from the reserve. The server closes such a connection after its first
     /// response unless the caller is a player or an administrator.
     is_reserve: bool,
@@ -65,12 +65,12 @@ pub(crate) struct Connection {
 
 /// A guard that counts a connection until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Entered {
+pub(crate) struct ConnectionGuard {
     pub(crate) connection: Arc<Connection>,
     connections: Arc<Connections>,
 }
 
-impl Drop for Entered {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.connections.leave(&self.connection);
     }
@@ -78,7 +78,7 @@ impl Drop for Entered {
 
 /// The reason for refusing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum ConnectionRefusal {
     /// The address has reached its limit.
     Address,
     /// The server has reached its limit.
@@ -111,7 +111,7 @@ impl Connections {
     ///
     /// # Errors
     /// If the limit is reached and no idle connection can be closed.
-    pub(crate) fn enter(self: &Arc<Connections>, peer: IpAddr) -> Result<Entered, Full> {
+    pub(crate) fn enter(self: &Arc<Connections>, peer: IpAddr) -> Result<ConnectionGuard, ConnectionRefusal> {
         let is_exempt = peer.to_canonical().is_loopback() && !self.limit_loopback;
         let address = network_of(peer);
         let mut registry = self.registry.lock();
@@ -119,7 +119,7 @@ impl Connections {
             && let Some(own) = registry.addresses.get(&address)
             && own.open >= most
         {
-            let oldest = own.idle.values().next().cloned().ok_or(Full::Address)?;
+            let oldest = own.idle.values().next().cloned().ok_or(ConnectionRefusal::Address)?;
             registry.request_close(&oldest);
         }
         let mut is_reserve = false;
@@ -128,7 +128,7 @@ impl Connections {
                 registry.request_close(&oldest);
             }
             if registry.open >= self.most {
-                return Err(Full::Server);
+                return Err(ConnectionRefusal::Server);
             }
             // Even after the close, only connections of the reserve may be left.
             is_reserve = registry.open + self.reserved >= self.most && !is_exempt;
@@ -138,21 +138,21 @@ impl Connections {
         let number = registry.last;
         let memory = &self.memory;
         let own = registry.addresses.entry(address).or_insert_with(|| {
-            let share = if is_exempt { memory.common() } else { memory.share() };
-            Address { open: 0, share, idle: LinkedHashMap::new() }
+            let budget = if is_exempt { memory.common() } else { memory.budget() };
+            Address { open: 0, budget, idle: LinkedHashMap::new() }
         });
         own.open += 1;
         let connection = Arc::new(Connection {
             number,
             address,
-            share: own.share.clone(),
+            budget: own.budget.clone(),
             is_reserve,
             is_known: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             closing: Notify::new(),
         });
         registry.mark_idle(&connection);
-        Ok(Entered { connection, connections: Arc::clone(self) })
+        Ok(ConnectionGuard { connection, connections: Arc::clone(self) })
     }
 
     /// Marks a connection as busy when a request arrives.
@@ -217,12 +217,12 @@ impl Registry {
 
 impl Connection {
     /// Returns the memory budget of the connection's address.
-    pub(crate) fn share(&self) -> &Share {
-        &self.share
+    pub(crate) fn budget(&self) -> &AddressBudget {
+        &self.budget
     }
 
     /// Marks the caller as a player or an administrator.
-    pub(crate) fn know(&self) {
+    pub(crate) fn mark_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
@@ -254,22 +254,22 @@ impl Connection {
 
 /// The connection over which a request arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct RequestConnection {
     pub(crate) connection: Arc<Connection>,
     /// True if the response is written to the connection. False if an MCP tool calls the route: the response then
     /// becomes part of the tool's response.
     pub(crate) is_direct: bool,
 }
 
-impl Line {
+impl RequestConnection {
     /// Returns the connection of a request; `None` only in tests that call the router without a socket.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Line> {
-        extensions.get::<Line>().cloned()
+    pub(crate) fn of(extensions: &Extensions) -> Option<RequestConnection> {
+        extensions.get::<RequestConnection>().cloned()
     }
 
     /// Returns the memory budget for the response's bytes; `None` if the response isn't written to the connection.
-    pub(crate) fn share(&self) -> Option<&Share> {
-        self.is_direct.then(|| self.connection.share())
+    pub(crate) fn budget(&self) -> Option<&AddressBudget> {
+        self.is_direct.then(|| self.connection.budget())
     }
 }
 
@@ -284,13 +284,13 @@ mod tests {
         Arc::new(Connections::new(&limits, most))
     }
 
-    fn enter(connections: &Arc<Connections>, address: &str) -> Result<Entered, Full> {
+    fn enter(connections: &Arc<Connections>, address: &str) -> Result<ConnectionGuard, ConnectionRefusal> {
         connections.enter(address.parse().expect("an address"))
     }
 
-    fn is_closing(entered: &Entered) -> bool {
+    fn is_closing(guard: &ConnectionGuard) -> bool {
         use futures_util::FutureExt;
-        entered.connection.closing().now_or_never().is_some()
+        guard.connection.closing().now_or_never().is_some()
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         for busy in [&all[2], &fourth] {
             connections.begin(&busy.connection);
         }
-        assert_eq!(enter(&connections, "192.0.2.1").err(), Some(Full::Address));
+        assert_eq!(enter(&connections, "192.0.2.1").err(), Some(ConnectionRefusal::Address));
         assert!(enter(&connections, "192.0.2.2").is_ok());
         connections.end(&fourth.connection);
         assert!(enter(&connections, "192.0.2.1").is_ok() && is_closing(&fourth));
@@ -321,7 +321,7 @@ mod tests {
         let all: Vec<_> = (0..6).map(|n| enter(&connections, &format!("192.0.2.{n}")).expect("room")).collect();
         for known in &all[..2] {
             connections.begin(&known.connection);
-            known.connection.know();
+            known.connection.mark_known();
             connections.end(&known.connection);
         }
         for streaming in &all[2..5] {
@@ -337,9 +337,9 @@ mod tests {
             late
         });
         assert!(is_closing(&idle) && late.iter().all(|late| late.connection.is_brief()));
-        late[0].connection.know();
+        late[0].connection.mark_known();
         assert!(!late[0].connection.is_brief());
-        assert_eq!(enter(&connections, "192.0.2.10").err(), Some(Full::Server));
+        assert_eq!(enter(&connections, "192.0.2.10").err(), Some(ConnectionRefusal::Server));
         assert!(!all[..5].iter().any(is_closing));
     }
 
@@ -350,8 +350,8 @@ mod tests {
             limits.connections_reserved = 1000;
         });
         let all: Vec<_> = (0..10).map(|_| enter(&connections, "2001:db8::1").expect("room")).collect();
-        all.iter().for_each(|entered| connections.begin(&entered.connection));
-        assert_eq!(enter(&connections, "2001:db8::2").err(), Some(Full::Address));
+        all.iter().for_each(|guard| connections.begin(&guard.connection));
+        assert_eq!(enter(&connections, "2001:db8::2").err(), Some(ConnectionRefusal::Address));
         assert_eq!((connections.reserved, connections.most_of_address), (10, Some(10)));
     }
 }

@@ -30,16 +30,16 @@ pub(crate) enum Input<'r> {
 
 /// The server settings that affect the deserialization of fields.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Terms {
+pub(crate) struct FieldSettings {
     /// True in authentication mode.
     pub(crate) keys: bool,
     /// Maximum size of a message's content in bytes (`limits.message_bytes`).
     pub(crate) content_bytes: usize,
 }
 
-impl Terms {
-    pub(crate) fn of(arena: &Arena) -> Terms {
-        Terms { keys: arena.asks_for_keys(), content_bytes: arena.settings.limits.message_bytes }
+impl FieldSettings {
+    pub(crate) fn of(arena: &Arena) -> FieldSettings {
+        FieldSettings { keys: arena.is_authenticated_mode(), content_bytes: arena.settings.limits.message_bytes }
     }
 }
 
@@ -48,8 +48,8 @@ impl<'r> Input<'r> {
     ///
     /// # Errors
     /// The error of the first invalid field.
-    pub(crate) fn read<T: Deserialize<'r>>(self, terms: Terms) -> ApiResult<T> {
-        T::deserialize(Field { input: self, terms }).map_err(|wrong| wrong.about("the request"))
+    pub(crate) fn read<T: Deserialize<'r>>(self, field_settings: FieldSettings) -> ApiResult<T> {
+        T::deserialize(Field { input: self, field_settings }).map_err(|wrong| wrong.about("the request"))
     }
 
     fn field(self, name: &str) -> Input<'r> {
@@ -111,7 +111,7 @@ const AN_OBJECT: &str = "an object";
 /// The deserializer of one field, or of a struct with its fields.
 struct Field<'de> {
     input: Input<'de>,
-    terms: Terms,
+    field_settings: FieldSettings,
 }
 
 impl<'de> Field<'de> {
@@ -203,22 +203,23 @@ impl<'de> Deserializer<'de> for Field<'de> {
         }
     }
 
-    /// Deserializes a newtype. [`ByName`], [`ByKey`] and [`Content`] depend on [`Terms`] and are recognized by name.
+    /// Deserializes a newtype. [`ByName`], [`ByKey`] and [`Content`] depend on [`FieldSettings`] and are recognized by
+    /// name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, FieldError> {
-        let Field { input, terms } = self;
+        let Field { input, field_settings } = self;
         let is_there = match name {
-            "ByName" => !terms.keys,
-            "ByKey" => terms.keys && !matches!(input, Input::Json(value) if value == ""),
-            "Content" if self.text()?.len() > terms.content_bytes => {
-                return Err(FieldError::TooLong(terms.content_bytes));
+            "ByName" => !field_settings.keys,
+            "ByKey" => field_settings.keys && !matches!(input, Input::Json(value) if value == ""),
+            "Content" if self.text()?.len() > field_settings.content_bytes => {
+                return Err(FieldError::TooLong(field_settings.content_bytes));
             }
             _ => true,
         };
-        visitor.visit_newtype_struct(Field { input: if is_there { input } else { Input::Missing }, terms })
+        visitor.visit_newtype_struct(Field { input: if is_there { input } else { Input::Missing }, field_settings })
     }
 
     forward_to_deserialize_any! {
@@ -243,8 +244,8 @@ impl<'de> MapAccess<'de> for Declared<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, FieldError> {
-        let Field { input, terms } = self.object;
-        let field = Field { input: input.field(self.name), terms };
+        let Field { input, field_settings } = self.object;
+        let field = Field { input: input.field(self.name), field_settings };
         seed.deserialize(field).map_err(|wrong| FieldError::Nested(wrong.about(self.name)))
     }
 }
@@ -312,17 +313,17 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Bounds<LEAST, MOST> {
 /// them with an error code of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lenient<T> {
-    LeftOut,
-    Junk,
-    Is(T),
+    Missing,
+    Invalid,
+    Valid(T),
 }
 
 impl<T> Lenient<T> {
     /// Returns the value; `None` if it is missing or invalid.
     pub(crate) fn known(self) -> Option<T> {
         match self {
-            Lenient::Is(known) => Some(known),
-            Lenient::LeftOut | Lenient::Junk => None,
+            Lenient::Valid(known) => Some(known),
+            Lenient::Missing | Lenient::Invalid => None,
         }
     }
 }
@@ -330,9 +331,9 @@ impl<T> Lenient<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Lenient<T>, D::Error> {
         Ok(match Option::deserialize(field) {
-            Ok(None) => Lenient::LeftOut,
-            Ok(Some(known)) => Lenient::Is(known),
-            Err(_) => Lenient::Junk,
+            Ok(None) => Lenient::Missing,
+            Ok(Some(known)) => Lenient::Valid(known),
+            Err(_) => Lenient::Invalid,
         })
     }
 }
@@ -380,7 +381,7 @@ mod tests {
         for (name, value) in changes.as_object().expect("fields") {
             request[name] = value.clone();
         }
-        let read = Input::Json(&request).read::<Request>(Terms { keys, content_bytes: 3 });
+        let read = Input::Json(&request).read::<Request>(FieldSettings { keys, content_bytes: 3 });
         let told = read.map_or_else(|error| error.message().to_owned(), |_| String::new());
         assert_eq!(told, expected, "{request}");
     }
@@ -388,7 +389,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_first_field_that_is_wrong_in_the_order_of_declaration() {
         let request = json!({ "content": 1, "count": 0 });
-        let error = Input::Json(&request).read::<Request>(Terms { keys: false, content_bytes: 3 }).unwrap_err();
+        let error = Input::Json(&request).read::<Request>(FieldSettings { keys: false, content_bytes: 3 }).unwrap_err();
         assert_eq!(error.message(), "challengeId is required");
         check(
             false,

@@ -18,7 +18,7 @@ use crate::request::Query;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller<'r> {
     /// An anonymous caller.
-    Nobody,
+    Anonymous,
     /// The name in `from`, in standalone mode.
     Named(&'r str),
     /// The holder of a session key, in authentication mode.
@@ -35,7 +35,7 @@ pub(crate) enum Caller<'r> {
 impl<'r> Caller<'r> {
     /// Returns the caller that `from` names in standalone mode.
     pub(crate) fn named(from: Option<&'r str>) -> Caller<'r> {
-        from.map_or(Caller::Nobody, Caller::Named)
+        from.map_or(Caller::Anonymous, Caller::Named)
     }
 
     /// Returns the caller as a viewer, for redaction.
@@ -47,7 +47,7 @@ impl<'r> Caller<'r> {
                 // The operator's view contains all private messages.
                 Party::Operator | Party::Other(_) => Viewer::Nobody,
             },
-            Caller::Nobody => Viewer::Nobody,
+            Caller::Anonymous => Viewer::Nobody,
         }
     }
 
@@ -59,7 +59,7 @@ impl<'r> Caller<'r> {
         let name = match self {
             Caller::Seated { invite, .. } => return Ok(Party::Player(*invite)),
             Caller::Named(name) => name,
-            Caller::Nobody => return Err(ApiError::missing("from")),
+            Caller::Anonymous => return Err(ApiError::missing("from")),
         };
         match Party::from_wire(name) {
             Party::Operator => Err(ApiError::bad_request("FORBIDDEN_SENDER", "from cannot be operator")),
@@ -74,7 +74,7 @@ impl<'r> Caller<'r> {
     /// Returns the scope of the caller's idempotency keys.
     pub(crate) fn scope(&self) -> Cow<'r, str> {
         match self {
-            Caller::Nobody => Cow::Borrowed(""),
+            Caller::Anonymous => Cow::Borrowed(""),
             Caller::Named(name) => Cow::Borrowed(name),
             Caller::Seated { session, seat, .. } => Cow::Owned(format!("seat {} of {session}", seat.0)),
         }
@@ -147,9 +147,9 @@ impl Auth {
         let named = claim.session()?;
         // The public channel belongs to no session, so a key is ignored.
         if named == Some("invites") {
-            return Ok(Caller::Nobody);
+            return Ok(Caller::Anonymous);
         }
-        let Some(key) = claim.key()? else { return Ok(Caller::Nobody) };
+        let Some(key) = claim.key()? else { return Ok(Caller::Anonymous) };
         let key: SessionKey = key.parse().map_err(|_| unauthenticated())?;
         let id: SessionId = named.and_then(|named| named.parse().ok()).ok_or_else(unauthenticated)?;
         // The key is checked before the session is read, so that a forged key causes no read of the store.
@@ -172,7 +172,7 @@ mod tests {
         for name in ["operator", "ada"] {
             assert_eq!(Caller::Named(name).viewer(), Viewer::Nobody);
         }
-        assert_eq!(Caller::Nobody.viewer(), Viewer::Nobody);
+        assert_eq!(Caller::Anonymous.viewer(), Viewer::Nobody);
     }
 
     #[track_caller]

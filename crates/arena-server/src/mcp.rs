@@ -33,7 +33,7 @@ use rmcp::{RoleServer, ServerHandler};
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult, Refusal};
 use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
 use call::Caller;
@@ -203,7 +203,7 @@ impl Endpoint {
         }
         let limits = &self.arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
-        let body = read_body(body, limit, limits, Line::of(&parts.extensions).as_ref()).await?;
+        let body = read_body(body, limit, limits, RequestConnection::of(&parts.extensions).as_ref()).await?;
         if let Some(PlainCall { params, reply }) = PlainCall::of(&parts.headers, &body) {
             return Ok(reply.with(self.server.call(caller, params).await));
         }

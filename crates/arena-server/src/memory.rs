@@ -45,7 +45,7 @@ pub(crate) struct Memory {
 
 /// The budget of one address. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Share {
+pub(crate) struct AddressBudget {
     memory: Arc<Memory>,
     /// The address's permits; `None` for addresses without a limit.
     own: Option<Arc<Semaphore>>,
@@ -53,7 +53,7 @@ pub(crate) struct Share {
 
 /// Reserved memory, released on drop.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     bytes: usize,
     /// Number of bytes that the permits cover: `bytes` rounded up to whole units, at most the budget.
     counted: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Held {
     held: Arc<AtomicU64>,
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.held.fetch_sub(self.counted, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl Drop for Held {
 /// Bytes that keep their reservation until they are dropped.
 struct Owned {
     bytes: Bytes,
-    _held: Held,
+    _held: Reservation,
 }
 
 impl AsRef<[u8]> for Owned {
@@ -80,7 +80,7 @@ impl AsRef<[u8]> for Owned {
     }
 }
 
-impl Held {
+impl Reservation {
     /// Attaches the reservation to `bytes`, until the last handle to them is dropped after the write to the socket.
     pub(crate) fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Owned { bytes, _held: self })
@@ -97,12 +97,12 @@ fn units(bytes: usize) -> u32 {
 }
 
 impl Memory {
-    /// Creates a budget of `total` bytes, with `share` bytes per address; 0 means no limit. Responses wait up to
+    /// Creates a budget of `total` bytes, with `budget` bytes per address; 0 means no limit. Responses wait up to
     /// `patience`.
-    pub(crate) fn new(total: usize, share: usize, patience: Duration) -> Memory {
+    pub(crate) fn new(total: usize, budget: usize, patience: Duration) -> Memory {
         // A smaller budget would not suffice for a single message.
         let total_units = units(total.max(PIECE)).min(u32::MAX / 2);
-        let share_units = (share > 0).then(|| units(share.max(PIECE)).min(total_units));
+        let share_units = (budget > 0).then(|| units(budget.max(PIECE)).min(total_units));
         let total = Arc::new(Semaphore::new(total_units as usize));
         Memory { total, total_units, share_units, patience, held: Arc::default() }
     }
@@ -113,32 +113,32 @@ impl Memory {
     }
 
     /// Creates the budget of an address.
-    pub(crate) fn share(self: &Arc<Memory>) -> Share {
+    pub(crate) fn budget(self: &Arc<Memory>) -> AddressBudget {
         let own = self.share_units.map(|units| Arc::new(Semaphore::new(units as usize)));
-        Share { memory: Arc::clone(self), own }
+        AddressBudget { memory: Arc::clone(self), own }
     }
 
     /// Creates the budget of an address that has no limit of its own.
-    pub(crate) fn common(self: &Arc<Memory>) -> Share {
-        Share { memory: Arc::clone(self), own: None }
+    pub(crate) fn common(self: &Arc<Memory>) -> AddressBudget {
+        AddressBudget { memory: Arc::clone(self), own: None }
     }
 }
 
-impl Share {
+impl AddressBudget {
     /// Converts a number of bytes to units, at most the budget.
     fn clamp(&self, bytes: usize) -> u32 {
         let own = self.memory.share_units.filter(|_| self.own.is_some());
         units(bytes).min(own.unwrap_or(self.memory.total_units))
     }
 
-    fn held(&self, bytes: usize, own: Option<OwnedSemaphorePermit>, total: OwnedSemaphorePermit) -> Held {
+    fn held(&self, bytes: usize, own: Option<OwnedSemaphorePermit>, total: OwnedSemaphorePermit) -> Reservation {
         let counted = total.num_permits() as u64 * UNIT as u64;
         self.memory.held.fetch_add(counted, Ordering::Relaxed);
-        Held { bytes, counted, _own: own, _total: total, held: Arc::clone(&self.memory.held) }
+        Reservation { bytes, counted, _own: own, _total: total, held: Arc::clone(&self.memory.held) }
     }
 
     /// Reserves memory if it is available at once.
-    pub(crate) fn try_hold(&self, bytes: usize) -> Option<Held> {
+    pub(crate) fn try_hold(&self, bytes: usize) -> Option<Reservation> {
         let units = self.clamp(bytes);
         let own = match &self.own {
             Some(own) => Some(Arc::clone(own).try_acquire_many_owned(units).ok()?),
@@ -150,7 +150,7 @@ impl Share {
 
     /// Waits for memory and reserves it. All callers acquire the permit of the address before that of the server, which
     /// prevents deadlocks.
-    pub(crate) async fn hold(&self, bytes: usize) -> Held {
+    pub(crate) async fn hold(&self, bytes: usize) -> Reservation {
         let units = self.clamp(bytes);
         let open = "semaphores of memory are never closed";
         let own = match &self.own {
@@ -161,19 +161,19 @@ impl Share {
         self.held(bytes, own, total)
     }
 
-    /// Reserves memory for a response as [`Share::hold`] does, with a timeout.
+    /// Reserves memory for a response as [`AddressBudget::hold`] does, with a timeout.
     ///
     /// # Errors
     /// If there is no memory within `limits.stalled_ms`.
-    pub(crate) async fn hold_patiently(&self, bytes: usize) -> Result<Held, NoRoom> {
-        tokio::time::timeout(self.memory.patience, self.hold(bytes)).await.map_err(|_| NoRoom)
+    pub(crate) async fn hold_patiently(&self, bytes: usize) -> Result<Reservation, NoMemory> {
+        tokio::time::timeout(self.memory.patience, self.hold(bytes)).await.map_err(|_| NoMemory)
     }
 }
 
 /// The error of a response that got no memory for its next piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too much memory is held for slow clients")]
-pub(crate) struct NoRoom;
+pub(crate) struct NoMemory;
 
 /// Returns the error response for a request or response that got no memory.
 pub(crate) fn busy() -> ApiError {
@@ -184,14 +184,14 @@ pub(crate) fn busy() -> ApiError {
 
 /// A response extension: the body reserves its memory itself.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Counted;
+pub(crate) struct ReservesMemory;
 
 /// Counts a response's bytes against the memory budget. If there is no memory for a large complete response, the result
 /// depends on `may_refuse`. If it is true, an error replaces the response. If it is false, the response reports a write
 /// that is already done, so the server sends it uncounted.
-pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Response {
+pub(crate) fn count(response: Response, budget: &AddressBudget, may_refuse: bool) -> Response {
     let is_small = response.body().size_hint().exact().is_some_and(|bytes| bytes <= FREE as u64);
-    if is_small || response.extensions().get::<Counted>().is_some() {
+    if is_small || response.extensions().get::<ReservesMemory>().is_some() {
         return response;
     }
     let (parts, mut body) = response.into_parts();
@@ -199,7 +199,7 @@ pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Resp
     let first = match body.frame().now_or_never() {
         Some(Some(Ok(frame))) if frame.data_ref().is_some_and(|data| data.len() > FREE) => {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
-            match share.try_hold(bytes) {
+            match budget.try_hold(bytes) {
                 Some(held) => Some(Ok(frame.map_data(|data| held.with(data)))),
                 None if may_refuse => return axum::response::IntoResponse::into_response(busy()),
                 None => Some(Ok(frame)),
@@ -209,29 +209,32 @@ pub(crate) fn count(response: Response, share: &Share, may_refuse: bool) -> Resp
         Some(None) => return Response::from_parts(parts, Body::empty()),
         None => None,
     };
-    Response::from_parts(parts, Body::new(CountedBody { first, body, share: share.clone(), room: Room::None }))
+    Response::from_parts(
+        parts,
+        Body::new(CountedBody { first, body, budget: budget.clone(), reservation: ReservationState::None }),
+    )
 }
 
 /// A body that reserves memory for each piece before it is produced.
 struct CountedBody {
     first: Option<Result<Frame<Bytes>, axum::Error>>,
     body: Body,
-    share: Share,
-    room: Room,
+    budget: AddressBudget,
+    reservation: ReservationState,
 }
 
-enum Room {
+enum ReservationState {
     None,
-    Wanted(BoxFuture<'static, Result<Held, NoRoom>>),
-    Taken(Held),
+    Wanted(BoxFuture<'static, Result<Reservation, NoMemory>>),
+    Taken(Reservation),
     /// A piece that is larger than its reservation and waits for more memory.
-    Longer(Option<Bytes>, BoxFuture<'static, Result<Held, NoRoom>>),
+    Longer(Option<Bytes>, BoxFuture<'static, Result<Reservation, NoMemory>>),
 }
 
 impl CountedBody {
-    fn want(&self, bytes: usize) -> BoxFuture<'static, Result<Held, NoRoom>> {
-        let share = self.share.clone();
-        async move { share.hold_patiently(bytes).await }.boxed()
+    fn want(&self, bytes: usize) -> BoxFuture<'static, Result<Reservation, NoMemory>> {
+        let budget = self.budget.clone();
+        async move { budget.hold_patiently(bytes).await }.boxed()
     }
 }
 
@@ -247,22 +250,24 @@ impl hyper::body::Body for CountedBody {
             return Poll::Ready(Some(first));
         }
         loop {
-            match &mut self.room {
-                Room::None => self.room = Room::Wanted(self.want(PIECE)),
-                Room::Wanted(wanted) => {
+            match &mut self.reservation {
+                ReservationState::None => self.reservation = ReservationState::Wanted(self.want(PIECE)),
+                ReservationState::Wanted(wanted) => {
                     let held = std::task::ready!(wanted.poll_unpin(context)).map_err(axum::Error::new)?;
-                    self.room = Room::Taken(held);
+                    self.reservation = ReservationState::Taken(held);
                 }
-                Room::Longer(data, wanted) => {
+                ReservationState::Longer(data, wanted) => {
                     let held = std::task::ready!(wanted.poll_unpin(context)).map_err(axum::Error::new)?;
                     let data = data.take().unwrap_or_default();
-                    self.room = Room::None;
+                    self.reservation = ReservationState::None;
                     return Poll::Ready(Some(Ok(Frame::data(held.with(data)))));
                 }
-                Room::Taken(_) => {
+                ReservationState::Taken(_) => {
                     let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
-                    let Room::Taken(held) = std::mem::replace(&mut self.room, Room::None) else {
-                        unreachable!("the match arm requires `Room::Taken`")
+                    let ReservationState::Taken(held) =
+                        std::mem::replace(&mut self.reservation, ReservationState::None)
+                    else {
+                        unreachable!("the match arm requires `ReservationState::Taken`")
                     };
                     let Some(Ok(frame)) = frame else { return Poll::Ready(frame) };
                     return match frame.into_data() {
@@ -272,7 +277,7 @@ impl hyper::body::Body for CountedBody {
                         Ok(data) => {
                             drop(held);
                             let wanted = self.want(data.len());
-                            self.room = Room::Longer(Some(data), wanted);
+                            self.reservation = ReservationState::Longer(Some(data), wanted);
                             continue;
                         }
                         Err(frame) => Poll::Ready(Some(Ok(frame))),
@@ -283,7 +288,7 @@ impl hyper::body::Body for CountedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && matches!(self.room, Room::None) && self.body.is_end_stream()
+        self.first.is_none() && matches!(self.reservation, ReservationState::None) && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -317,8 +322,8 @@ mod tests {
     #[test]
     fn an_address_takes_its_share_and_leaves_the_rest_to_others() {
         let memory = Arc::new(Memory::new(4 * MIB, MIB, Duration::MAX));
-        let [greedy, other] = [memory.share(), memory.share()];
-        let held: Vec<Held> = (0..16).map_while(|_| greedy.try_hold(MIB / 8)).collect();
+        let [greedy, other] = [memory.budget(), memory.budget()];
+        let held: Vec<Reservation> = (0..16).map_while(|_| greedy.try_hold(MIB / 8)).collect();
         assert_eq!((held.len(), memory.held()), (8, MIB as u64));
         assert!(other.try_hold(MIB).is_some() && memory.common().try_hold(3 * MIB).is_some());
         assert!(memory.common().try_hold(4 * MIB).is_none());
@@ -334,43 +339,43 @@ mod tests {
     #[test]
     fn a_share_of_0_is_no_limit_of_an_address() {
         let memory = Arc::new(Memory::new(4 * MIB, 0, Duration::MAX));
-        let share = memory.share();
-        let held: Vec<Held> = (0..64).map_while(|_| share.try_hold(MIB / 8)).collect();
+        let budget = memory.budget();
+        let held: Vec<Reservation> = (0..64).map_while(|_| budget.try_hold(MIB / 8)).collect();
         assert_eq!((held.len(), memory.held()), (32, 4 * MIB as u64), "the total holds");
         drop(held);
-        assert_eq!(share.try_hold(100 * MIB).map(|_| ()), Some(()));
+        assert_eq!(budget.try_hold(100 * MIB).map(|_| ()), Some(()));
     }
 
     #[tokio::test]
     async fn bytes_keep_their_room_until_the_last_handle_is_gone() {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
-        let share = memory.share();
-        let bytes = share.hold(MIB).await.with(Bytes::from(vec![7; MIB]));
+        let budget = memory.budget();
+        let bytes = budget.hold(MIB).await.with(Bytes::from(vec![7; MIB]));
         let piece = bytes.slice(10..20);
         drop(bytes);
-        assert!(share.try_hold(1).is_none());
-        assert!(share.hold(1).now_or_never().is_none());
+        assert!(budget.try_hold(1).is_none());
+        assert!(budget.hold(1).now_or_never().is_none());
         drop(piece);
-        assert!(share.try_hold(MIB).is_some());
+        assert!(budget.try_hold(MIB).is_some());
     }
 
     #[tokio::test]
     async fn answers_that_are_complete_are_refused_and_others_wait() {
         let memory = Arc::new(Memory::new(MIB, MIB, Duration::MAX));
-        let share = memory.share();
-        let all = share.hold(MIB).await;
-        let small = count(crate::answer::json("x".repeat(FREE)), &share, true);
+        let budget = memory.budget();
+        let all = budget.hold(MIB).await;
+        let small = count(crate::answer::json("x".repeat(FREE)), &budget, true);
         assert_eq!(text_of(small.into_body()).await.concat().len(), FREE);
-        let written = count(crate::answer::json("x".repeat(FREE + 1)), &share, false);
+        let written = count(crate::answer::json("x".repeat(FREE + 1)), &budget, false);
         assert_eq!(written.status(), axum::http::StatusCode::OK, "the response of a write is sent");
-        let refused = count(crate::answer::json("x".repeat(FREE + 1)), &share, true);
+        let refused = count(crate::answer::json("x".repeat(FREE + 1)), &budget, true);
         assert_eq!(refused.status(), axum::http::StatusCode::SERVICE_UNAVAILABLE);
         let pieces = || {
             let pieces =
                 [10, FREE + 1, 2 * PIECE, 5].map(|bytes| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; bytes])));
             Body::from_stream(futures_util::stream::iter(pieces))
         };
-        let mut waits = Box::pin(text_of(count(Response::new(pieces()), &share, true).into_body()));
+        let mut waits = Box::pin(text_of(count(Response::new(pieces()), &budget, true).into_body()));
         assert!((&mut waits).now_or_never().is_none());
         drop(all);
         let told = waits.await;

@@ -49,16 +49,16 @@ pub(crate) struct Metrics {
 }
 
 /// A guard that increments a gauge until it is dropped.
-pub(crate) struct Counted(Gauge);
+pub(crate) struct GaugeGuard(Gauge);
 
-impl Counted {
-    pub(crate) fn by(gauge: &Gauge) -> Counted {
+impl GaugeGuard {
+    pub(crate) fn by(gauge: &Gauge) -> GaugeGuard {
         gauge.inc();
-        Counted(gauge.clone())
+        GaugeGuard(gauge.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }

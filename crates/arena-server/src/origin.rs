@@ -118,7 +118,7 @@ pub(crate) fn check_host(version: Version, headers: &HeaderMap) -> ApiResult<()>
 /// 403 if the origin is neither the arena's own nor allowed.
 pub(crate) fn check_origin(arena: &Arena, method: &Method, headers: &HeaderMap, mcp: bool) -> ApiResult<()> {
     let writes = ![Method::GET, Method::HEAD, Method::OPTIONS].contains(method);
-    if !writes || (arena.asks_for_keys() && !mcp) {
+    if !writes || (arena.is_authenticated_mode() && !mcp) {
         return Ok(());
     }
     let text = |name: HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -152,7 +152,7 @@ fn is_own(arena: &Arena, origin: &str, host: &str) -> bool {
     let (Some(origin), Some(host)) = (Origin::read(origin), host_and_port(host)) else { return false };
     let port = host.port().map_or(usual_port(&origin.scheme), |port| port.as_u16());
     // A browser reaches a server on loopback by a local name or an address. Any other host name means DNS rebinding.
-    let is_for_this_machine = !arena.asks_for_keys() && arena.settings.listen.ip().is_loopback();
+    let is_for_this_machine = !arena.is_authenticated_mode() && arena.settings.listen.ip().is_loopback();
     let name = host.host().to_ascii_lowercase();
     name == origin.host && port == origin.port && (!is_for_this_machine || is_this_machine(&name))
 }

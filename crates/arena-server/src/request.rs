@@ -21,11 +21,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Input, Terms};
+use crate::fields::{FieldSettings, Input};
 use crate::identity::{Caller, Claim};
-use crate::memory::{FREE, Held, busy};
+use crate::memory::{FREE, Reservation, busy};
 use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
@@ -41,9 +41,9 @@ pub(crate) struct Get {
     /// The client's address; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
     /// The request's connection; unknown only in tests.
-    pub(crate) line: Option<Line>,
+    pub(crate) line: Option<RequestConnection>,
     params: Vec<(String, String)>,
-    pub(crate) terms: Terms,
+    pub(crate) field_settings: FieldSettings,
 }
 
 /// A POST request with its parsed head and JSON object.
@@ -101,10 +101,10 @@ impl FromRequestParts<Arena> for Get {
     async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
         let address = admit(&parts.extensions, arena)?;
         let params = path_params(parts).await?;
-        let line = Line::of(&parts.extensions);
+        let line = RequestConnection::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, line, params, terms: Terms::of(arena) })
+        Ok(Get { uri, query, headers, address, line, params, field_settings: FieldSettings::of(arena) })
     }
 }
 
@@ -119,7 +119,7 @@ impl Get {
     /// # Errors
     /// If a parameter is missing or invalid.
     pub(crate) fn query<T: DeserializeOwned>(&self) -> ApiResult<T> {
-        Input::Query(&self.query).read(self.terms)
+        Input::Query(&self.query).read(self.field_settings)
     }
 
     /// Identifies the caller of a request about the channel or session of this name.
@@ -145,10 +145,10 @@ impl Get {
 
 /// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of
 /// new ones.
-async fn mark_player(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) -> ApiResult<()> {
+async fn mark_player(arena: &Arena, line: Option<&RequestConnection>, caller: &Caller<'_>) -> ApiResult<()> {
     let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
     let holds_a_seat = match caller {
-        Caller::Nobody => false,
+        Caller::Anonymous => false,
         Caller::Seated { .. } => true,
         Caller::Named(name) => match name.parse::<InviteCode>() {
             Ok(invite) => {
@@ -159,7 +159,7 @@ async fn mark_player(arena: &Arena, line: Option<&Line>, caller: &Caller<'_>) ->
         },
     };
     if holds_a_seat {
-        line.connection.know();
+        line.connection.mark_known();
     }
     Ok(())
 }
@@ -178,8 +178,8 @@ impl FromRequest<Arena> for Post {
             arena.rates.admit_body(head.address, body.len())?;
         }
         let object = parse_object(&body)?;
-        let from = match object.as_ref().filter(|_| !head.terms.keys) {
-            Some(object) => Input::Json(object).read::<SenderField>(head.terms)?.from,
+        let from = match object.as_ref().filter(|_| !head.field_settings.keys) {
+            Some(object) => Input::Json(object).read::<SenderField>(head.field_settings)?.from,
             None => None,
         };
         Ok(Post { head, object, from, key, body })
@@ -200,7 +200,7 @@ impl Post {
     /// # Errors
     /// If the body is invalid.
     pub(crate) fn find_body<T: DeserializeOwned>(&self) -> ApiResult<Option<T>> {
-        self.object.as_ref().map(|object| Input::Json(object).read(self.terms)).transpose()
+        self.object.as_ref().map(|object| Input::Json(object).read(self.field_settings)).transpose()
     }
 
     /// Returns the unverified `from` of the query, or else of the body; `None` if it is anonymous.
@@ -271,7 +271,7 @@ impl Post {
 
     /// Returns `from`, which distinguishes callers without a seat in standalone mode; empty in authentication mode.
     fn anonymous_name(&self) -> &str {
-        if self.terms.keys { "" } else { self.claimed().unwrap_or_default() }
+        if self.field_settings.keys { "" } else { self.claimed().unwrap_or_default() }
     }
 }
 
@@ -374,14 +374,14 @@ pub(crate) async fn read_body(
     body: Body,
     limit: BodyLimit<'_>,
     limits: &LimitSettings,
-    line: Option<&Line>,
+    line: Option<&RequestConnection>,
 ) -> Result<Bytes, ApiError> {
     let until = tokio::time::Instant::now() + Duration::from_millis(limits.request_ms);
     // Without a declared length, the maximum length is assumed.
     let declared = body.size_hint().exact().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(limit.bytes);
     let mut body = std::pin::pin!(Limited::new(body, limit.bytes));
     let mut pieces: Vec<u8> = Vec::with_capacity(declared.min(FREE));
-    let mut room: Option<Held> = None;
+    let mut reservation: Option<Reservation> = None;
     loop {
         let frame = match tokio::time::timeout_at(until, body.frame()).await {
             Ok(Some(Ok(frame))) => frame,
@@ -400,24 +400,24 @@ pub(crate) async fn read_body(
             }
         };
         let Ok(data) = frame.into_data() else { continue };
-        let share = line.map(|line| line.connection.share()).filter(|_| room.is_none());
-        if let Some(share) = share.filter(|_| pieces.len() + data.len() > FREE) {
-            let wanted = share.hold(declared.min(limit.bytes));
-            room = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
+        let budget = line.map(|line| line.connection.budget()).filter(|_| reservation.is_none());
+        if let Some(budget) = budget.filter(|_| pieces.len() + data.len() > FREE) {
+            let wanted = budget.hold(declared.min(limit.bytes));
+            reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
             pieces.reserve_exact(declared.min(limit.bytes).saturating_sub(pieces.len()));
         }
         pieces.extend_from_slice(&data);
     }
     // A parsed body may take many times the memory of its text. This memory is reserved only when the body is complete.
     // Otherwise a client could reserve it by declaring a large body and sending that slowly.
-    if let Some(line) = line.filter(|_| limit.weight > 1 && room.is_some()) {
-        drop(room.take());
-        let wanted = line.connection.share().hold(pieces.len().saturating_mul(limit.weight));
-        room = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
+    if let Some(line) = line.filter(|_| limit.weight > 1 && reservation.is_some()) {
+        drop(reservation.take());
+        let wanted = line.connection.budget().hold(pieces.len().saturating_mul(limit.weight));
+        reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
     }
     let body = Bytes::from(pieces);
-    Ok(match room {
-        Some(room) => room.with(body),
+    Ok(match reservation {
+        Some(reservation) => reservation.with(body),
         None => body,
     })
 }
@@ -549,8 +549,8 @@ mod tests {
         const KIB: usize = 1024;
         let limits = LimitSettings::default();
         let connections = Arc::new(Connections::new(&limits, 9));
-        let entered = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+        let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
         let held = || connections.memory().held() / KIB as u64;
         let (send, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
         let pieces = stream::unfold(sent, async |mut sent| {
@@ -580,9 +580,9 @@ mod tests {
     async fn a_body_that_finds_no_room_is_refused_when_its_time_is_over() {
         let limits = LimitSettings { waiting_bytes: 64 * 1024, request_ms: 50, ..LimitSettings::default() };
         let connections = Arc::new(Connections::new(&limits, 9));
-        let entered = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
-        let all = line.connection.share().try_hold(64 * 1024).expect("there is room");
+        let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
+        let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
+        let all = line.connection.budget().try_hold(64 * 1024).expect("there is room");
         let read = async || {
             let limit = BodyLimit { bytes: 1024 * 1024, setting: "limits.body_bytes", weight: 1 };
             read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&line)).await
@@ -602,7 +602,7 @@ mod tests {
                 query.identity(),
                 query.number("index"),
                 Input::Query(&query)
-                    .read::<Paging>(Terms { keys: false, content_bytes: 0 })
+                    .read::<Paging>(FieldSettings { keys: false, content_bytes: 0 })
                     .map_or((0, 0), |paging| paging.page(50))
             ),
             Err(error) => format!("{error:?}"),

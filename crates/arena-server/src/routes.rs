@@ -34,10 +34,10 @@ use utoipa_axum::router::{UtoipaMethodRouter, UtoipaMethodRouterExt};
 use utoipa_axum::routes;
 
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::ApiError;
 use crate::mcp::{self, Endpoint, ToolSet};
-use crate::metrics::Counted;
+use crate::metrics::GaugeGuard;
 use crate::openapi::Description;
 use crate::origin::{check_host, check_origin};
 use crate::request::{accepts, address_of};
@@ -55,7 +55,7 @@ type Route = UtoipaMethodRouter<Arena>;
 
 /// Returns all routes except pages. `#[utoipa::path]` at each handler declares the path and the method.
 fn list(arena: &Arena) -> Vec<Route> {
-    let keys = arena.asks_for_keys();
+    let keys = arena.is_authenticated_mode();
     let [play, talk] = [ToolSet::arena(keys), ToolSet::chat(keys)]
         .map(|tools| Endpoint::new(tools, arena.clone(), behind_tools(arena.clone())));
     let mut routes = vec![
@@ -207,11 +207,11 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let route = route.as_ref().map_or("", MatchedPath::as_str);
     let method = request.method().clone();
     let address = address_of(request.extensions()).filter(|_| route != OPEN_TO_ALL);
-    let _in_flight = Counted::by(&arena.metrics.in_flight);
+    let _in_flight = GaugeGuard::by(&arena.metrics.in_flight);
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
     // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
     // any effect.
-    let line = Line::of(request.extensions());
+    let line = RequestConnection::of(request.extensions());
     if line.is_some_and(|line| line.connection.is_closing()) {
         let text =
             "the server has closed this idle connection to accept others; send the request again on a new connection";

@@ -82,7 +82,7 @@ impl Scripts {
             tokio::time::sleep(LOOK_EVERY).await;
             let handle = engine.clone();
             let looked = tokio::task::spawn_blocking(move || {
-                let looked = catch_unwind(AssertUnwindSafe(|| self.look(&handle, false)));
+                let looked = catch_unwind(AssertUnwindSafe(|| self.refresh(&handle, false)));
                 let panicked = "a check of the challenge folders panicked; later checks continue".to_owned();
                 if looked.is_err() && self.told.insert(panicked.clone()) {
                     tracing::error!("{panicked}");
@@ -102,7 +102,7 @@ impl Scripts {
 
     /// Checks all folders and loads changed ones. If `at_once` is true, a change is loaded without waiting for a second
     /// check.
-    pub(crate) fn look(&mut self, engine: &Engine, at_once: bool) {
+    pub(crate) fn refresh(&mut self, engine: &Engine, at_once: bool) {
         let mut paths = BTreeSet::new();
         for folder in &self.folders {
             let told = match find_folders(folder) {

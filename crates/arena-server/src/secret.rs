@@ -8,7 +8,7 @@ use std::path::Path;
 use arena_identity::ServerSecret;
 
 /// A secret in a file of the data folder.
-pub(crate) struct Kept {
+pub(crate) struct SecretFile {
     /// The file's name.
     pub(crate) file: &'static str,
     /// The secret's description, for the log.
@@ -56,7 +56,7 @@ pub enum SecretFileError {
     Random(getrandom::Error),
 }
 
-impl Kept {
+impl SecretFile {
     /// Loads the secret from the data folder, or generates it. The folder must be locked.
     ///
     /// # Errors
@@ -115,32 +115,32 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
-    const KEPT: Kept = Kept { file: "test.secret", what: "a secret", loss: "nothing is lost" };
+    const TEST_FILE: SecretFile = SecretFile { file: "test.secret", what: "a secret", loss: "nothing is lost" };
 
     #[test]
     fn a_secret_is_made_once_and_is_its_owners_only() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join(".test.secret.new"), "half").expect("a file that a cut-off start has left");
-        let made = KEPT.load_or_make(folder.path()).expect("made");
-        let path = folder.path().join(KEPT.file);
+        let made = TEST_FILE.load_or_make(folder.path()).expect("made");
+        let path = folder.path().join(TEST_FILE.file);
         assert_eq!(fs::metadata(&path).expect("is there").mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&path).expect("text").len(), 65);
         assert!(made.is_new);
-        let read = KEPT.load_or_make(folder.path()).expect("read");
+        let read = TEST_FILE.load_or_make(folder.path()).expect("read");
         assert_eq!(read, Loaded { is_new: false, ..made });
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 
         let other = tempfile::tempdir().expect("a folder");
-        assert_ne!(KEPT.load_or_make(other.path()).expect("made").text, read.text);
+        assert_ne!(TEST_FILE.load_or_make(other.path()).expect("made").text, read.text);
     }
 
     #[track_caller]
     fn check(text: &[u8], mode: u32, expected: &str) {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(KEPT.file);
+        let path = folder.path().join(TEST_FILE.file);
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("a mode");
-        let error = KEPT.load_or_make(folder.path()).map(drop).expect_err("no secret to use");
+        let error = TEST_FILE.load_or_make(folder.path()).map(drop).expect_err("no secret to use");
         let text = error.to_string().replace(&path.display().to_string(), "FILE");
         assert!(text.contains(expected), "{text:?} lacks {expected:?}");
     }
@@ -157,10 +157,10 @@ mod tests {
     #[test]
     fn a_secret_may_be_ones_own() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join(KEPT.file);
+        let path = folder.path().join(TEST_FILE.file);
         fs::write(&path, "what only we know\n").expect("a file");
         fs::set_permissions(&path, Permissions::from_mode(0o400)).expect("a mode");
         let expected = Loaded { text: "what only we know".to_owned(), is_new: false };
-        assert_eq!(KEPT.load_or_make(folder.path()).expect("read"), expected);
+        assert_eq!(TEST_FILE.load_or_make(folder.path()).expect("read"), expected);
     }
 }

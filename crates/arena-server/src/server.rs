@@ -12,7 +12,7 @@ use std::time::Duration;
 use arena_engine::{Engine, Environment, Limits};
 use arena_model::ChallengeType;
 use arena_script::{Sandbox, find_folders};
-use arena_store::{FolderLock, Store, StoreError, Terms};
+use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
@@ -32,10 +32,10 @@ use tower_http::cors::{Any, Cors, CorsLayer};
 use crate::admin_token::{AdminToken, AdminTokenFileError};
 use crate::arena::Arena;
 use crate::auth::{Auth, AuthError, secret};
-use crate::connections::{Connection, Connections, Entered, Full, Line};
+use crate::connections::{Connection, ConnectionGuard, ConnectionRefusal, Connections, RequestConnection};
 use crate::house::House;
 use crate::memory;
-use crate::metrics::Counted;
+use crate::metrics::GaugeGuard;
 use crate::request::Peer;
 use crate::routes;
 use crate::scripts::{self, Scripts};
@@ -224,8 +224,8 @@ impl Server {
         let (clock, house, derived) = (arena.clone(), arena.clone(), arena.clone());
         let engine = arena.engine.clone();
         let watching = scripts.map(|scripts| tokio::spawn(scripts.watch(engine)));
-        let keep_time = tokio::spawn(async move {
-            keep_running(&clock.fallen, "watches the clock", || clock.engine.keep_time()).await;
+        let run_deadlines = tokio::spawn(async move {
+            keep_running(&clock.restarting, "watches the clock", || clock.engine.run_deadlines()).await;
         });
         let housekeeping = tokio::spawn(async move {
             let forget_addresses = || async {
@@ -235,19 +235,19 @@ impl Server {
                 }
             };
             tokio::join!(
-                keep_running(&house.fallen, "runs housekeeping", || house.engine.keep_house()),
-                keep_running(&house.fallen, "forgets addresses", forget_addresses),
+                keep_running(&house.restarting, "runs housekeeping", || house.engine.run_eviction()),
+                keep_running(&house.restarting, "forgets addresses", forget_addresses),
             );
         });
         let keep_derived = tokio::spawn(async move {
-            keep_running(&derived.fallen, "checks derived tables", || derived.engine.keep_derived()).await;
+            keep_running(&derived.restarting, "checks derived tables", || derived.engine.keep_derived()).await;
         });
 
         let follow_others = {
             let arena = arena.clone();
             tokio::spawn(async move {
                 let follow = || arena.engine.follow_others(arena.settings.nodes.nats.as_ref());
-                keep_running(&arena.fallen, "follows other nodes", follow).await;
+                keep_running(&arena.restarting, "follows other nodes", follow).await;
             })
         };
 
@@ -266,7 +266,7 @@ impl Server {
             () = told_to_stop => {}
         }
         let connections = acceptor.close().await;
-        keep_time.abort();
+        run_deadlines.abort();
         housekeeping.abort();
         keep_derived.abort();
         follow_others.abort();
@@ -296,7 +296,7 @@ impl Server {
 
 /// Returns the settings that must be equal on all nodes of a shared database, so that a key from one node is valid on
 /// the others. Secrets are represented by digests.
-fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> Terms {
+fn terms(auth: Option<&Auth>, admin_token: &AdminToken) -> NodeTerms {
     let secret = auth.map_or_else(|| "none".to_owned(), |auth| auth.secret.fingerprint());
     let mode = if auth.is_some() { "authentication" } else { "standalone" };
     let terms =
@@ -316,7 +316,7 @@ async fn start_scripts(
     let mut scripts = Scripts::new(settings, sandbox.ok_or(SettingsError::NoWorker)?);
     let engine = engine.clone();
     let loaded = tokio::task::spawn_blocking(move || {
-        scripts.look(&engine, true);
+        scripts.refresh(&engine, true);
         scripts
     });
     match loaded.await {
@@ -382,7 +382,7 @@ impl Acceptor {
 
     fn take(&self, stream: TcpStream, peer: SocketAddr) {
         match self.connections.enter(peer.ip()) {
-            Ok(entered) => self.serve(stream, peer, entered),
+            Ok(guard) => self.serve(stream, peer, guard),
             Err(full) => {
                 self.arena.metrics.refused_connections.inc();
                 tracing::debug!(%peer, "refused a connection from {peer}: {full:?}");
@@ -392,16 +392,16 @@ impl Acceptor {
         }
     }
 
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, entered: Entered) {
-        let connection = connection(stream, peer, self.app.clone(), &self.arena, &entered);
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, guard: ConnectionGuard) {
+        let connection = connection(stream, peer, self.app.clone(), &self.arena, &guard);
         let arena = self.arena.clone();
         let mut ending = self.ending.subscribe();
         tokio::spawn(async move {
-            let _open = Counted::by(&arena.metrics.connections);
+            let _open = GaugeGuard::by(&arena.metrics.connections);
             let mut connection = std::pin::pin!(connection);
             let closing = async {
                 tokio::select! {
-                    () = entered.connection.closing() => {}
+                    () = guard.connection.closing() => {}
                     // An error means that the sender was dropped, so the server has ended.
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
@@ -416,7 +416,7 @@ impl Acceptor {
             if let Err(error) = ended {
                 tracing::debug!(%peer, %error, "connection from {peer} ended: {error}");
             }
-            drop(entered);
+            drop(guard);
         });
     }
 }
@@ -437,14 +437,14 @@ impl OpenConnections {
 }
 
 /// Returns the response to a refused connection. The server sends it without reading a request.
-fn refusal_of(full: Full) -> String {
+fn refusal_of(full: ConnectionRefusal) -> String {
     let (status, code, error) = match full {
-        Full::Address => (
+        ConnectionRefusal::Address => (
             "429 Too Many Requests",
             "TOO_MANY_CONNECTIONS",
             "too many connections from this address (limits.connections_per_address)",
         ),
-        Full::Server => {
+        ConnectionRefusal::Server => {
             ("503 Service Unavailable", "SERVER_BUSY", "too many connections to this server (limits.connections)")
         }
     };
@@ -487,7 +487,7 @@ fn connection(
     peer: SocketAddr,
     app: App,
     arena: &Arena,
-    entered: &Entered,
+    guard: &ConnectionGuard,
 ) -> http1::Connection<
     TokioIo<TimedStream>,
     TowerToHyperService<
@@ -505,7 +505,7 @@ fn connection(
     // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
-    let line = Line { connection: Arc::clone(&entered.connection), is_direct: true };
+    let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
     // True if the latest request is a read. Requests of one connection are sequential, so the next response belongs to
     // it.
     let reads = Arc::new(AtomicBool::new(true));
@@ -525,10 +525,10 @@ fn connection(
             }
         })
         .map_response(move |response: axum::response::Response| {
-            let response = memory::count(response, line.connection.share(), reads.load(Ordering::Relaxed));
+            let response = memory::count(response, line.connection.budget(), reads.load(Ordering::Relaxed));
             answered(response, &connections, &line.connection)
         });
-    let heads_within = if entered.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
+    let heads_within = if guard.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
     let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);
     http1::Builder::new()
         .timer(TokioTimer::new())

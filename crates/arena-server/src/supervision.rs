@@ -13,25 +13,29 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The number of tasks that have ended and wait for their restart.
 #[derive(Default)]
-pub(crate) struct Fallen(AtomicUsize);
+pub(crate) struct RestartingTasks(AtomicUsize);
 
-impl Fallen {
+impl RestartingTasks {
     pub(crate) fn is_any(&self) -> bool {
         self.0.load(Ordering::SeqCst) > 0
     }
 }
 
 /// Runs a task and restarts it when it ends. `what` completes the phrase "the task that …".
-pub(crate) async fn keep_running<F: Future<Output = ()>>(fallen: &Fallen, what: &str, task: impl Fn() -> F) {
+pub(crate) async fn keep_running<F: Future<Output = ()>>(
+    restarting: &RestartingTasks,
+    what: &str,
+    task: impl Fn() -> F,
+) {
     loop {
         let pause_s = PAUSE.as_secs();
         match AssertUnwindSafe(task()).catch_unwind().await {
             Ok(()) => tracing::warn!("the task that {what} ended unexpectedly; restarting it in {pause_s} s"),
             Err(_) => tracing::error!("the task that {what} panicked; restarting it in {pause_s} s"),
         }
-        fallen.0.fetch_add(1, Ordering::SeqCst);
+        restarting.0.fetch_add(1, Ordering::SeqCst);
         tokio::time::sleep(PAUSE).await;
-        fallen.0.fetch_sub(1, Ordering::SeqCst);
+        restarting.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -42,7 +46,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_begins_again_and_shows_meanwhile() {
-        let (fallen, begun) = (Arc::<Fallen>::default(), Arc::new(AtomicUsize::new(0)));
+        let (restarting, begun) = (Arc::<RestartingTasks>::default(), Arc::new(AtomicUsize::new(0)));
         let task = {
             let begun = Arc::clone(&begun);
             move || {
@@ -54,13 +58,13 @@ mod tests {
             }
         };
         let running = tokio::spawn({
-            let fallen = Arc::clone(&fallen);
-            async move { keep_running(&fallen, "is tested", task).await }
+            let restarting = Arc::clone(&restarting);
+            async move { keep_running(&restarting, "is tested", task).await }
         });
         let mut seen = Vec::new();
         for _ in 0..5 {
             tokio::time::sleep(PAUSE / 2).await;
-            seen.push((begun.load(Ordering::SeqCst), fallen.is_any()));
+            seen.push((begun.load(Ordering::SeqCst), restarting.is_any()));
         }
         assert_eq!((seen[0], seen[4]), ((1, true), (3, false)), "{seen:?}");
         running.abort();

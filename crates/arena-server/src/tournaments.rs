@@ -33,15 +33,15 @@ use facts::OnceFacts;
 use hashlink::LruCache;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use runner::Current;
-use shown::Shelf;
+use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use agents::{Source, is_text_control};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
-pub(crate) use outcome::Outcome;
-pub(crate) use plan::Order;
-pub(crate) use refusal::Refusal;
+pub(crate) use outcome::TournamentOutcome;
+pub(crate) use plan::NewTournament;
+pub(crate) use refusal::TournamentRefusal;
 pub(crate) use runner::Runner;
 pub use settings::{Creators, TournamentSettings, Uploaders};
 pub(crate) use shown::ShownReplay;
@@ -87,7 +87,7 @@ struct Shared {
     /// Notified when the queue or the running tournament changes, or the server stops.
     changed: Condvar,
     /// Replays prepared for pages.
-    shelf: Shelf,
+    replay_cache: ReplayCache,
     reading: Semaphore,
     uploading: Arc<Semaphore>,
 }
@@ -97,13 +97,13 @@ struct State {
     agents: BTreeMap<AgentId, Arc<AgentFacts>>,
     tournaments: BTreeMap<TournamentId, Entry>,
     /// Agents and tournaments created with an `Idempotency-Key`, by key.
-    made: HashMap<String, Made>,
+    created: HashMap<String, CreatedBy>,
     queue: VecDeque<TournamentId>,
     current: Option<Current>,
     /// Cached records, each with the number of games at the time of reading.
     records: LruCache<TournamentId, (usize, Arc<Record>)>,
     /// Cached outcomes, each with the number of games at the time of reading.
-    outcomes: LruCache<TournamentId, (usize, Arc<Outcome>)>,
+    outcomes: LruCache<TournamentId, (usize, Arc<TournamentOutcome>)>,
     is_stopping: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) struct Entry {
 }
 
 /// A snapshot of a tournament.
-pub(crate) struct Look {
+pub(crate) struct TournamentSnapshot {
     pub(crate) entry: Entry,
     /// True if the tournament is being played.
     pub(crate) is_running: bool,
@@ -127,14 +127,14 @@ pub(crate) struct Look {
 
 /// The agent or tournament that a request has created.
 #[derive(Clone, Copy)]
-enum Thing {
+enum CreatedId {
     Agent(AgentId),
     Tournament(TournamentId),
 }
 
-struct Made {
+struct CreatedBy {
     request: String,
-    thing: Thing,
+    id: CreatedId,
 }
 
 /// An error at the start of tournaments.
@@ -178,12 +178,12 @@ impl Tournaments {
             prepared.map_err(refuse)
         };
         let ((agents, kept_agents), (tournaments, kept)) = (open(AGENTS)?, open(TOURNAMENTS)?);
-        let shelf = Shelf::open(data.join(SHOWN))
+        let replay_cache = ReplayCache::open(data.join(SHOWN))
             .map_err(|source| TournamentsError::Folder { folder: data.join(SHOWN).display().to_string(), source })?;
         let mut state = State {
             agents: BTreeMap::new(),
             tournaments: BTreeMap::new(),
-            made: HashMap::new(),
+            created: HashMap::new(),
             queue: VecDeque::new(),
             current: None,
             records: LruCache::new(RECORDS),
@@ -220,7 +220,7 @@ impl Tournaments {
             making: Mutex::new(()),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            shelf,
+            replay_cache,
             reading: Semaphore::new(AT_ONCE),
             uploading: Arc::new(Semaphore::new(AT_ONCE)),
         }));
@@ -235,13 +235,16 @@ impl Tournaments {
     /// Runs blocking reads on another thread. The number of concurrent reads is limited.
     pub(crate) async fn read<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
         let place = self.0.reading.acquire().await;
-        let done = self.away(work).await;
+        let done = self.run_blocking(work).await;
         drop(place);
         done
     }
 
     /// Runs blocking work on another thread, without a limit of concurrency.
-    pub(crate) async fn away<T: Send + 'static>(&self, work: impl FnOnce(&Tournaments) -> T + Send + 'static) -> T {
+    pub(crate) async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tournaments) -> T + Send + 'static,
+    ) -> T {
         let tournaments = self.clone();
         match tokio::task::spawn_blocking(move || work(&tournaments)).await {
             Ok(done) => done,
@@ -255,8 +258,8 @@ impl Tournaments {
     ///
     /// # Errors
     /// If all permits are taken.
-    pub(crate) fn upload_place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.0.uploading).try_acquire_owned().map_err(|_| Refusal::Busy)
+    pub(crate) fn upload_place(&self) -> Result<OwnedSemaphorePermit, TournamentRefusal> {
+        Arc::clone(&self.0.uploading).try_acquire_owned().map_err(|_| TournamentRefusal::Busy)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -298,14 +301,14 @@ impl Tournaments {
         source: &Source<'_>,
         name: Option<&str>,
         once: Option<Once>,
-    ) -> Result<Arc<AgentFacts>, Refusal> {
+    ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
         let shared = &*self.0;
         let once = once.as_ref().map(OnceFacts::of);
         if let Some(facts) = self.agent_before(once.as_ref())? {
             return Ok(facts);
         }
         match source {
-            Source::Url(_) if !shared.settings.urls => return Err(Refusal::UrlsOff),
+            Source::Url(_) if !shared.settings.urls => return Err(TournamentRefusal::UrlsOff),
             Source::Url(url) => agents::check_url(url, shared.settings.private_urls)?,
             Source::Files { .. } => self.check_sandbox()?,
         }
@@ -328,17 +331,17 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the earlier request was different, its agent was removed, or a new agent would exceed the limit.
-    fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, Refusal> {
-        if let Some(Thing::Agent(id)) = self.made_before(once)? {
-            return self.find_agent(id).map(Some).ok_or_else(|| Refusal::NoAgent(id.to_string()));
+    fn agent_before(&self, once: Option<&OnceFacts>) -> Result<Option<Arc<AgentFacts>>, TournamentRefusal> {
+        if let Some(CreatedId::Agent(id)) = self.created_before(once)? {
+            return self.find_agent(id).map(Some).ok_or_else(|| TournamentRefusal::NoAgent(id.to_string()));
         }
         let most = self.0.settings.agents;
-        if self.state().agents.len() >= most { Err(Refusal::TooManyAgents(most)) } else { Ok(None) }
+        if self.state().agents.len() >= most { Err(TournamentRefusal::TooManyAgents(most)) } else { Ok(None) }
     }
 
     /// Checks that the sandbox with namespaces works.
-    fn check_sandbox(&self) -> Result<(), Refusal> {
-        try_sandbox(&self.0.launcher).map(drop).map_err(|error| Refusal::NoSandbox(error.to_string()))
+    fn check_sandbox(&self) -> Result<(), TournamentRefusal> {
+        try_sandbox(&self.0.launcher).map(drop).map_err(|error| TournamentRefusal::NoSandbox(error.to_string()))
     }
 
     pub(crate) fn find_agent(&self, id: AgentId) -> Option<Arc<AgentFacts>> {
@@ -356,19 +359,19 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the agent is unknown, an unfinished tournament uses it, or its files can't be removed.
-    pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), Refusal> {
+    pub(crate) fn remove_agent(&self, id: AgentId) -> Result<(), TournamentRefusal> {
         let _making = self.0.making.lock();
         let mut state = self.state();
         if !state.agents.contains_key(&id) {
-            return Err(Refusal::NoAgent(id.to_string()));
+            return Err(TournamentRefusal::NoAgent(id.to_string()));
         }
         let needs =
             |entry: &Entry| entry.facts.ended.is_none() && entry.facts.agents.iter().any(|agent| agent.id == id);
         if state.tournaments.values().any(needs) {
-            return Err(Refusal::InUse);
+            return Err(TournamentRefusal::InUse);
         }
         state.agents.remove(&id);
-        state.made.retain(|_, made| !matches!(made.thing, Thing::Agent(made) if made == id));
+        state.created.retain(|_, created| !matches!(created.id, CreatedId::Agent(created) if created == id));
         drop(state);
         folder::remove(&self.0.agents.join(id.to_string()))?;
         Ok(())
@@ -380,38 +383,39 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the settings are invalid or a limit is reached.
-    pub(crate) fn create(&self, order: Order, once: Option<Once>) -> Result<TournamentId, Refusal> {
+    pub(crate) fn create(&self, request: NewTournament, once: Option<Once>) -> Result<TournamentId, TournamentRefusal> {
         let shared = &*self.0;
         let _making = shared.making.lock();
         let once = once.as_ref().map(OnceFacts::of);
-        if let Some(Thing::Tournament(id)) = self.made_before(once.as_ref())? {
+        if let Some(CreatedId::Tournament(id)) = self.created_before(once.as_ref())? {
             return Ok(id);
         }
         let agents = {
             let state = self.state();
             let waiting = state.queue.len() + usize::from(state.current.is_some());
             if waiting >= shared.settings.max_tournaments {
-                return Err(Refusal::QueueFull(waiting));
+                return Err(TournamentRefusal::QueueFull(waiting));
             }
             if state.tournaments.len() >= shared.settings.tournaments {
-                return Err(Refusal::TooManyTournaments(state.tournaments.len()));
+                return Err(TournamentRefusal::TooManyTournaments(state.tournaments.len()));
             }
-            let find = |id: &AgentId| state.agents.get(id).cloned().ok_or_else(|| Refusal::NoAgent(id.to_string()));
-            order.agents.iter().map(find).collect::<Result<Vec<_>, _>>()?
+            let find =
+                |id: &AgentId| state.agents.get(id).cloned().ok_or_else(|| TournamentRefusal::NoAgent(id.to_string()));
+            request.agents.iter().map(find).collect::<Result<Vec<_>, _>>()?
         };
         let id = TournamentId(shared.engine.draw_id());
-        let seed = order.seed.clone().unwrap_or_else(|| shared.engine.draw_seed());
-        let plan = plan::plan(&order, &agents, seed, &shared.settings, &shared.agents)?;
+        let seed = request.seed.clone().unwrap_or_else(|| shared.engine.draw_seed());
+        let plan = plan::plan(&request, &agents, seed, &shared.settings, &shared.agents)?;
         if agents.iter().any(|agent| matches!(agent.home, Home::Files { .. })) {
             self.check_sandbox()?;
         }
         let nonce = shared.engine.draw_seed().reveal();
-        let facts = plan::facts(id, order, &agents, &plan, nonce, shared.engine.now(), once);
+        let facts = plan::facts(id, request, &agents, &plan, nonce, shared.engine.now(), once);
         let draft = folder::Draft::begin(&shared.tournaments, &id.to_string())?;
         folder::write_facts(draft.path(), &facts)?;
         let journal = Journal::create(draft.path(), plan).map_err(|error| match error {
-            JournalError::Plan(error) => Refusal::Plan(error.to_string()),
-            error => Refusal::Write(io::Error::other(error)),
+            JournalError::Plan(error) => TournamentRefusal::Plan(error.to_string()),
+            error => TournamentRefusal::Write(io::Error::other(error)),
         })?;
         let games = journal.record().schedule.games();
         drop(journal);
@@ -426,29 +430,34 @@ impl Tournaments {
     }
 
     /// Finds the agent or tournament that an earlier request with the same key created.
-    fn made_before(&self, once: Option<&OnceFacts>) -> Result<Option<Thing>, Refusal> {
+    fn created_before(&self, once: Option<&OnceFacts>) -> Result<Option<CreatedId>, TournamentRefusal> {
         let Some(once) = once else { return Ok(None) };
-        match self.state().made.get(&once.key) {
+        match self.state().created.get(&once.key) {
             None => Ok(None),
-            Some(made) if made.request == once.request => Ok(Some(made.thing)),
-            Some(_) => Err(Refusal::KeyReused),
+            Some(created) if created.request == once.request => Ok(Some(created.id)),
+            Some(_) => Err(TournamentRefusal::KeyReused),
         }
     }
 
-    pub(crate) fn find(&self, id: TournamentId) -> Option<Look> {
+    pub(crate) fn find(&self, id: TournamentId) -> Option<TournamentSnapshot> {
         let state = self.state();
-        state.tournaments.get(&id).map(|entry| state.look(entry))
+        state.tournaments.get(&id).map(|entry| state.snapshot(entry))
     }
 
     /// Returns a page of the tournaments for which `counts` is true, newest first, and their total number.
-    pub(crate) fn list(&self, offset: u64, limit: usize, counts: impl Fn(&Look) -> bool) -> (Vec<Look>, usize) {
+    pub(crate) fn list(
+        &self,
+        offset: u64,
+        limit: usize,
+        counts: impl Fn(&TournamentSnapshot) -> bool,
+    ) -> (Vec<TournamentSnapshot>, usize) {
         let state = self.state();
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let all = state.tournaments.values().rev().map(|entry| state.look(entry));
+        let all = state.tournaments.values().rev().map(|entry| state.snapshot(entry));
         let (mut page, mut total) = (Vec::new(), 0);
-        for look in all.filter(counts) {
+        for snapshot in all.filter(counts) {
             if total >= offset && page.len() < limit {
-                page.push(look);
+                page.push(snapshot);
             }
             total += 1;
         }
@@ -460,10 +469,10 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the tournament is unknown, or the end of a queued tournament can't be written.
-    pub(crate) fn stop(&self, id: TournamentId) -> Result<(), Refusal> {
+    pub(crate) fn stop(&self, id: TournamentId) -> Result<(), TournamentRefusal> {
         let mut state = self.state();
         if !state.tournaments.contains_key(&id) {
-            return Err(Refusal::NoTournament(id.to_string()));
+            return Err(TournamentRefusal::NoTournament(id.to_string()));
         }
         if let Some(current) = state.current.as_ref().filter(|current| current.id == id) {
             current.stop_for_good();
@@ -519,19 +528,19 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the tournament is unknown, doesn't stop, or can't be removed.
-    pub(crate) fn remove(&self, id: TournamentId) -> Result<(), Refusal> {
+    pub(crate) fn remove(&self, id: TournamentId) -> Result<(), TournamentRefusal> {
         self.stop(id)?;
         let _making = self.0.making.lock();
         let mut state = self.state();
         if state.current.as_ref().is_some_and(|current| current.id == id) {
-            return Err(Refusal::Running);
+            return Err(TournamentRefusal::Running);
         }
-        state.tournaments.remove(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+        state.tournaments.remove(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
         state.records.remove(&id);
         state.outcomes.remove(&id);
-        state.made.retain(|_, made| !matches!(made.thing, Thing::Tournament(made) if made == id));
+        state.created.retain(|_, created| !matches!(created.id, CreatedId::Tournament(created) if created == id));
         drop(state);
-        self.0.shelf.forget(id);
+        self.0.replay_cache.forget(id);
         folder::remove(&self.folder_of(id))?;
         Ok(())
     }
@@ -540,21 +549,22 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the tournament is unknown, or its journal can't be read.
-    pub(crate) fn record(&self, id: TournamentId) -> Result<(Look, Arc<Record>), Refusal> {
+    pub(crate) fn record(&self, id: TournamentId) -> Result<(TournamentSnapshot, Arc<Record>), TournamentRefusal> {
         let mut state = self.state();
-        let entry = state.tournaments.get(&id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
-        let (look, played) = (state.look(entry), entry.games_played);
+        let entry = state.tournaments.get(&id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+        let (snapshot, played) = (state.snapshot(entry), entry.games_played);
         if let Some((at, record)) = state.records.get(&id)
             && *at == played
         {
-            return Ok((look, Arc::clone(record)));
+            return Ok((snapshot, Arc::clone(record)));
         }
         drop(state);
-        let record = Journal::look(&self.folder_of(id)).map_err(|error| Refusal::Damaged(error.to_string()))?;
+        let record =
+            Journal::look(&self.folder_of(id)).map_err(|error| TournamentRefusal::Damaged(error.to_string()))?;
         let record = Arc::new(record);
         let at = record.schedule.games_played();
         self.state().records.insert(id, (at, Arc::clone(&record)));
-        Ok((look, record))
+        Ok((snapshot, record))
     }
 
     /// Opens the replay of a match, if it was kept.
@@ -562,15 +572,19 @@ impl Tournaments {
     /// # Errors
     /// If the tournament is unknown or not over, or the file can't be read. The games of a pairing share a seed, so
     /// before the end a replay would help an agent in the next game.
-    pub(crate) fn open_replay(&self, id: TournamentId, number: usize) -> Result<Option<ReplayReader>, Refusal> {
-        let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
-        if look.entry.facts.ended.is_none() {
-            return Err(Refusal::NotOver);
+    pub(crate) fn open_replay(
+        &self,
+        id: TournamentId,
+        number: usize,
+    ) -> Result<Option<ReplayReader>, TournamentRefusal> {
+        let snapshot = self.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+        if snapshot.entry.facts.ended.is_none() {
+            return Err(TournamentRefusal::NotOver);
         }
         match File::open(self.replay_path(id, number)) {
             Ok(file) => Ok(Some(ReplayReader { lines: BufReader::new(file), tournaments: self.clone() })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Refusal::Damaged(error.to_string())),
+            Err(error) => Err(TournamentRefusal::Damaged(error.to_string())),
         }
     }
 
@@ -607,27 +621,27 @@ impl ReplayReader {
 impl State {
     fn add_agent(&mut self, facts: AgentFacts) -> Arc<AgentFacts> {
         let (facts, id) = (Arc::new(facts.clone()), facts.id);
-        self.note(facts.once.as_ref(), Thing::Agent(id));
+        self.note(facts.once.as_ref(), CreatedId::Agent(id));
         self.agents.insert(id, Arc::clone(&facts));
         facts
     }
 
     fn add_tournament(&mut self, entry: Entry) {
         let id = entry.facts.id;
-        self.note(entry.facts.once.as_ref(), Thing::Tournament(id));
+        self.note(entry.facts.once.as_ref(), CreatedId::Tournament(id));
         self.tournaments.insert(id, entry);
     }
 
-    fn note(&mut self, once: Option<&OnceFacts>, thing: Thing) {
+    fn note(&mut self, once: Option<&OnceFacts>, id: CreatedId) {
         if let Some(OnceFacts { key, request }) = once {
-            self.made.insert(key.clone(), Made { request: request.clone(), thing });
+            self.created.insert(key.clone(), CreatedBy { request: request.clone(), id });
         }
     }
 
-    fn look(&self, entry: &Entry) -> Look {
+    fn snapshot(&self, entry: &Entry) -> TournamentSnapshot {
         let current = self.current.as_ref().filter(|current| current.id == entry.facts.id);
         let rate = current.and_then(|current| current.rate(entry.games_played));
-        Look { entry: entry.clone(), is_running: current.is_some() && entry.facts.ended.is_none(), rate }
+        TournamentSnapshot { entry: entry.clone(), is_running: current.is_some() && entry.facts.ended.is_none(), rate }
     }
 }
 

@@ -33,7 +33,7 @@ use maud::{Markup, html};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::request::{Get, Query};
-use layout::{Page, Place};
+use layout::{NavEntry, Page};
 pub(crate) use layout::{explained, head, top};
 
 /// The content security policy of pages: resources from this server only, and no inline scripts. A script in a player's
@@ -98,7 +98,7 @@ impl IntoResponse for PageError {
                 p { a href="/" { "Back to the home page" } }
             }
         };
-        let page = answer(&Page::new(title, Place::Elsewhere, body));
+        let page = answer(&Page::new(title, NavEntry::Elsewhere, body));
         // The headers of the API's error (`Retry-After`, `WWW-Authenticate`) stay; only the body becomes HTML.
         let mut response = error.into_response();
         response.headers_mut().remove(header::CONTENT_LENGTH);

@@ -47,7 +47,7 @@ pub use leagues::{
     League, LeagueAgent, LeagueAgentNo, LeagueGame, LeagueNo, LeagueRules, LeagueSeason, Leagues, NewLeague,
     NewLeagueAgent,
 };
-pub use nodes::{Nodes, Terms};
+pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;

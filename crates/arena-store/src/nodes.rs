@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 /// The settings that all nodes of a shared database must have in common, as pairs of a display name and a value. An
 /// error names the first setting that differs. The value for a secret is only a digest of the secret.
-pub type Terms = Vec<(String, String)>;
+pub type NodeTerms = Vec<(String, String)>;
 
 /// This process as one of the nodes that share a database.
 pub struct Nodes {

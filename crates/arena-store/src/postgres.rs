@@ -40,7 +40,7 @@ use crate::db::{Db, Failure, parameters};
 use crate::derived::Suspicion;
 use crate::dialect::columns;
 use crate::mirror::Mirror;
-use crate::nodes::{Nodes, Terms};
+use crate::nodes::{NodeTerms, Nodes};
 use crate::ranking::{Ranked, Rankings};
 use crate::standings::{Career, follow_scoring, read_career};
 use crate::tables::{Messages, Sessions, channel_number, read_message, read_session};
@@ -134,7 +134,7 @@ impl PostgresStore {
     /// # Errors
     /// As [`PostgresStore::connect`]; and if an arena uses the database exclusively, or this node's terms differ from
     /// those of the others.
-    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<PostgresStore, StoreError> {
+    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
         let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::default());
         let readers = Readers::of(&database, Arc::clone(&reach.ended))?;

@@ -16,8 +16,8 @@ use crate::mirror::Mirror;
 use crate::tables::{Sessions, channel_number, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{
-    Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, Nodes, Page, PostgresStore,
-    SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession, Terms,
+    Changes, Commit, CommitError, DatabaseUrl, Due, ImportOutcome, ImportedSession, NodeTerms, Nodes, Page,
+    PostgresStore, SessionFilter, SessionNo, SqliteStore, StoreError, StoredAnswer, StoredSession,
 };
 
 /// The number of bytes of text after which a read of messages stops. It limits the memory of one reader.
@@ -53,7 +53,7 @@ impl Store {
     /// # Errors
     /// As [`Store::connect`]; and if an arena uses the database exclusively, or this node's terms differ from those
     /// of the others.
-    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &Terms) -> Result<Store, StoreError> {
+    pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<Store, StoreError> {
         Ok(Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?)))
     }
 

@@ -227,7 +227,7 @@ async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
     let (lab, folder) = (Lab::new(5), TempDir::new().expect("a temp folder"));
     let engine = engine(&lab, &folder).await;
     let keeper = engine.clone();
-    let keeping = tokio::spawn(async move { keeper.keep_time().await });
+    let keeping = tokio::spawn(async move { keeper.run_deadlines().await });
     // The loop sleeps for half a minute because nothing is due; the join sets a deadline in a second.
     let (id, invites) = create_of(&engine, "bell").await;
     let mut watch = engine.subscribe(Channel::Operator(id)).await.expect("readable").expect("it is there");

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
 use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::request::Peer;
 
 /// Pairs of a number of messages per read and the maximum size of the response in bytes. If the response is larger, the
@@ -30,7 +30,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The parts of an MCP request that identify the caller of a tool. The REST call repeats them.
 pub(super) struct Caller {
     peer: Option<Peer>,
-    line: Option<Line>,
+    line: Option<RequestConnection>,
     /// All `Authorization` headers of the request. The REST route checks repeated headers.
     authorization: Vec<HeaderValue>,
     /// All `key=…` parameters of the request's query, unchanged.
@@ -47,7 +47,7 @@ impl Caller {
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
         Caller {
             peer: parts.extensions.get::<Peer>().copied(),
-            line: Line::of(&parts.extensions).map(|line| Line { is_direct: false, ..line }),
+            line: RequestConnection::of(&parts.extensions).map(|line| RequestConnection { is_direct: false, ..line }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
             once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),

@@ -77,7 +77,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
             h3 { code { (method.to_uppercase()) " " (path) } }
             p { b { (explained(text(&operation["summary"]))) } }
             (prose(text(&operation["description"])))
-            @if let Some((sentence, _)) = what_counts(operation) { p { (sentence) } }
+            @if let Some((sentence, _)) = credentials_of(operation) { p { (sentence) } }
             @if !parameters.is_empty() {
                 table.fields {
                     @for parameter in parameters {
@@ -111,7 +111,7 @@ fn show(document: &Value, path: &str, method: &str, operation: &Value) -> Markup
 }
 
 /// Returns a sentence about the accepted credentials, and the placeholder for them in an example call.
-fn what_counts(operation: &Value) -> Option<(&'static str, &'static str)> {
+fn credentials_of(operation: &Value) -> Option<(&'static str, &'static str)> {
     let ways: Vec<&Value> = operation["security"].as_array()?.iter().collect();
     let is_open = ways.first().is_some_and(|first| first.as_object().is_some_and(|names| names.is_empty()));
     let takes = |name: &str| ways.iter().any(|way| way.get(name).is_some());
@@ -137,7 +137,8 @@ fn curl(document: &Value, path: &str, method: &str, operation: &Value) -> String
         }
     }
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
-    let key = what_counts(operation).map(|(_, key)| format!("-H 'Authorization: Bearer {key}' ")).unwrap_or_default();
+    let key =
+        credentials_of(operation).map(|(_, key)| format!("-H 'Authorization: Bearer {key}' ")).unwrap_or_default();
     let body = match example(document, &operation["requestBody"]["content"]["application/json"]["schema"]) {
         Value::Null if method != "get" => format!("-X {} ", method.to_uppercase()),
         Value::Null => String::new(),

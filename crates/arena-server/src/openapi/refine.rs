@@ -23,7 +23,7 @@ const TOKEN: &str = "administratorToken";
 const OWNER: &str = "ownerKey";
 
 /// Groups of routes that bypass `request.rs`, so the errors of `request.rs` don't occur there.
-const BESIDE_THE_EDGE: [&str; 2] = ["mcp", "health"];
+const UNCHECKED_TAGS: [&str; 2] = ["mcp", "health"];
 
 /// JSON pointer to the description of an operation's JSON body.
 const JSON_BODY: &str = "/requestBody/content/application~1json";
@@ -225,7 +225,7 @@ fn refine_operation(path: &str, method: &str, operation: &mut Value, mode: Mode)
         parameters.is_some_and(|parameters| parameters.iter().any(|parameter| parameter[name] == value))
     };
     let passes_edge =
-        !operation["tags"].as_array().into_iter().flatten().any(|tag| BESIDE_THE_EDGE.iter().any(|t| tag == t));
+        !operation["tags"].as_array().into_iter().flatten().any(|tag| UNCHECKED_TAGS.iter().any(|t| tag == t));
     let holds = |condition: Condition| match condition {
         Condition::Always => true,
         Condition::Api => path.starts_with("/api/"),

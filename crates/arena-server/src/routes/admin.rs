@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use super::Route;
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::ApiResult;
 use crate::identity::unauthenticated;
 use crate::request::admit;
@@ -45,13 +45,13 @@ pub(super) fn list(arena: &Arena) -> Vec<Route> {
 /// they slow down guessing.
 async fn require_token(State(arena): State<Arena>, mut request: Request, next: Next) -> ApiResult {
     let address = admit(request.extensions(), &arena)?;
-    if !arena.settings.admin_token.as_ref().is_some_and(|token| token.opens(request.headers())) {
+    if !arena.settings.admin_token.as_ref().is_some_and(|token| token.authorizes(request.headers())) {
         return Err(unauthenticated());
     }
     // The address is unknown only in tests that call the router without a socket.
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    if let Some(line) = Line::of(request.extensions()) {
-        line.connection.know();
+    if let Some(line) = RequestConnection::of(request.extensions()) {
+        line.connection.mark_known();
     }
     request.extensions_mut().insert(Administrator { address });
     Ok(next.run(request).await)

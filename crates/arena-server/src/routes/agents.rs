@@ -10,11 +10,11 @@ use crate::answer::{json as answer, json_with, to_text};
 use crate::arena::Arena;
 use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
-use crate::fields::{Filled, Input, Terms};
+use crate::fields::{FieldSettings, Filled, Input};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Upload, invalid_json, parse_object};
-use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Refusal, Source, Tournaments, Uploaders};
+use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Source, TournamentRefusal, Tournaments, Uploaders};
 
 /// An agent for tournaments.
 #[derive(Serialize, ToSchema)]
@@ -142,7 +142,7 @@ struct Names {
             `TOO_MANY_AGENTS`: the server's limit of agents is reached."),
         (status = 503, description = "`UPLOADS_BUSY`: too many other uploads are in progress.")))]
 pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> ApiResult {
-    let tournaments = played(&arena)?;
+    let tournaments = tournaments_of(&arena)?;
     let settings = tournaments.settings();
     let is_url = request.headers.get(header::CONTENT_TYPE).is_some_and(|kind| {
         kind.to_str()
@@ -150,16 +150,16 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     });
     let may_anyone = match (is_url, settings.upload) {
         // Callers who may create tournaments may also add remote agents.
-        (true, _) if !settings.urls => return Err(Refusal::UrlsOff.into()),
+        (true, _) if !settings.urls => return Err(TournamentRefusal::UrlsOff.into()),
         (true, _) => settings.create == Creators::Anyone,
-        (false, Uploaders::Nobody) => return Err(Refusal::UploadsOff.into()),
+        (false, Uploaders::Nobody) => return Err(TournamentRefusal::UploadsOff.into()),
         (false, uploaders) => uploaders == Uploaders::Anyone,
     };
     let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
-    if by == Authority::Nobody && !may_anyone {
+    if by == Authority::Anonymous && !may_anyone {
         return Err(unauthenticated());
     }
-    if by == Authority::Nobody {
+    if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
     let Names { name, filename: file_name } = request.query()?;
@@ -178,7 +178,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     let (url, name) = match is_url {
         true => {
             let object = parse_object(&body)?.ok_or_else(invalid_json)?;
-            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(Terms::of(&arena))?;
+            let ByUrl { url: Filled(url), name: named } = Input::Json(&object).read(FieldSettings::of(&arena))?;
             if named.is_some() && name.is_some() {
                 return Err(ApiError::bad_request(
                     "INVALID_FIELD",
@@ -189,8 +189,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         }
         false => (None, name),
     };
-    by.take_down(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
-    let added = tournaments.away(move |tournaments| {
+    by.record_audit(&arena, "add agent", json!({ "name": name, "bytes": body.len() })).await?;
+    let added = tournaments.run_blocking(move |tournaments| {
         // The permit is held until the work is done, even if the caller disconnects.
         let _place = place;
         let source = match &url {
@@ -209,7 +209,7 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
     responses((status = 200, body = AgentPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_agents(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
-    let (agents, total) = played(&arena)?.list_agents(offset, limit);
+    let (agents, total) = tournaments_of(&arena)?.list_agents(offset, limit);
     let agents = agents.iter().map(|facts| AgentView::of(facts)).collect();
     Ok(answer(to_text(&AgentPage { agents, total, limit, offset })))
 }
@@ -221,7 +221,7 @@ pub(crate) async fn list_agents(State(arena): State<Arena>, request: Get) -> Api
         (status = 404, description = "`AGENT_NOT_FOUND`: the agent doesn't exist.")))]
 pub(crate) async fn find_agent(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
-    let facts = played(&arena)?.find_agent(id).ok_or_else(|| Refusal::NoAgent(id.to_string()))?;
+    let facts = tournaments_of(&arena)?.find_agent(id).ok_or_else(|| TournamentRefusal::NoAgent(id.to_string()))?;
     Ok(answer(to_text(&AgentView::of(&facts))))
 }
 
@@ -243,12 +243,12 @@ impl Removed {
         (status = 404, description = "`AGENT_NOT_FOUND`: the agent doesn't exist."),
         (status = 409, description = "`AGENT_IN_USE`: the agent plays in an unfinished tournament.")))]
 pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
+    let (tournaments, id) = (tournaments_of(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_agent(key, *id));
-    let by = Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
-    by.take_down(&arena, "remove agent", json!({ "agent": id })).await?;
-    tournaments.away(move |tournaments| tournaments.remove_agent(id)).await?;
+    by.record_audit(&arena, "remove agent", json!({ "agent": id })).await?;
+    tournaments.run_blocking(move |tournaments| tournaments.remove_agent(id)).await?;
     Ok(answer(to_text(&Removed::TRUE)))
 }
 
@@ -256,11 +256,11 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
 ///
 /// # Errors
 /// 404 if tournaments are disabled. The routes don't exist then either.
-pub(super) fn played(arena: &Arena) -> ApiResult<&Tournaments> {
+pub(super) fn tournaments_of(arena: &Arena) -> ApiResult<&Tournaments> {
     let none = || ApiError::not_found("NOT_FOUND", "tournaments are disabled on this server");
     arena.tournaments.as_ref().ok_or_else(none)
 }
 
 pub(crate) fn id_of(text: &str) -> ApiResult<AgentId> {
-    text.parse().map_err(|_| Refusal::NoAgent(text.to_owned()).into())
+    text.parse().map_err(|_| TournamentRefusal::NoAgent(text.to_owned()).into())
 }

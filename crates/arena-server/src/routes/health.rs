@@ -45,7 +45,7 @@ pub(crate) async fn ready(State(arena): State<Arena>) -> ApiResult {
     if arena.draining.load(Ordering::SeqCst) || *arena.stopping.borrow() {
         return Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "STOPPING", "the server is stopping"));
     }
-    if arena.fallen.is_any() {
+    if arena.restarting.is_any() {
         let error = ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "RESTARTING",

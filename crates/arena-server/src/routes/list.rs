@@ -35,14 +35,14 @@ pub(super) struct SessionPage<'s> {
 /// The filter of a list of sessions.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Standing {
+struct StatusFilter {
     /// Filter by status; an unknown value selects all.
     #[param(value_type = Option<Status>)]
     status: Option<String>,
 }
 
 /// Lists sessions, newest first.
-#[utoipa::path(get, path = "/api/challenges", tag = "challenges", params(Standing, Paging),
+#[utoipa::path(get, path = "/api/challenges", tag = "challenges", params(StatusFilter, Paging),
     responses((status = 200, body = SessionPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> ApiResult {
     list(&arena, &request, None, 50).await
@@ -51,7 +51,7 @@ pub(crate) async fn list_sessions(State(arena): State<Arena>, request: Get) -> A
 /// Lists the sessions of one challenge type, newest first.
 #[utoipa::path(get, path = "/api/challenges/{name}", tag = "challenges",
     params(("name" = String, Path, description = "The challenge type's id. For an unknown id the page is empty.", example = "psi"),
-        Standing, Paging),
+        StatusFilter, Paging),
     responses((status = 200, body = SessionPage, description = "A page, of 10 by default.")))]
 pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: Get) -> ApiResult {
     list(&arena, &request, Some(request.param("name").to_owned()), 10).await
@@ -59,7 +59,7 @@ pub(crate) async fn list_sessions_of_type(State(arena): State<Arena>, request: G
 
 async fn list(arena: &Arena, request: &Get, challenge: Option<String>, default_limit: usize) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(default_limit);
-    let status = request.query::<Standing>()?.status;
+    let status = request.query::<StatusFilter>()?.status;
     let filter = SessionFilter { challenge, status: status.as_deref().and_then(Status::from_wire) };
     page_of(arena, arena.engine.list_sessions(&filter, offset, limit).await?, limit, offset).await
 }

@@ -62,7 +62,7 @@ impl<'a> Skill<'a> {
         let challenges = hosted.iter();
         Skill {
             base: base(headers, arena.settings.listen),
-            keys: arena.asks_for_keys(),
+            keys: arena.is_authenticated_mode(),
             challenges: challenges.map(|(id, challenge)| (id.as_str(), challenge.metadata())).collect(),
         }
     }

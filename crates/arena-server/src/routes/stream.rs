@@ -22,10 +22,10 @@ use utoipa::ToSchema;
 use super::channel::parse_channel;
 use crate::answer::{to_text, with_kind};
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
-use crate::memory::{self, FREE, Held, Share};
-use crate::metrics::Counted;
+use crate::memory::{self, AddressBudget, FREE, Reservation};
+use crate::metrics::GaugeGuard;
 use crate::openapi::Sender;
 use crate::request::Get;
 
@@ -109,8 +109,8 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     }
     let body = match method {
         Method::GET => {
-            let share = request.line.as_ref().and_then(Line::share).cloned();
-            let reader = Reader::new(arena, request.address, share, viewer, start, subscription);
+            let budget = request.line.as_ref().and_then(RequestConnection::budget).cloned();
+            let reader = Reader::new(arena, request.address, budget, viewer, start, subscription);
             Body::from_stream(stream::unfold(reader, Reader::next))
         }
         // A response to HEAD has headers only, so its events would never be read.
@@ -120,7 +120,7 @@ pub(crate) async fn stream_channel(State(arena): State<Arena>, method: Method, r
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response.extensions_mut().insert(memory::Counted);
+    response.extensions_mut().insert(memory::ReservesMemory);
     Ok(response)
 }
 
@@ -163,7 +163,7 @@ fn is_long_enough(text: &[u8], json: &[u8]) -> bool {
 struct Reader {
     arena: Arena,
     address: Option<IpAddr>,
-    share: Option<Share>,
+    budget: Option<AddressBudget>,
     viewer: Viewer,
     subscription: Subscription,
     /// Index of the next message to send, from 1.
@@ -172,7 +172,7 @@ struct Reader {
     end_sent: bool,
     closed: bool,
     last_write: Instant,
-    _counted: Counted,
+    _counted: GaugeGuard,
 }
 
 /// Progress of the event `initial`.
@@ -190,12 +190,12 @@ impl Reader {
     fn new(
         arena: Arena,
         address: Option<IpAddr>,
-        share: Option<Share>,
+        budget: Option<AddressBudget>,
         viewer: Viewer,
         start: Start,
         subscription: Subscription,
     ) -> Reader {
-        let counted = Counted::by(&arena.metrics.subscribers);
+        let counted = GaugeGuard::by(&arena.metrics.subscribers);
         let (next, initial, end_sent) = match start {
             Start::Afresh => (1, Initial::Wanted, false),
             Start::After { index, ended } => (index.saturating_add(1), Initial::Sent, ended),
@@ -204,7 +204,7 @@ impl Reader {
         Reader {
             arena,
             address,
-            share,
+            budget,
             viewer,
             subscription,
             next,
@@ -221,7 +221,7 @@ impl Reader {
         if self.closed {
             return None;
         }
-        let mut room: Option<Held> = None;
+        let mut reservation: Option<Reservation> = None;
         loop {
             // A banned subscriber gets no more writes, not even a comment.
             if self.address.is_some_and(|address| self.arena.engine.admit_address(address).is_err()) {
@@ -250,22 +250,22 @@ impl Reader {
             let before = (self.next, self.initial, self.end_sent);
             let events = self.events(&snapshot, &profiles);
             if !events.is_empty() {
-                let enough = room.take().filter(|room| room.bytes() >= events.len());
-                let Some(room) = enough.map(Some).or_else(|| self.room_for(events.len())) else {
+                let enough = reservation.take().filter(|reservation| reservation.bytes() >= events.len());
+                let Some(reservation) = enough.map(Some).or_else(|| self.reserve(events.len())) else {
                     // The messages are dropped, so that they don't occupy memory during the wait, and are read again
                     // later.
                     let bytes = events.len();
                     drop((events, snapshot, profiles));
                     (self.next, self.initial, self.end_sent) = before;
-                    if let Some(share) = &self.share {
+                    if let Some(budget) = &self.budget {
                         // Without memory the stream ends. The subscriber can resume after its last event id.
-                        room = Some(share.hold_patiently(bytes).await.ok()?);
+                        reservation = Some(budget.hold_patiently(bytes).await.ok()?);
                     }
                     continue;
                 };
                 self.last_write = Instant::now();
-                let events = match room {
-                    Some(room) => room.with(events.into()),
+                let events = match reservation {
+                    Some(reservation) => reservation.with(events.into()),
                     None => events.into(),
                 };
                 return Some((Ok(events), self));
@@ -290,9 +290,9 @@ impl Reader {
 
     /// Reserves memory for events of this length. Returns `None` if there is no memory, and `Some(None)` if the write
     /// is so short that it needs no reservation.
-    fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
-        match &self.share {
-            Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
+    fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
+        match &self.budget {
+            Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),
             _ => Some(None),
         }
     }

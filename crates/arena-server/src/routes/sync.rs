@@ -17,10 +17,10 @@ use serde::Deserialize;
 use super::channel::{parse_channel, parse_operator_channel};
 use crate::answer::json;
 use crate::arena::Arena;
-use crate::connections::Line;
+use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult};
 use crate::fields::{Filled, Lenient, Whole};
-use crate::memory::{Counted, FREE, Held, NoRoom, Share, busy};
+use crate::memory::{AddressBudget, FREE, NoMemory, Reservation, ReservesMemory, busy};
 use crate::openapi::Sender;
 use crate::request::Get;
 
@@ -85,16 +85,16 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     let WantedMessages { channel: Filled(name), index, limit, wait } = request.query()?;
     let from = index.known().map_or(1, |Whole(index)| index);
     let limit = match limit {
-        Lenient::LeftOut => usize::MAX,
-        Lenient::Is(Whole(limit)) => usize::try_from(limit).unwrap_or(usize::MAX),
-        Lenient::Junk => {
+        Lenient::Missing => usize::MAX,
+        Lenient::Valid(Whole(limit)) => usize::try_from(limit).unwrap_or(usize::MAX),
+        Lenient::Invalid => {
             return Err(ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number of at least 1"));
         }
     };
     let wait = match wait {
-        Lenient::LeftOut => None,
-        Lenient::Is(wait) if wait >= 0.0 => (wait > 0.0).then(|| Duration::from_secs_f64(wait.min(MAX_WAIT_S))),
-        Lenient::Is(_) | Lenient::Junk => {
+        Lenient::Missing => None,
+        Lenient::Valid(wait) if wait >= 0.0 => (wait > 0.0).then(|| Duration::from_secs_f64(wait.min(MAX_WAIT_S))),
+        Lenient::Valid(_) | Lenient::Invalid => {
             let text = format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}");
             return Err(ApiError::bad_request("INVALID_WAIT", text));
         }
@@ -103,8 +103,8 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
     let wait = wait.filter(|_| request.may_wait());
     let Some(channel) = parse(&name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
-    let share = request.line.as_ref().and_then(Line::share).cloned();
-    answer(arena, share, Wanted { channel, viewer, limit }, first).await
+    let budget = request.line.as_ref().and_then(RequestConnection::budget).cloned();
+    answer(arena, budget, Wanted { channel, viewer, limit }, first).await
 }
 
 /// Reads messages. If there are none, waits up to `wait` for the first one.
@@ -153,8 +153,8 @@ struct Wanted {
 
 /// Builds a response that streams the messages up to the channel's length in `first`. Memory is bounded even for long
 /// channels and slow readers.
-async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snapshot) -> ApiResult {
-    let mut pieces = Pieces { ended: first.ended(), until: first.len, next: None, sent: 0, arena, share, wanted };
+async fn answer(arena: Arena, budget: Option<AddressBudget>, wanted: Wanted, first: Snapshot) -> ApiResult {
+    let mut pieces = Pieces { ended: first.ended(), until: first.len, next: None, sent: 0, arena, budget, wanted };
     let begun = pieces.begin(first).await?;
     let Some(second) = pieces.next else { return Ok(counted(json(begun))) };
     let rest = stream::try_unfold(Some((pieces, second)), |state| async move {
@@ -173,7 +173,7 @@ async fn answer(arena: Arena, share: Option<Share>, wanted: Wanted, first: Snaps
 
 /// Marks a response that reserves its own memory.
 fn counted(mut response: Response) -> Response {
-    response.extensions_mut().insert(Counted);
+    response.extensions_mut().insert(ReservesMemory);
     response
 }
 
@@ -185,14 +185,14 @@ enum Unanswered {
     Unread(#[from] EngineError),
     /// The memory budget has no room for the response.
     #[error(transparent)]
-    NoRoom(#[from] NoRoom),
+    NoMemory(#[from] NoMemory),
 }
 
 impl From<Unanswered> for ApiError {
     fn from(unanswered: Unanswered) -> ApiError {
         match unanswered {
             Unanswered::Unread(error) => error.into(),
-            Unanswered::NoRoom(NoRoom) => busy(),
+            Unanswered::NoMemory(NoMemory) => busy(),
         }
     }
 }
@@ -201,7 +201,7 @@ impl From<Unanswered> for ApiError {
 struct Pieces {
     arena: Arena,
     /// The memory budget; `None` if the response isn't written to a connection.
-    share: Option<Share>,
+    budget: Option<AddressBudget>,
     wanted: Wanted,
     ended: bool,
     /// Index of the last requested message.
@@ -219,8 +219,8 @@ impl Pieces {
             return Ok(Bytes::from_static(br#"{"messages":[],"count":0}"#));
         };
         let text = self.write(&first.messages);
-        match self.room_for(text.len()) {
-            Some(room) => Ok(with_room(text, room)),
+        match self.reserve(text.len()) {
+            Some(reservation) => Ok(with_reservation(text, reservation)),
             None => {
                 drop((text, first));
                 self.sent = 0;
@@ -233,29 +233,29 @@ impl Pieces {
     /// read again.
     async fn read(&mut self, from: u64) -> Result<Bytes, Unanswered> {
         let sent = self.sent;
-        let mut room: Option<Held> = None;
+        let mut reservation: Option<Reservation> = None;
         loop {
             let size = PAGE.min(self.wanted.limit - sent).min(usize::try_from(self.until + 1 - from).unwrap_or(PAGE));
             let page = self.arena.engine.read_within(self.wanted.channel, from, size, PIECE_BYTES).await?;
             let text = self.write(&page.messages);
-            let enough = room.take().filter(|room| room.bytes() >= text.len());
-            if let Some(room) = enough.map(Some).or_else(|| self.room_for(text.len())) {
-                return Ok(with_room(text, room));
+            let enough = reservation.take().filter(|reservation| reservation.bytes() >= text.len());
+            if let Some(reservation) = enough.map(Some).or_else(|| self.reserve(text.len())) {
+                return Ok(with_reservation(text, reservation));
             }
             let bytes = text.len();
             drop((text, page));
             self.sent = sent;
-            if let Some(share) = &self.share {
-                room = Some(share.hold_patiently(bytes).await?);
+            if let Some(budget) = &self.budget {
+                reservation = Some(budget.hold_patiently(bytes).await?);
             }
         }
     }
 
     /// Reserves memory for a piece of this length. Returns `None` if there is no memory, and `Some(None)` if the piece
     /// is so small that it needs no reservation.
-    fn room_for(&self, bytes: usize) -> Option<Option<Held>> {
-        match &self.share {
-            Some(share) if bytes > FREE => share.try_hold(bytes).map(Some),
+    fn reserve(&self, bytes: usize) -> Option<Option<Reservation>> {
+        match &self.budget {
+            Some(budget) if bytes > FREE => budget.try_hold(bytes).map(Some),
             _ => Some(None),
         }
     }
@@ -294,9 +294,9 @@ impl Pieces {
     }
 }
 
-fn with_room(text: Vec<u8>, room: Option<Held>) -> Bytes {
-    match room {
-        Some(room) => room.with(text.into()),
+fn with_reservation(text: Vec<u8>, reservation: Option<Reservation>) -> Bytes {
+    match reservation {
+        Some(reservation) => reservation.with(text.into()),
         None => text.into(),
     }
 }

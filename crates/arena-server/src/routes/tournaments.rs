@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, RefOr, Response, ResponseBuilder, Schema, Type};
 use utoipa::{IntoResponses, ToSchema};
 
-use super::agents::{Removed, played};
+use super::agents::{Removed, tournaments_of};
 use super::games::LimitsView;
 use crate::answer::{json as answer, json_with, to_text, with_kind};
 use crate::arena::Arena;
@@ -26,7 +26,10 @@ use crate::fields::{Filled, Lenient, Whole};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Post};
-use crate::tournaments::{AgentId, Creators, Ending, Look, Order, Refusal, TournamentId, Tournaments, is_text_control};
+use crate::tournaments::{
+    AgentId, Creators, Ending, NewTournament, TournamentId, TournamentRefusal, TournamentSnapshot, Tournaments,
+    is_text_control,
+};
 
 /// Maximum length of a tournament's name, in characters.
 const LONGEST_NAME: usize = 200;
@@ -127,12 +130,12 @@ impl Stage {
         }
     }
 
-    fn of(look: &Look) -> Stage {
-        match look.entry.facts.ended.as_ref().map(|ended| &ended.how) {
+    fn of(snapshot: &TournamentSnapshot) -> Stage {
+        match snapshot.entry.facts.ended.as_ref().map(|ended| &ended.how) {
             Some(Ending::Complete) => Stage::Complete,
             Some(Ending::Stopped) => Stage::Stopped,
             Some(Ending::Failed(_)) => Stage::Failed,
-            None if look.is_running => Stage::Running,
+            None if snapshot.is_running => Stage::Running,
             None => Stage::Queued,
         }
     }
@@ -144,15 +147,15 @@ impl TournamentView {
         self.ended_at.is_some()
     }
 
-    pub(crate) fn of(look: &Look) -> TournamentView {
-        let facts = &look.entry.facts;
-        let (games_played, games) = (look.entry.games_played, look.entry.games);
+    pub(crate) fn of(snapshot: &TournamentSnapshot) -> TournamentView {
+        let facts = &snapshot.entry.facts;
+        let (games_played, games) = (snapshot.entry.games_played, snapshot.entry.games);
         let (seed, seed_nonce) = facts.revealed_seed().unzip();
         let tenths = |number: f64| (number * 10.0).round() / 10.0;
         TournamentView {
             id: facts.id,
             name: facts.name.clone(),
-            state: Stage::of(look),
+            state: Stage::of(snapshot),
             reason: facts.ended.as_ref().and_then(|ended| match &ended.how {
                 Ending::Failed(reason) => Some(reason.clone()),
                 Ending::Complete | Ending::Stopped => None,
@@ -172,8 +175,8 @@ impl TournamentView {
             seed_nonce: seed_nonce.map(str::to_owned),
             games_played,
             games,
-            games_per_minute: look.rate.map(|rate| tenths(rate * 60.0)),
-            seconds_left: look.rate.map(|rate| tenths(games.saturating_sub(games_played) as f64 / rate)),
+            games_per_minute: snapshot.rate.map(|rate| tenths(rate * 60.0)),
+            seconds_left: snapshot.rate.map(|rate| tenths(games.saturating_sub(games_played) as f64 / rate)),
             created_at: facts.created_at,
             ended_at: facts.ended.as_ref().map(|ended| ended.at),
         }
@@ -270,32 +273,37 @@ struct LimitsRequest {
             `TOO_MANY_TOURNAMENTS`: the server's limit of tournaments is reached."),
         (status = 503, description = "`QUEUE_FULL`: too many tournaments are queued.")))]
 pub(crate) async fn create_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let tournaments = played(&arena)?;
+    let tournaments = tournaments_of(&arena)?;
     let by = Authority::of(&arena, &request.headers, request.address, |_| false)?;
-    if by == Authority::Nobody && tournaments.settings().create == Creators::Admin {
+    if by == Authority::Anonymous && tournaments.settings().create == Creators::Admin {
         return Err(unauthenticated());
     }
-    let order = read_order(request.body()?)?;
-    if by == Authority::Nobody {
+    let new_tournament = read_new_tournament(request.body()?)?;
+    if by == Authority::Anonymous {
         request.check_unguessable()?;
     }
     let once = request.once(&by.scope(request.address));
-    by.take_down(&arena, "create tournament", json!({ "game": order.game.name, "agents": order.agents })).await?;
-    let created = tournaments.away(move |tournaments| tournaments.create(order, once)).await;
+    by.record_audit(
+        &arena,
+        "create tournament",
+        json!({ "game": new_tournament.game.name, "agents": new_tournament.agents }),
+    )
+    .await?;
+    let created = tournaments.run_blocking(move |tournaments| tournaments.create(new_tournament, once)).await;
     let id = created.map_err(|refusal| match refusal {
         // An unknown agent in the body is a bad request. A 404 would mean that the route's resource is missing.
-        Refusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
+        TournamentRefusal::NoAgent(_) => ApiError::bad_request("AGENT_NOT_FOUND", refusal.to_string()),
         refusal => refusal.into(),
     })?;
-    let look = tournaments.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
-    let created = Created { tournament: TournamentView::of(&look), owner_key: tournaments.key_of_tournament(id) };
+    let snapshot = tournaments.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+    let created = Created { tournament: TournamentView::of(&snapshot), owner_key: tournaments.key_of_tournament(id) };
     Ok(json_with(StatusCode::CREATED, to_text(&created)))
 }
 
 /// Parses the settings of a new tournament.
-fn read_order(wanted: TournamentRequest) -> ApiResult<Order> {
+fn read_new_tournament(wanted: TournamentRequest) -> ApiResult<NewTournament> {
     let TournamentRequest { game: Filled(game), name, agents: named, format, options, limits, .. } = wanted;
-    let game = arena_games::game(&game).ok_or(Refusal::NoGame(game))?;
+    let game = arena_games::game(&game).ok_or(TournamentRefusal::NoGame(game))?;
     let fits = |name: &String| (1..=LONGEST_NAME).contains(&name.chars().count()) && !name.contains(is_text_control);
     if !name.as_ref().is_none_or(fits) {
         let text = format!("name must be 1 to {LONGEST_NAME} characters without control characters");
@@ -306,12 +314,12 @@ fn read_order(wanted: TournamentRequest) -> ApiResult<Order> {
         let unknown = || ApiError::bad_request("AGENT_NOT_FOUND", "agent not found: invalid id");
         let id = text.parse().map_err(|_| unknown())?;
         if agents.contains(&id) {
-            return Err(Refusal::Plan(format!("agent {id} is listed twice")).into());
+            return Err(TournamentRefusal::Plan(format!("agent {id} is listed twice")).into());
         }
         agents.push(id);
     }
     let LimitsRequest { step_ms, bank_ms } = limits.unwrap_or_default();
-    Ok(Order {
+    Ok(NewTournament {
         name,
         game,
         options: options.unwrap_or_default(),
@@ -339,21 +347,21 @@ fn read_seed(value: &Value) -> ApiResult<Seed> {
 /// The filter of a list of tournaments.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Standing {
+struct StateFilter {
     /// Filter by state; an unknown value selects all.
     #[param(value_type = Option<Stage>)]
     state: Lenient<Stage>,
 }
 
 /// Lists tournaments, newest first.
-#[utoipa::path(get, path = "/api/tournaments", tag = "tournaments", params(Standing, Paging),
+#[utoipa::path(get, path = "/api/tournaments", tag = "tournaments", params(StateFilter, Paging),
     responses((status = 200, body = Page, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
-    let state = request.query::<Standing>()?.state.known();
-    let counts = |look: &Look| state.is_none_or(|state| Stage::of(look) == state);
-    let (looks, total) = played(&arena)?.list(offset, limit, counts);
-    let tournaments = looks.iter().map(TournamentView::of).collect();
+    let state = request.query::<StateFilter>()?.state.known();
+    let counts = |snapshot: &TournamentSnapshot| state.is_none_or(|state| Stage::of(snapshot) == state);
+    let (snapshots, total) = tournaments_of(&arena)?.list(offset, limit, counts);
+    let tournaments = snapshots.iter().map(TournamentView::of).collect();
     Ok(answer(to_text(&Page { tournaments, total, limit, offset })))
 }
 
@@ -364,12 +372,12 @@ pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.")))]
 pub(crate) async fn find_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
-    tell(played(&arena)?, id)
+    tournament_response(tournaments_of(&arena)?, id)
 }
 
-fn tell(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
-    let look = tournaments.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
-    Ok(answer(to_text(&TournamentView::of(&look))))
+fn tournament_response(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
+    let snapshot = tournaments.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+    Ok(answer(to_text(&TournamentView::of(&snapshot))))
 }
 
 /// Stops a tournament permanently.
@@ -381,13 +389,13 @@ fn tell(tournaments: &Tournaments, id: TournamentId) -> ApiResult {
     responses((status = 200, body = TournamentView, description = "The stopped tournament."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist.")))]
 pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -> ApiResult {
-    let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
+    let (tournaments, id) = (tournaments_of(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
-    let by = Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
-    by.take_down(&arena, "stop tournament", json!({ "tournament": id })).await?;
-    tournaments.away(move |tournaments| tournaments.stop(id)).await?;
-    tell(tournaments, id)
+    by.record_audit(&arena, "stop tournament", json!({ "tournament": id })).await?;
+    tournaments.run_blocking(move |tournaments| tournaments.stop(id)).await?;
+    tournament_response(tournaments, id)
 }
 
 /// Stops a tournament and deletes its data.
@@ -397,12 +405,12 @@ pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
         (status = 409, description = "`TOURNAMENT_RUNNING`: a match has not stopped yet; try again.")))]
 pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (tournaments, id) = (played(&arena)?, id_of(request.param("id")));
+    let (tournaments, id) = (tournaments_of(&arena)?, id_of(request.param("id")));
     let owns = |key: &str| id.as_ref().is_ok_and(|id| tournaments.owns_tournament(key, *id));
-    let by = Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    let by = Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
-    by.take_down(&arena, "remove tournament", json!({ "tournament": id })).await?;
-    tournaments.away(move |tournaments| tournaments.remove(id)).await?;
+    by.record_audit(&arena, "remove tournament", json!({ "tournament": id })).await?;
+    tournaments.run_blocking(move |tournaments| tournaments.remove(id)).await?;
     Ok(answer(to_text(&Removed::TRUE)))
 }
 
@@ -430,12 +438,12 @@ struct Written {
         (status = 409, description = "`TOURNAMENT_NOT_OVER`: the format is available once the tournament is over."),
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let (tournaments, id) = (played(&arena)?, id_of(request.param("id"))?);
+    let (tournaments, id) = (tournaments_of(&arena)?, id_of(request.param("id"))?);
     let form = request.query::<Written>()?.format.unwrap_or(Form::Json);
     let text = tournaments.read(move |tournaments| {
-        let (look, record) = tournaments.record(id)?;
-        let text = form.write(tournaments, &look, &record)?;
-        Ok::<_, Refusal>(tournaments.redacted(&text).into_owned())
+        let (snapshot, record) = tournaments.record(id)?;
+        let text = form.write(tournaments, &snapshot, &record)?;
+        Ok::<_, TournamentRefusal>(tournaments.redacted(&text).into_owned())
     });
     let mut response = with_kind(form.content_type(), text.await?);
     if let Form::Export(Exporter { policy: Some(policy), .. }) = form {
@@ -509,8 +517,13 @@ impl Form {
         }
     }
 
-    fn write(self, tournaments: &Tournaments, look: &Look, record: &Record) -> Result<String, Refusal> {
-        let facts = &look.entry.facts;
+    fn write(
+        self,
+        tournaments: &Tournaments,
+        snapshot: &TournamentSnapshot,
+        record: &Record,
+    ) -> Result<String, TournamentRefusal> {
+        let facts = &snapshot.entry.facts;
         let is_over = facts.ended.is_some();
         match self {
             Form::Json => {
@@ -525,11 +538,12 @@ impl Form {
                 }
                 Ok(told.to_string())
             }
-            Form::Pgn | Form::Export(Exporter { has_seed: true, .. }) if !is_over => Err(Refusal::NotOver),
+            Form::Pgn | Form::Export(Exporter { has_seed: true, .. }) if !is_over => Err(TournamentRefusal::NotOver),
             Form::Export(exporter) => Ok((exporter.write)(record)),
             Form::Pgn => {
                 let replay = |game: &GameLine| read_pgn(&tournaments.replay_path(facts.id, game.number));
-                let games = arena_report::pgn(record, replay).map_err(|error| Refusal::Plan(error.to_string()))?;
+                let games =
+                    arena_report::pgn(record, replay).map_err(|error| TournamentRefusal::Plan(error.to_string()))?;
                 let texts = games.map(|game| {
                     if let Some(missing) = game.missing {
                         tracing::warn!("tournament {}: {missing}", facts.id);
@@ -543,5 +557,5 @@ impl Form {
 }
 
 pub(crate) fn id_of(text: &str) -> ApiResult<TournamentId> {
-    text.parse().map_err(|_| Refusal::NoTournament(text.to_owned()).into())
+    text.parse().map_err(|_| TournamentRefusal::NoTournament(text.to_owned()).into())
 }

@@ -83,10 +83,10 @@ fn read(spent: Spent) -> ApiResult<UsageReport> {
         output_tokens: spent.output_tokens.0,
         cached_tokens: spent.cached_tokens.map_or(0, |Whole(tokens)| tokens),
         cost_usd: match spent.cost_usd {
-            Lenient::LeftOut => None,
-            Lenient::Is(cost) => Some(cost),
+            Lenient::Missing => None,
+            Lenient::Valid(cost) => Some(cost),
             // `report.check` below rejects NaN.
-            Lenient::Junk => Some(f64::NAN),
+            Lenient::Invalid => Some(f64::NAN),
         },
         ms: spent.ms.map(|Whole(ms)| ms),
         estimated: spent.estimated.unwrap_or(false),

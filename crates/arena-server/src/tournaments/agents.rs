@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::facts::{AgentFacts, Home, OnceFacts};
 use super::folder::{Draft, write_facts};
 use super::id::AgentId;
-use super::refusal::Refusal;
+use super::refusal::TournamentRefusal;
 use super::unpack::unpack;
 
 /// Maximum length of a name or version, in characters, so that it fits into tables.
@@ -42,13 +42,13 @@ pub(crate) fn is_text_control(char: char) -> bool {
 ///
 /// # Errors
 /// If the name is invalid.
-pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_name(name: &str) -> Result<(), TournamentRefusal> {
     let length = name.chars().count();
     if name.trim() != name || !(1..=LONGEST_NAME).contains(&length) || name.contains(is_text_control) {
         let text = format!(
             "name must be 1 to {LONGEST_NAME} characters without control characters and without spaces at its ends"
         );
-        return Err(Refusal::Agent(text));
+        return Err(TournamentRefusal::Agent(text));
     }
     Ok(())
 }
@@ -58,8 +58,9 @@ pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// If the URL is malformed or not allowed.
-pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> {
-    let wrong = Refusal::Url("url must be http:// or https:// with a host and without user info, at most 2000 bytes");
+pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), TournamentRefusal> {
+    let wrong =
+        TournamentRefusal::Url("url must be http:// or https:// with a host and without user info, at most 2000 bytes");
     let Ok(parsed) = url.parse::<Uri>() else { return Err(wrong) };
     let is_http = matches!(parsed.scheme_str(), Some("http" | "https"));
     let has_user = parsed.authority().is_some_and(|authority| authority.as_str().contains('@'));
@@ -70,7 +71,9 @@ pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Refusal> 
     let address = host.trim_matches(['[', ']']).parse().ok();
     let is_near = address.is_some_and(|address| !is_public(address)) || host.eq_ignore_ascii_case("localhost");
     if is_near && !may_be_private {
-        return Err(Refusal::Url("private addresses are not allowed on this server (tournaments.private_urls)"));
+        return Err(TournamentRefusal::Url(
+            "private addresses are not allowed on this server (tournaments.private_urls)",
+        ));
     }
     Ok(())
 }
@@ -86,11 +89,11 @@ pub(super) fn draft(
     name: Option<&str>,
     made: (Timestamp, Option<OnceFacts>),
     max_bytes: u64,
-) -> Result<(Draft, AgentFacts), Refusal> {
+) -> Result<(Draft, AgentFacts), TournamentRefusal> {
     let draft = Draft::begin(folder, &id.to_string())?;
     let (name, version, home) = match source {
         Source::Url(url) => {
-            let agent = Agent::find(url, "").map_err(|error| Refusal::Agent(error.to_string()))?;
+            let agent = Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string()))?;
             (name.unwrap_or(&agent.name).to_owned(), None, Home::Url((*url).to_owned()))
         }
         Source::Files { body, file_name } => {
@@ -98,9 +101,11 @@ pub(super) fn draft(
             std::fs::create_dir(&files)?;
             let Unpacked { agent: path, files: count, bytes } =
                 unpack(body, *file_name, &files, max_bytes).map_err(|error| match error {
-                    UnpackError::Refused(text) => Refusal::Agent(text),
-                    error @ UnpackError::TooLarge(_) => Refusal::Agent(format!("{error} (tournaments.unpacked_bytes)")),
-                    UnpackError::Write(error) => Refusal::Write(error),
+                    UnpackError::Refused(text) => TournamentRefusal::Agent(text),
+                    error @ UnpackError::TooLarge(_) => {
+                        TournamentRefusal::Agent(format!("{error} (tournaments.unpacked_bytes)"))
+                    }
+                    UnpackError::Write(error) => TournamentRefusal::Write(error),
                 })?;
             let agent = find(&files, &path)?;
             let sha256 = hex::encode(&Sha256::digest(body));
@@ -115,7 +120,7 @@ pub(super) fn draft(
     if version.as_ref().is_some_and(is_no_version) {
         let text =
             format!("the version in the manifest must be at most {LONGEST_NAME} characters without control characters");
-        return Err(Refusal::Agent(text));
+        return Err(TournamentRefusal::Agent(text));
     }
     let (Timestamp(created_at), once) = made;
     let facts = AgentFacts { id, name, version, created_at, home, once };
@@ -126,19 +131,19 @@ pub(super) fn draft(
 
 /// Finds the agent at `path` in a folder of files. The agent must be a program: a manifest with the URL of a server
 /// would bypass the check of URLs.
-fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
+fn find(files: &Path, path: &Path) -> Result<Agent, TournamentRefusal> {
     let search = std::env::var("PATH").unwrap_or_default();
     let place = if path.as_os_str().is_empty() { files.to_owned() } else { files.join(path) };
     let agent = Agent::find(&place.to_string_lossy(), &search).map_err(|error| {
         // The error must not reveal the path on this machine.
         let sentence = error.to_string().replace(&*files.to_string_lossy(), FILES);
-        Refusal::Agent(sentence)
+        TournamentRefusal::Agent(sentence)
     })?;
     match agent.channel {
         Channel::Stdio(_) => Ok(agent),
-        Channel::Http(_) => {
-            Err(Refusal::Agent("the manifest names a remote server; add the agent by its URL instead".to_owned()))
-        }
+        Channel::Http(_) => Err(TournamentRefusal::Agent(
+            "the manifest names a remote server; add the agent by its URL instead".to_owned(),
+        )),
     }
 }
 
@@ -146,10 +151,10 @@ fn find(files: &Path, path: &Path) -> Result<Agent, Refusal> {
 ///
 /// # Errors
 /// If the agent's files are missing.
-pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, Refusal> {
-    let gone = || Refusal::Agent(format!("the files of agent {} are missing", facts.id));
+pub(super) fn enter(facts: &AgentFacts, folder: &Path, name: &str) -> Result<Entrant, TournamentRefusal> {
+    let gone = || TournamentRefusal::Agent(format!("the files of agent {} are missing", facts.id));
     let mut agent = match &facts.home {
-        Home::Url(url) => Agent::find(url, "").map_err(|error| Refusal::Agent(error.to_string()))?,
+        Home::Url(url) => Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string()))?,
         // The files were valid at the upload, so an error means that they are missing now.
         Home::Files { agent, .. } => find(&folder.join(FILES), agent).map_err(|_| gone())?,
     };

@@ -7,18 +7,18 @@ use std::sync::Arc;
 use arena_report::{Interval, Ratings};
 use arena_tournament::Record;
 
-use super::{Refusal, TournamentId, Tournaments};
+use super::{TournamentId, TournamentRefusal, Tournaments};
 
 /// A tournament's results so far, by agent number.
-pub(crate) struct Outcome {
+pub(crate) struct TournamentOutcome {
     /// Elo with its interval; `None` for agents without games.
     pub(crate) ratings: Vec<Option<(f64, Interval)>>,
     /// Numbers of games in which the first agent was ranked above, equal to, and below the second.
     pub(crate) against: BTreeMap<(usize, usize), [u32; 3]>,
 }
 
-impl Outcome {
-    fn of(record: &Record) -> Outcome {
+impl TournamentOutcome {
+    fn of(record: &Record) -> TournamentOutcome {
         let numbers: BTreeMap<&str, usize> =
             (0..record.plan.agents.len()).map(|agent| (record.name(agent), agent)).collect();
         let mut against: BTreeMap<(usize, usize), [u32; 3]> = BTreeMap::new();
@@ -42,7 +42,7 @@ impl Outcome {
             let rating = fit.as_ref()?.rating(agent);
             (games[agent] > 0).then_some((rating.elo, rating.interval))
         };
-        Outcome { ratings: (0..games.len()).map(rating).collect(), against }
+        TournamentOutcome { ratings: (0..games.len()).map(rating).collect(), against }
     }
 }
 
@@ -51,16 +51,16 @@ impl Tournaments {
     ///
     /// # Errors
     /// If the tournament is unknown, or its journal can't be read.
-    pub(crate) fn outcome(&self, id: TournamentId) -> Result<Arc<Outcome>, Refusal> {
-        let look = self.find(id).ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
-        let played = look.entry.games_played;
+    pub(crate) fn outcome(&self, id: TournamentId) -> Result<Arc<TournamentOutcome>, TournamentRefusal> {
+        let snapshot = self.find(id).ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
+        let played = snapshot.entry.games_played;
         let known =
             self.state().outcomes.get(&id).filter(|(at, _)| *at == played).map(|(_, outcome)| Arc::clone(outcome));
         if let Some(outcome) = known {
             return Ok(outcome);
         }
         let (_, record) = self.record(id)?;
-        let outcome = Arc::new(Outcome::of(&record));
+        let outcome = Arc::new(TournamentOutcome::of(&record));
         self.state().outcomes.insert(id, (record.schedule.games_played(), Arc::clone(&outcome)));
         Ok(outcome)
     }

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 use super::agents;
 use super::facts::{AgentFacts, Entered, OnceFacts, TournamentFacts};
 use super::id::{AgentId, TournamentId};
-use super::refusal::Refusal;
+use super::refusal::TournamentRefusal;
 use super::settings::TournamentSettings;
 
 /// A requested tournament. The defaults of missing values depend on the game and the format.
-pub(crate) struct Order {
+pub(crate) struct NewTournament {
     pub(crate) name: Option<String>,
     pub(crate) game: &'static GameType,
     pub(crate) options: Map<String, Value>,
@@ -34,45 +34,45 @@ pub(crate) struct Order {
 /// # Errors
 /// If the request is invalid, or has more agents or games than the settings allow.
 pub(super) fn plan(
-    order: &Order,
+    request: &NewTournament,
     agents: &[Arc<AgentFacts>],
     seed: Seed,
     settings: &TournamentSettings,
     folder: &Path,
-) -> Result<TournamentPlan, Refusal> {
+) -> Result<TournamentPlan, TournamentRefusal> {
     let TournamentSettings { max_agents, max_games, .. } = *settings;
     if agents.len() > max_agents {
         let text =
             format!("a tournament may have at most {max_agents} agents (tournaments.max_agents), not {}", agents.len());
-        return Err(Refusal::Plan(text));
+        return Err(TournamentRefusal::Plan(text));
     }
-    let game = order.game;
+    let game = request.game;
     let shape = Shape {
-        format: order.format,
+        format: request.format,
         agents: agents.len(),
-        rounds: order.rounds.unwrap_or_else(|| order.format.usual_rounds(agents.len())),
-        seats: order.seats.unwrap_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end())),
-        paired: order.paired,
+        rounds: request.rounds.unwrap_or_else(|| request.format.usual_rounds(agents.len())),
+        seats: request.seats.unwrap_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end())),
+        paired: request.paired,
         stop: None,
         seed,
     };
     // These checks come before the allocations whose size depends on the plan.
-    shape.check().map_err(|error| Refusal::Plan(error.to_string()))?;
+    shape.check().map_err(|error| TournamentRefusal::Plan(error.to_string()))?;
     let games = shape.games().unwrap_or(u64::MAX);
     if games > max_games {
         let text = format!("a tournament may have at most {max_games} games (tournaments.max_games), not {games}");
-        return Err(Refusal::Plan(text));
+        return Err(TournamentRefusal::Plan(text));
     }
     let entrants = names(agents).into_iter().zip(agents);
     let entrants = entrants.map(|(name, agent)| agents::enter(agent, &folder.join(agent.id.to_string()), &name));
     let mut plan = TournamentPlan::new(game, entrants.collect::<Result<_, _>>()?, &shape);
-    plan.options.clone_from(&order.options);
-    plan.limits = order.limits;
+    plan.options.clone_from(&request.options);
+    plan.limits = request.limits;
     plan.sandbox = SandboxMode::Required;
     plan.public_only = !settings.private_urls;
     plan.replays = settings.keep_replays;
     plan.concurrency = settings.concurrency.get().into();
-    plan.check().map_err(|error| Refusal::Plan(error.to_string()))?;
+    plan.check().map_err(|error| TournamentRefusal::Plan(error.to_string()))?;
     Ok(plan)
 }
 
@@ -90,7 +90,7 @@ fn names(agents: &[Arc<AgentFacts>]) -> Vec<String> {
 /// Builds the facts of a tournament with this plan.
 pub(super) fn facts(
     id: TournamentId,
-    order: Order,
+    request: NewTournament,
     agents: &[Arc<AgentFacts>],
     plan: &TournamentPlan,
     seed_nonce: String,
@@ -104,7 +104,7 @@ pub(super) fn facts(
     });
     TournamentFacts {
         id,
-        name: order.name,
+        name: request.name,
         created_at,
         game: plan.game.clone(),
         options: plan.options.clone(),

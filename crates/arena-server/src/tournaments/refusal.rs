@@ -9,7 +9,7 @@ use crate::error::ApiError;
 
 /// The reason for refusing a request about agents or tournaments. The text is for the caller.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum TournamentRefusal {
     #[error("agent {0} not found")]
     NoAgent(String),
     #[error("tournament {0} not found")]
@@ -55,35 +55,37 @@ pub(crate) enum Refusal {
     Write(#[from] io::Error),
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> ApiError {
+impl From<TournamentRefusal> for ApiError {
+    fn from(refusal: TournamentRefusal) -> ApiError {
         let text = refusal.to_string();
         let later = |code, wait| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, text.clone()).retry_after(wait);
         let conflict = |code| ApiError::new(StatusCode::CONFLICT, code, text.clone());
         let forbidden = |code| ApiError::new(StatusCode::FORBIDDEN, code, text.clone());
         match &refusal {
-            Refusal::NoAgent(_) => ApiError::not_found("AGENT_NOT_FOUND", text),
-            Refusal::NoTournament(_) => ApiError::not_found("TOURNAMENT_NOT_FOUND", text),
-            Refusal::NoGame(_) => ApiError::bad_request("UNKNOWN_GAME", text),
-            Refusal::Plan(_) => ApiError::bad_request("INVALID_TOURNAMENT", text),
-            Refusal::Agent(_) => ApiError::bad_request("INVALID_AGENT", text),
-            Refusal::Url(_) => ApiError::bad_request("INVALID_URL", text),
-            Refusal::UploadsOff => forbidden("UPLOADS_OFF"),
-            Refusal::UrlsOff => forbidden("URLS_OFF"),
-            Refusal::NoSandbox(_) => conflict("NO_SANDBOX"),
-            Refusal::TooManyAgents(_) => conflict("TOO_MANY_AGENTS"),
-            Refusal::TooManyTournaments(_) => conflict("TOO_MANY_TOURNAMENTS"),
-            Refusal::QueueFull(_) => later("QUEUE_FULL", Duration::from_secs(60)),
-            Refusal::Busy => later("UPLOADS_BUSY", Duration::from_secs(1)),
-            Refusal::InUse => conflict("AGENT_IN_USE"),
-            Refusal::Running => conflict("TOURNAMENT_RUNNING"),
-            Refusal::NotOver => conflict("TOURNAMENT_NOT_OVER"),
-            Refusal::KeyReused => ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", text),
-            Refusal::Damaged(cause) => {
+            TournamentRefusal::NoAgent(_) => ApiError::not_found("AGENT_NOT_FOUND", text),
+            TournamentRefusal::NoTournament(_) => ApiError::not_found("TOURNAMENT_NOT_FOUND", text),
+            TournamentRefusal::NoGame(_) => ApiError::bad_request("UNKNOWN_GAME", text),
+            TournamentRefusal::Plan(_) => ApiError::bad_request("INVALID_TOURNAMENT", text),
+            TournamentRefusal::Agent(_) => ApiError::bad_request("INVALID_AGENT", text),
+            TournamentRefusal::Url(_) => ApiError::bad_request("INVALID_URL", text),
+            TournamentRefusal::UploadsOff => forbidden("UPLOADS_OFF"),
+            TournamentRefusal::UrlsOff => forbidden("URLS_OFF"),
+            TournamentRefusal::NoSandbox(_) => conflict("NO_SANDBOX"),
+            TournamentRefusal::TooManyAgents(_) => conflict("TOO_MANY_AGENTS"),
+            TournamentRefusal::TooManyTournaments(_) => conflict("TOO_MANY_TOURNAMENTS"),
+            TournamentRefusal::QueueFull(_) => later("QUEUE_FULL", Duration::from_secs(60)),
+            TournamentRefusal::Busy => later("UPLOADS_BUSY", Duration::from_secs(1)),
+            TournamentRefusal::InUse => conflict("AGENT_IN_USE"),
+            TournamentRefusal::Running => conflict("TOURNAMENT_RUNNING"),
+            TournamentRefusal::NotOver => conflict("TOURNAMENT_NOT_OVER"),
+            TournamentRefusal::KeyReused => {
+                ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "IDEMPOTENCY_KEY_REUSED", text)
+            }
+            TournamentRefusal::Damaged(cause) => {
                 tracing::error!(%cause, "cannot read a tournament: {cause}");
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "TOURNAMENT_DAMAGED", text)
             }
-            Refusal::Write(cause) => {
+            TournamentRefusal::Write(cause) => {
                 tracing::error!(%cause, "cannot write to the data folder: {cause}");
                 later("STORE_UNAVAILABLE", Duration::from_secs(1))
             }

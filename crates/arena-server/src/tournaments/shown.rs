@@ -10,13 +10,13 @@ use arena_match::{HeaderLine, Replay, Summary, index};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-use super::{Refusal, TournamentId, Tournaments};
+use super::{TournamentId, TournamentRefusal, Tournaments};
 
 /// Maximum number of cached replays. Each has an index of eight bytes per epoch, and possibly a redacted copy.
 const READY: usize = 32;
 
 /// The cache of prepared replays. Its folder is emptied at each start.
-pub(super) struct Shelf {
+pub(super) struct ReplayCache {
     folder: PathBuf,
     /// The prepared replays. The lock is held while a replay is prepared, so that each is prepared only once.
     ready: Mutex<LruCache<(TournamentId, usize), Arc<ShownReplay>>>,
@@ -45,17 +45,17 @@ impl Drop for ShownReplay {
     }
 }
 
-impl Shelf {
+impl ReplayCache {
     /// Opens the cache and empties its folder.
     ///
     /// # Errors
     /// If the folder can't be emptied or created.
-    pub(super) fn open(folder: PathBuf) -> io::Result<Shelf> {
+    pub(super) fn open(folder: PathBuf) -> io::Result<ReplayCache> {
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => super::folder::prepare(&folder)?,
         }
-        Ok(Shelf { folder, ready: Mutex::new(LruCache::new(READY)) })
+        Ok(ReplayCache { folder, ready: Mutex::new(LruCache::new(READY)) })
     }
 
     /// Removes the replays of a tournament from the cache.
@@ -70,24 +70,29 @@ impl Tournaments {
     /// # Errors
     /// If the tournament isn't over, as for [`Tournaments::open_replay`]; or if the replay can't be read or the index
     /// can't be written.
-    pub(crate) fn shown_replay(&self, id: TournamentId, number: usize) -> Result<Option<Arc<ShownReplay>>, Refusal> {
+    pub(crate) fn shown_replay(
+        &self,
+        id: TournamentId,
+        number: usize,
+    ) -> Result<Option<Arc<ShownReplay>>, TournamentRefusal> {
         // The file is opened on every call, so that a removed replay isn't served from the cache.
         if self.open_replay(id, number)?.is_none() {
             return Ok(None);
         }
-        let shelf = &self.0.shelf;
-        let mut ready = shelf.ready.lock();
+        let replay_cache = &self.0.replay_cache;
+        let mut ready = replay_cache.ready.lock();
         if let Some(shown) = ready.get(&(id, number)) {
             return Ok(Some(Arc::clone(shown)));
         }
-        let shown =
-            Arc::new(self.make_ready(&self.replay_path(id, number), &shelf.folder.join(format!("{id}-{number}")))?);
+        let shown = Arc::new(
+            self.make_ready(&self.replay_path(id, number), &replay_cache.folder.join(format!("{id}-{number}")))?,
+        );
         ready.insert((id, number), Arc::clone(&shown));
         Ok(Some(shown))
     }
 
-    fn make_ready(&self, kept: &Path, place: &Path) -> Result<ShownReplay, Refusal> {
-        let damaged = |error: &dyn std::fmt::Display| Refusal::Damaged(error.to_string());
+    fn make_ready(&self, kept: &Path, place: &Path) -> Result<ShownReplay, TournamentRefusal> {
+        let damaged = |error: &dyn std::fmt::Display| TournamentRefusal::Damaged(error.to_string());
         let (copy, index_path) = (place.with_extension("jsonl"), place.with_extension("index"));
         let (replay, files) = match self.copy_redacted(kept, &copy)? {
             true => (copy.clone(), vec![copy, index_path.clone()]),
@@ -101,7 +106,7 @@ impl Tournaments {
     }
 
     /// Writes a redacted copy of the replay `kept` if redaction changes the file. Returns true if there is a copy.
-    fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, Refusal> {
+    fn copy_redacted(&self, kept: &Path, copy: &Path) -> Result<bool, TournamentRefusal> {
         let mut lines = BufReader::new(File::open(kept)?);
         let (mut line, mut passed) = (String::new(), 0_u64);
         let first = loop {

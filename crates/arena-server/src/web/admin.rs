@@ -6,7 +6,7 @@
 use axum::extract::State;
 use maud::{Markup, html};
 
-use super::layout::{Page, Place};
+use super::layout::{NavEntry, Page};
 use super::{PageResult, Visit, answer};
 use crate::admin_token::AdminToken;
 use crate::arena::Arena;
@@ -66,7 +66,7 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
             }
         }
     };
-    Ok(answer(&Page::new("Administration", Place::Elsewhere, body).with_script("admin.js")))
+    Ok(answer(&Page::new("Administration", NavEntry::Elsewhere, body).with_script("admin.js")))
 }
 
 /// Renders one form per action. The script sends the form to `/api/admin`, and asks for confirmation first if the

@@ -8,13 +8,13 @@ use arena_report::{Course, Curve, Estimate, Picture, number_of, over_time};
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
-use super::layout::{Page, Place, cut, time};
+use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
 use super::tournaments::{LISTED, none, state, title};
 use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
 use crate::routes::{AgentView, TournamentView, id_of_agent};
-use crate::tournaments::{AgentFacts, Look, Outcome, Refusal, Tournaments};
+use crate::tournaments::{AgentFacts, TournamentOutcome, TournamentRefusal, TournamentSnapshot, Tournaments};
 
 /// Number of latest tournaments on an agent's page.
 const LATEST: usize = 24;
@@ -30,7 +30,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
         p.lead { "Programs that play in this server's tournaments." }
         @match &arena.tournaments { None => (none()), Some(tournaments) => (agent_table(tournaments, &visit, offset)) }
     };
-    Ok(answer(&Page::new("Agents", Place::Tournaments, body)))
+    Ok(answer(&Page::new("Agents", NavEntry::Tournaments, body)))
 }
 
 fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
@@ -53,39 +53,39 @@ fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup 
 }
 
 /// An agent's latest tournaments and results.
-pub(super) struct Career {
+pub(super) struct AgentHistory {
     facts: Arc<AgentFacts>,
     /// The latest tournaments, newest first, with their results. The results are missing if the journal can't be read.
-    latest: Vec<(Look, Option<Part>)>,
+    latest: Vec<(TournamentSnapshot, Option<TournamentResults>)>,
     /// Number of all tournaments of the agent.
     total: usize,
 }
 
 /// A tournament's results, and the agent's number in that tournament.
-type Part = (Arc<Outcome>, usize);
+type TournamentResults = (Arc<TournamentOutcome>, usize);
 
 /// Reads an agent's latest tournaments and results by the agent's id.
-pub(super) async fn career(arena: &Arena, id: &str) -> PageResult<Career> {
+pub(super) async fn history(arena: &Arena, id: &str) -> PageResult<AgentHistory> {
     let id = id_of_agent(id)?;
-    let unknown = move || Refusal::NoAgent(id.to_string());
+    let unknown = move || TournamentRefusal::NoAgent(id.to_string());
     let Some(tournaments) = &arena.tournaments else { return Err(unknown().into()) };
-    let career = tournaments.read(move |tournaments| {
+    let history = tournaments.read(move |tournaments| {
         let facts = tournaments.find_agent(id).ok_or_else(unknown)?;
-        let plays = |look: &Look| look.entry.facts.agents.iter().any(|agent| agent.id == id);
-        let (looks, total) = tournaments.list(0, LATEST, plays);
-        let latest = looks.into_iter().map(|look| {
+        let plays = |snapshot: &TournamentSnapshot| snapshot.entry.facts.agents.iter().any(|agent| agent.id == id);
+        let (snapshots, total) = tournaments.list(0, LATEST, plays);
+        let latest = snapshots.into_iter().map(|snapshot| {
             // A damaged journal is not an error here, since the tournament's own page reports it.
-            let outcome = tournaments.outcome(look.entry.facts.id).ok();
-            let number = look.entry.facts.agents.iter().position(|agent| agent.id == id);
+            let outcome = tournaments.outcome(snapshot.entry.facts.id).ok();
+            let number = snapshot.entry.facts.agents.iter().position(|agent| agent.id == id);
             let outcome = outcome.zip(number);
-            (look, outcome)
+            (snapshot, outcome)
         });
-        Ok::<_, Refusal>(Career { facts, latest: latest.collect(), total })
+        Ok::<_, TournamentRefusal>(AgentHistory { facts, latest: latest.collect(), total })
     });
-    Ok(career.await?)
+    Ok(history.await?)
 }
 
-impl Career {
+impl AgentHistory {
     /// Draws the agent's Elo in each tournament in which it was rated.
     pub(super) fn picture(&self) -> Option<Picture> {
         let rated = self.latest.iter().rev().filter_map(|(_, outcome)| {
@@ -100,11 +100,11 @@ impl Career {
     /// Counts the games won, drawn and lost against each opponent, most frequent opponents first.
     fn head_to_head(&self) -> Vec<(String, [u32; 3])> {
         let mut against: BTreeMap<String, [u32; 3]> = BTreeMap::new();
-        for (look, outcome) in &self.latest {
+        for (snapshot, outcome) in &self.latest {
             let Some((outcome, number)) = outcome else { continue };
             for ((one, other), results) in outcome.against.range((*number, 0)..=(*number, usize::MAX)) {
                 debug_assert_eq!(one, number);
-                let Some(agent) = look.entry.facts.agents.get(*other) else { continue };
+                let Some(agent) = snapshot.entry.facts.agents.get(*other) else { continue };
                 let sum = against.entry(agent.name.clone()).or_default();
                 for (sum, count) in sum.iter_mut().zip(results) {
                     *sum += count;
@@ -119,16 +119,16 @@ impl Career {
 
 /// `GET /agents/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let career = career(&arena, visit.param("id")).await?;
-    let agent = AgentView::of(&career.facts);
+    let history = history(&arena, visit.param("id")).await?;
+    let agent = AgentView::of(&history.facts);
     let path = format!("/agents/{}", agent.id);
-    let met = career.head_to_head();
+    let met = history.head_to_head();
     let body = html! {
         div.intro {
             h1 { (cut(&agent.name, 64)) @if let Some(version) = &agent.version { " " code { (cut(version, 40)) } } }
             p.soft { "Agent " code { (agent.id) } ", added " (time(agent.created_at)) ". " a href="/agents" { "All agents" } }
         }
-        @if let Some(picture) = career.picture() {
+        @if let Some(picture) = history.picture() {
             section {
                 h2 { "Rating" }
                 figure {
@@ -140,12 +140,12 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         section {
             h2 { "Tournaments" }
-            @if career.latest.is_empty() {
+            @if history.latest.is_empty() {
                 p.empty { "No tournaments yet." }
             } @else {
-                (tournaments(&career))
+                (tournaments(&history))
             }
-            @if career.total > career.latest.len() { p.more { "Latest " (career.latest.len()) " of " (career.total) " tournaments." } }
+            @if history.total > history.latest.len() { p.more { "Latest " (history.latest.len()) " of " (history.total) " tournaments." } }
         }
         @if !met.is_empty() {
             section {
@@ -164,15 +164,15 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new(&agent.name, Place::Tournaments, body)))
+    Ok(answer(&Page::new(&agent.name, NavEntry::Tournaments, body)))
 }
 
-fn tournaments(career: &Career) -> Markup {
+fn tournaments(history: &AgentHistory) -> Markup {
     html! {
         div.scroll tabindex="0" { table {
             thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "State" } th.number scope="col" { "Agents" } th.number scope="col" { "Elo" } th.number scope="col" { "95 % interval" } th scope="col" { "Created" } } }
-            tbody { @for (look, outcome) in &career.latest { tr {
-                @let view = TournamentView::of(look);
+            tbody { @for (snapshot, outcome) in &history.latest { tr {
+                @let view = TournamentView::of(snapshot);
                 @let rating = outcome.as_ref().and_then(|(outcome, number)| *outcome.ratings.get(*number)?);
                 td { a href={ "/tournaments/" (view.id) } { (title(&view)) } } td { (view.game) } td { (state(&view)) }
                 td.number { (view.agents.len()) }

@@ -14,7 +14,7 @@ use crate::routes::orders;
 const DOTS: usize = 30;
 
 /// Number of top players among which players of one kind are searched.
-const LOOKED_THROUGH: usize = 1000;
+const SEARCHED: usize = 1000;
 
 /// Filter of a leaderboard by kind of player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,10 +89,10 @@ impl Leaderboard {
         let metrics = arena.engine.scoring().metrics(&board);
         let Some((board, order)) = orders(arena, vec![board], sort)?.pop() else { return Ok(None) };
         let step = if kind == PlayerKind::All { limit } else { 100 };
-        let (mut players, mut looked, mut total) = (Vec::new(), 0, 0);
-        while players.len() < limit && looked < LOOKED_THROUGH {
-            let page = arena.engine.list_board(&board, order, looked as u64, step).await?;
-            (looked, total) = (looked + page.items.len(), page.total);
+        let (mut players, mut searched, mut total) = (Vec::new(), 0, 0);
+        while players.len() < limit && searched < SEARCHED {
+            let page = arena.engine.list_board(&board, order, searched as u64, step).await?;
+            (searched, total) = (searched + page.items.len(), page.total);
             let is_last = page.items.len() < step || kind == PlayerKind::All;
             players.extend(page.items.into_iter().filter(|(profile, _)| kind.counts(profile)));
             if is_last {
@@ -170,7 +170,7 @@ impl Leaderboard {
                 }
             } }
             @if self.has_ties() { p.more { "Players marked = share a rank, since their 95 % intervals in the sorted column overlap." } }
-            @if self.kind != PlayerKind::All { p.more { "Searched among the top " (LOOKED_THROUGH) " of all " (self.total) " players." } }
+            @if self.kind != PlayerKind::All { p.more { "Searched among the top " (SEARCHED) " of all " (self.total) " players." } }
             @if self.kind == PlayerKind::All && self.total > self.players.len() as u64 { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
         }
     }

@@ -14,9 +14,9 @@ use serde_json::json;
 use super::board::{Leaderboard, PlayerKind};
 use super::form::Form;
 use super::home::challenges;
-use super::layout::{Page, Place, badge, cut, explained, shown};
+use super::layout::{NavEntry, Page, badge, cut, explained, shown};
 use super::play::to_seat;
-use super::seen::{Seen, is_code};
+use super::seen::{RedactedSession, is_invite_code};
 use super::sessions::read_list;
 use super::{PageResult, Visit, answer, base, pager};
 use crate::answer::to_text;
@@ -41,7 +41,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
             (challenges(&arena))
         }
     };
-    Ok(answer(&Page::new("Challenges", Place::Challenges, body)))
+    Ok(answer(&Page::new("Challenges", NavEntry::Challenges, body)))
 }
 
 fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
@@ -112,7 +112,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new(&metadata.name, Place::Challenges, body)))
+    Ok(answer(&Page::new(&metadata.name, NavEntry::Challenges, body)))
 }
 
 /// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.
@@ -193,7 +193,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         None => None,
         Some("house") => {
             let seats = challenge.resolve(&options).map_or(metadata.players, |options| challenge.seats(&options));
-            Some(kept(&arena, name, seats)?)
+            Some(reserve_bots(&arena, name, seats)?)
         }
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be `house`").into()),
     };
@@ -201,7 +201,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let told = arena.engine.create(create, None, respond).await?;
-    let session: Seen = serde_json::from_str(&told).expect("views have these fields");
+    let session: RedactedSession = serde_json::from_str(&told).expect("views have these fields");
     if let (Some((house, places)), Some((own, others))) = (house, session.invites.split_first()) {
         house.send(name, others, places);
         return Ok(to_seat(own));
@@ -213,7 +213,7 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             p.lead { "The invites are shown only once. Anyone with an invite can take its seat, so send each to its player only." }
             p { a href={ "/sessions/" (session.id) } { "Watch the session" } " " (badge(session.status())) }
         }
-        @for (seat, invite) in session.invites.iter().enumerate().filter(|(_, invite)| is_code(invite)) {
+        @for (seat, invite) in session.invites.iter().enumerate().filter(|(_, invite)| is_invite_code(invite)) {
             section.card {
                 h2 { "Invite " (seat + 1) }
                 (copyable(invite))
@@ -222,11 +222,11 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("New session", Place::Challenges, body)))
+    Ok(answer(&Page::new("New session", NavEntry::Challenges, body)))
 }
 
 /// Reserves house bots for all seats of a session but one.
-fn kept<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House, Places)> {
+fn reserve_bots<'a>(arena: &'a Arena, name: &str, seats: usize) -> PageResult<(&'a House, Places)> {
     let house = arena.house.get().filter(|house| house.plays(name));
     let house =
         house.ok_or_else(|| ApiError::not_found("NO_OPPONENT", "this server has no house bot for this challenge"))?;
@@ -246,7 +246,7 @@ fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
             summary { "Command line, HTTP or MCP" }
             p { "Command line, with a guided game:" }
             (copyable(&format!("arena --url {base} play {invite}")))
-            @if arena.asks_for_keys() {
+            @if arena.is_authenticated_mode() {
                 p { "HTTP: this server requires signed joins; see the " a href="/skill.md" { "agent guide" } "." }
             } @else {
                 p { "HTTP:" }

@@ -14,8 +14,8 @@ use axum::http::StatusCode;
 use maud::html;
 use serde_json::value::RawValue;
 
-use super::layout::{Page, Place, short};
-use super::seen::{Seen, heard};
+use super::layout::{NavEntry, Page, short};
+use super::seen::{RedactedSession, read_message};
 use super::sessions::{ending, heading};
 use super::{GUARDS, PageResult, Visit, answer};
 use crate::answer::{json, to_text};
@@ -33,7 +33,7 @@ fn unknown() -> ApiError {
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
-    let seen = Seen::by(&session, Viewer::Nobody);
+    let seen = RedactedSession::by(&session, Viewer::Nobody);
     if seen.status() != Status::Ended {
         let text = "the session has no replay yet, because it has not ended";
         return Err(ApiError::new(StatusCode::CONFLICT, "CHALLENGE_NOT_ENDED", text).into());
@@ -51,7 +51,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (ending(&seen, &profiles, None))
     };
     let title = format!("Replay of {} {}", seen.challenge_type, short(&seen.id));
-    Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
+    Ok(answer(&Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
 }
 
 /// A session's two channels, for a viewer without identity.
@@ -149,7 +149,7 @@ impl Channels {
 
     /// Returns a message's timestamp, in milliseconds since 1970.
     fn time(&self, message: &Posted) -> i64 {
-        heard(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp.0
+        read_message(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp.0
     }
 }
 

@@ -53,6 +53,6 @@ impl Form {
     /// # Errors
     /// If a field is missing or invalid.
     pub(super) fn read<T: DeserializeOwned>(&self) -> ApiResult<T> {
-        Input::Form(&self.fields).read(self.terms)
+        Input::Form(&self.fields).read(self.field_settings)
     }
 }

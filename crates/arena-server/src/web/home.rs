@@ -8,9 +8,9 @@ use maud::{Markup, html};
 
 use super::board::{Leaderboard, PlayerKind};
 use super::challenges::opponent;
-use super::layout::{Page, Place, badge, cut};
+use super::layout::{NavEntry, Page, badge, cut};
 use super::plots::embed;
-use super::seen::Seen;
+use super::seen::RedactedSession;
 use super::sessions::read_list;
 use super::{PageResult, Query, Visit, answer, base, with_query};
 use crate::arena::Arena;
@@ -99,7 +99,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("Arena", Place::Home, body).with_script("home.js")))
+    Ok(answer(&Page::new("Arena", NavEntry::Home, body).with_script("home.js")))
 }
 
 /// Returns the challenge type that the query selects; `None` for all types.
@@ -114,7 +114,7 @@ pub(super) fn wanted<'v>(arena: &Arena, visit: &'v Visit) -> PageResult<Option<&
 }
 
 /// Returns the newest active sessions whose games can be drawn: one per challenge type, and at most [`LIVE`].
-async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
+async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<RedactedSession>> {
     let mut games = Vec::new();
     let hosted = arena.engine.challenges();
     let mut drawn: Vec<&Playable> = arena_games::all().filter(|playable| playable.kit.module.is_some()).collect();
@@ -132,7 +132,7 @@ async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<Seen>> {
 }
 
 /// Renders a live game: a title, links, and an element in which a script draws the board.
-fn watched(arena: &Arena, game: &Seen) -> Markup {
+fn watched(arena: &Arena, game: &RedactedSession) -> Markup {
     html! {
         article data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
             h3 { a href={ "/sessions/" (game.id) } { (game.challenge_type) } " " (badge(game.status())) }

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 /// The parts of a page, before rendering.
 pub(super) struct Page {
     title: String,
-    place: Place,
+    nav_entry: NavEntry,
     scripts: Vec<&'static str>,
     styles: Vec<&'static str>,
     body: Markup,
@@ -15,28 +15,28 @@ pub(super) struct Page {
 
 /// A page's entry in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavEntry {
     Home,
     Challenges,
     Tournaments,
     Elsewhere,
 }
 
-impl Place {
+impl NavEntry {
     fn path(self) -> &'static str {
         match self {
-            Place::Home => "/",
-            Place::Challenges => "/challenges",
-            Place::Tournaments => "/tournaments",
-            Place::Elsewhere => "",
+            NavEntry::Home => "/",
+            NavEntry::Challenges => "/challenges",
+            NavEntry::Tournaments => "/tournaments",
+            NavEntry::Elsewhere => "",
         }
     }
 }
 
 impl Page {
     /// Creates a page with the common script only.
-    pub(super) fn new(title: &str, place: Place, body: Markup) -> Page {
-        Page { title: printable(title).into_owned(), place, scripts: vec!["page.js"], styles: Vec::new(), body }
+    pub(super) fn new(title: &str, nav_entry: NavEntry, body: Markup) -> Page {
+        Page { title: printable(title).into_owned(), nav_entry, scripts: vec!["page.js"], styles: Vec::new(), body }
     }
 
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
@@ -51,14 +51,15 @@ impl Page {
     }
 
     pub(super) fn render(&self) -> Markup {
-        let title = if self.place == Place::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
+        let title =
+            if self.nav_entry == NavEntry::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
             (DOCTYPE)
             html lang="en" {
                 (head_with(&title, &self.scripts, &self.styles))
                 body {
                     a.skip href="#content" { "Skip to content" }
-                    (top(self.place.path()))
+                    (top(self.nav_entry.path()))
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
                         p {

@@ -13,8 +13,8 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::form::Form;
-use super::layout::{Page, Place, explained};
-use super::seen::Seen;
+use super::layout::{NavEntry, Page, explained};
+use super::seen::RedactedSession;
 use super::sessions::{Log, board, deal, heading, party_name, result};
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
@@ -32,11 +32,11 @@ async fn invited(arena: &Arena, text: &str) -> PageResult<(InviteCode, std::sync
 /// `GET /play/{invite}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (invite, session) = invited(&arena, visit.param("invite")).await?;
-    let keys = arena.asks_for_keys();
+    let keys = arena.is_authenticated_mode();
     let is_seated = session.seat_of(invite).is_some();
     // In standalone mode the invite identifies the player, like `from` in the HTTP API.
     let viewer = if is_seated && !keys { Viewer::Player(invite) } else { Viewer::Nobody };
-    let seen = Seen::by(&session, Viewer::Holder(invite));
+    let seen = RedactedSession::by(&session, Viewer::Holder(invite));
     let profiles = arena.engine.profiles([&*session]).await?;
     let id = session.facts.id;
     let challenges = arena.engine.challenges();
@@ -89,7 +89,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (deal(&seen))
     };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
-    Ok(answer(&Page::new(&format!("Play {name}"), Place::Elsewhere, body).with_script("play.js")))
+    Ok(answer(&Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body).with_script("play.js")))
 }
 
 /// Renders the form that takes the seat.
@@ -179,7 +179,7 @@ fn act_form(path: &str, method: &Method) -> Markup {
 }
 
 /// Renders the chat form.
-fn talk(path: &str, session: &Seen, own: InviteCode) -> Markup {
+fn talk(path: &str, session: &RedactedSession, own: InviteCode) -> Markup {
     let own = own.to_string();
     html! {
         form method="post" action=(path) data-do="chat" {
@@ -212,7 +212,7 @@ struct Move {
 /// `POST /play/{invite}`: joins, acts or chats, then redirects to the page.
 pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let (invite, session) = invited(&arena, form.param("invite")).await?;
-    if arena.asks_for_keys() {
+    if arena.is_authenticated_mode() {
         return Err(unauthenticated().into());
     }
     let Move { wanted, user, method, to, content } = form.read()?;

@@ -15,7 +15,7 @@ use super::{GUARDS, PageResult, Visit, agents, home};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::id_of_tournament;
-use crate::tournaments::Refusal;
+use crate::tournaments::TournamentRefusal;
 
 /// Caching policy of embedded plots. They are requested often and change slowly, so caches may keep them for a minute.
 const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
@@ -46,15 +46,18 @@ pub(super) async fn user(State(arena): State<Arena>, visit: Visit) -> PageResult
 
 /// `GET /agents/{id}/rating.svg`.
 pub(super) async fn agent(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let career = agents::career(&arena, visit.param("id")).await?;
-    send(&visit, career.picture().as_ref())
+    let history = agents::history(&arena, visit.param("id")).await?;
+    send(&visit, history.picture().as_ref())
 }
 
 /// `GET /tournaments/{id}/standings.svg`.
 pub(super) async fn tournament(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let id = id_of_tournament(visit.param("id"))?;
-    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
-    let picture = tournaments.read(move |tournaments| Ok::<_, Refusal>(ratings_picture(&tournaments.record(id)?.1)));
+    let Some(tournaments) = &arena.tournaments else {
+        return Err(TournamentRefusal::NoTournament(id.to_string()).into());
+    };
+    let picture =
+        tournaments.read(move |tournaments| Ok::<_, TournamentRefusal>(ratings_picture(&tournaments.record(id)?.1)));
     send(&visit, picture.await?.as_ref())
 }
 

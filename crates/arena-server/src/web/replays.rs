@@ -14,20 +14,20 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 use tower_http::services::ServeFile;
 
-use super::layout::{Page, Place, cut};
+use super::layout::{NavEntry, Page, cut};
 use super::{GUARDS, PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::{MatchView, id_of_tournament};
-use crate::tournaments::{Refusal, ShownReplay, TournamentId};
+use crate::tournaments::{ShownReplay, TournamentId, TournamentRefusal};
 
 /// `GET /tournaments/{id}/matches/{number}/replay`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let (id, number, replay) = find(&arena, &visit).await?;
-    let tournaments = arena.tournaments.as_ref().ok_or_else(|| Refusal::NoTournament(id.to_string()))?;
+    let tournaments = arena.tournaments.as_ref().ok_or_else(|| TournamentRefusal::NoTournament(id.to_string()))?;
     let game = tournaments.read(move |tournaments| {
-        let (look, record) = tournaments.record(id)?;
-        Ok::<_, Refusal>(record.game(number).map(|game| MatchView::of(tournaments, &look, game)))
+        let (snapshot, record) = tournaments.record(id)?;
+        Ok::<_, TournamentRefusal>(record.game(number).map(|game| MatchView::of(tournaments, &snapshot, game)))
     });
     let game = game.await?;
     // The agents' names in the tournament, which may differ from those that the agents report.
@@ -54,13 +54,15 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (viewer(&urls))
     };
     let title = format!("Match {number}: {}", names.join(" – "));
-    Ok(answer(&Page::new(&title, Place::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
+    Ok(answer(&Page::new(&title, NavEntry::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
 }
 
 /// Finds the replay that the path names, with the tournament's id and the match's number.
 async fn find(arena: &Arena, visit: &Visit) -> PageResult<(TournamentId, usize, Arc<ShownReplay>)> {
     let id = id_of_tournament(visit.param("id"))?;
-    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
+    let Some(tournaments) = &arena.tournaments else {
+        return Err(TournamentRefusal::NoTournament(id.to_string()).into());
+    };
     let none = || ApiError::not_found("REPLAY_NOT_FOUND", "match not found, or its replay was not kept");
     let number: usize = visit.param("number").parse().map_err(|_| none())?;
     let shown = tournaments.read(move |tournaments| tournaments.shown_replay(id, number)).await?;
@@ -96,7 +98,7 @@ async fn send(path: &Path, visit: &Visit, kind: &'static str) -> PageResult {
         }
     }
     let sent = ServeFile::new(path).try_call(request).await;
-    let mut response = sent.map_err(|error| Refusal::Damaged(error.to_string()))?.map(Body::new);
+    let mut response = sent.map_err(|error| TournamentRefusal::Damaged(error.to_string()))?.map(Body::new);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     guard(&mut response);
     Ok(response)

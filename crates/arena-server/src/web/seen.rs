@@ -15,14 +15,14 @@ use crate::answer::to_text;
 /// A session, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Seen {
+pub(super) struct RedactedSession {
     pub(super) id: String,
     /// Time of creation, in milliseconds since 1970.
     pub(super) created_at: i64,
     pub(super) challenge_type: String,
     /// Invite codes by seat. A hidden code is `inv_hidden`.
     pub(super) invites: Vec<String>,
-    pub(super) state: Standing,
+    pub(super) state: RedactedState,
     pub(super) seed_commitment: Option<String>,
     /// True if the game counts on a leaderboard.
     pub(super) rated: bool,
@@ -33,7 +33,7 @@ pub(super) struct Seen {
 /// A session's state, redacted for a viewer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Standing {
+pub(super) struct RedactedState {
     status: String,
     /// Time of the end, in milliseconds since 1970.
     pub(super) completed_at: Option<i64>,
@@ -69,8 +69,8 @@ fn read_users<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Str
     users.into_iter().map(parse).collect()
 }
 
-impl Seen {
-    pub(super) fn by(session: &Session, viewer: Viewer) -> Seen {
+impl RedactedSession {
+    pub(super) fn by(session: &Session, viewer: Viewer) -> RedactedSession {
         serde_json::from_str(&to_text(&view(session, viewer))).expect("views have these fields")
     }
 
@@ -100,11 +100,11 @@ pub(super) fn name_of<'u>(user: &'u UserId, profile: Option<&'u UserProfile>) ->
 }
 
 /// Returns a message, redacted for a viewer.
-pub(super) fn heard(posted: &Posted, viewer: Viewer, ended: bool, reveal_chat: bool) -> Message {
+pub(super) fn read_message(posted: &Posted, viewer: Viewer, ended: bool, reveal_chat: bool) -> Message {
     serde_json::from_slice(posted.json(viewer, ended, reveal_chat)).expect("messages have these fields")
 }
 
 /// True if the text is an invite code, and not `inv_hidden`.
-pub(super) fn is_code(invite: &str) -> bool {
+pub(super) fn is_invite_code(invite: &str) -> bool {
     invite.parse::<InviteCode>().is_ok()
 }

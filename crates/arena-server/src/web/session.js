@@ -19,7 +19,7 @@ if (seat?.seated === "true") board.own = seat.invite;
 const connection = document.getElementById("connection");
 
 /** The connection's status text by session status. */
-const STANDS = { open: "Waiting for players", active: "Live", ended: "This session has ended" };
+const STATUS_TEXTS = { open: "Waiting for players", active: "Live", ended: "This session has ended" };
 
 /** Maximum number of messages in a list; older ones stay on the server. */
 const MOST = 400;
@@ -63,10 +63,10 @@ function put(message, channel, list) {
  * Ids of the elements that are updated from the server's page: heading, seat, result, forms, recipients, seed and
  * options.
  */
-const WORDED = ["session", "seat", "result", "acts", "chat-to", "deal"];
+const UPDATED = ["session", "seat", "result", "acts", "chat-to", "deal"];
 
 /** The server's last HTML of each element. The elements change on this page, such as by opened details. */
-const worded = new Map(WORDED.map((id) => [id, document.getElementById(id)?.innerHTML]));
+const lastHtml = new Map(UPDATED.map((id) => [id, document.getElementById(id)?.innerHTML]));
 
 /**
  * The delay before a refresh, in milliseconds. Joins within the delay share one refresh. Spectators' requests are
@@ -84,26 +84,26 @@ function renewSoon(ms = soon()) {
     asked = setTimeout(renew, ms);
 }
 
-/** Fetches the page; `mayCome` is true if a retry may succeed. */
+/** Fetches the page; `canRetry` is true if a retry may succeed. */
 async function readPage() {
     try {
         const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10_000) });
-        return { text: answer.ok ? await answer.text() : null, mayCome: answer.status === 429 || answer.status >= 500 };
+        return { text: answer.ok ? await answer.text() : null, canRetry: answer.status === 429 || answer.status >= 500 };
     } catch {
-        return { text: null, mayCome: true };
+        return { text: null, canRetry: true };
     }
 }
 
-/** Updates the elements of `WORDED` from the server's page. All other elements keep their state, such as typed text. */
+/** Updates the elements of `UPDATED` from the server's page. All other elements keep their state, such as typed text. */
 async function renew() {
     if (isRenewing) return renewSoon();
     isRenewing = true;
-    const { text, mayCome } = await readPage();
+    const { text, canRetry } = await readPage();
     isRenewing = false;
     if (text !== null) {
         failures = 0;
         renewFrom(new DOMParser().parseFromString(text, "text/html"));
-    } else if (mayCome) renewSoon(pause(failures++));
+    } else if (canRetry) renewSoon(pause(failures++));
 }
 
 function renewFrom(fresh) {
@@ -114,11 +114,11 @@ function renewFrom(fresh) {
         return;
     }
     const before = session.status;
-    for (const id of WORDED) {
+    for (const id of UPDATED) {
         const [here, there] = [document, fresh].map((page) => page.getElementById(id));
         const words = there?.innerHTML;
-        if (!here || words === worded.get(id)) continue;
-        worded.set(id, words);
+        if (!here || words === lastHtml.get(id)) continue;
+        lastHtml.set(id, words);
         const chosen = here.value;
         here.replaceChildren(...there.childNodes);
         if (chosen !== undefined) here.value = chosen;
@@ -130,7 +130,7 @@ function renewFrom(fresh) {
     board.draw();
     showClock();
     const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
-    if (session.status !== before && isListening) connection.textContent = STANDS[session.status];
+    if (session.status !== before && isListening) connection.textContent = STATUS_TEXTS[session.status];
     if (session.status === "ended" && before !== "ended") {
         // A new stream includes the messages that were private.
         disconnect();
@@ -173,7 +173,7 @@ function listen(channel, name) {
     source.addEventListener("message", (event) => {
         const update = JSON.parse(event.data);
         refusals = 0;
-        connection.textContent = STANDS[session.status];
+        connection.textContent = STATUS_TEXTS[session.status];
         if (update.type === "initial") {
             if (channel === "operator") board.reset();
             take(update.messages, channel);

@@ -12,8 +12,8 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::board::user_path;
-use super::layout::{Page, Place, badge, cut, explained, moment, short, shown, time};
-use super::seen::{Seen, heard};
+use super::layout::{NavEntry, Page, badge, cut, explained, moment, short, shown, time};
+use super::seen::{RedactedSession, read_message};
 use super::{PageResult, Visit, answer, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -29,7 +29,7 @@ const LONGEST: usize = 1500;
 
 /// One page of a list of sessions, redacted for a viewer without identity.
 pub(super) struct SessionTable {
-    pub(super) sessions: Vec<Seen>,
+    pub(super) sessions: Vec<RedactedSession>,
     pub(super) total: u64,
     profiles: BTreeMap<UserId, UserProfile>,
 }
@@ -48,7 +48,7 @@ pub(super) async fn read_list(
 impl SessionTable {
     pub(super) async fn of(arena: &Arena, page: Listed<arena_model::Session>) -> PageResult<SessionTable> {
         let profiles = arena.engine.profiles(&page.items).await?;
-        let sessions = page.items.iter().map(|session| Seen::by(session, Viewer::Nobody)).collect();
+        let sessions = page.items.iter().map(|session| RedactedSession::by(session, Viewer::Nobody)).collect();
         Ok(SessionTable { sessions, total: page.total, profiles })
     }
 
@@ -76,7 +76,7 @@ impl SessionTable {
     }
 
     /// Returns the players' names, or the number of players until the names are public.
-    fn players(&self, session: &Seen) -> Markup {
+    fn players(&self, session: &RedactedSession) -> Markup {
         let names: Vec<_> =
             session.state.players.iter().map(|player| session.name_of(player, &self.profiles)).collect();
         html! {
@@ -120,13 +120,13 @@ impl Log {
         }
         let snapshot = arena.engine.read(channel, from, limit).await?;
         let (ended, reveal) = (snapshot.ended(), arena.settings.sessions.reveal_chat);
-        let messages = snapshot.messages.iter().map(|posted| heard(posted, viewer, ended, reveal)).collect();
+        let messages = snapshot.messages.iter().map(|posted| read_message(posted, viewer, ended, reveal)).collect();
         Ok(Log { messages, len: snapshot.len })
     }
 
     /// Renders the list of messages, with a link to earlier messages. `name` is the channel's parameter in the page's
     /// query.
-    pub(super) fn list(&self, name: &str, session: &Seen, visit: &Visit, path: &str) -> Markup {
+    pub(super) fn list(&self, name: &str, session: &RedactedSession, visit: &Visit, path: &str) -> Markup {
         let mut room = CHANNEL_BYTES;
         let mut items: Vec<String> = Vec::new();
         let mut first = None;
@@ -200,7 +200,7 @@ impl OperatorUpdate {
 }
 
 /// Renders a party's label: the operator, the player's number, or the sender's own name.
-pub(super) fn party_name(session: &Seen, party: &str) -> Markup {
+pub(super) fn party_name(session: &RedactedSession, party: &str) -> Markup {
     html! {
         @match (party, session.seat_of(party)) {
             ("operator", _) => b.who.operator { "Operator" },
@@ -211,7 +211,7 @@ pub(super) fn party_name(session: &Seen, party: &str) -> Markup {
 }
 
 /// Renders a message as a list item. `message.js` renders later messages in the same way.
-fn say(message: &Message, channel: &str, session: &Seen) -> Markup {
+fn say(message: &Message, channel: &str, session: &RedactedSession) -> Markup {
     let id = format!("{channel}-{}", message.index);
     html! {
         li.message.private[message.to.is_some()] id=(id) {
@@ -226,7 +226,7 @@ fn say(message: &Message, channel: &str, session: &Seen) -> Markup {
     }
 }
 
-fn text(message: &Message, session: &Seen) -> Markup {
+fn text(message: &Message, session: &RedactedSession) -> Markup {
     if message.redacted {
         return match &message.content_sha256 {
             Some(hash) => html! { p.withheld { "Hidden by the administrator. SHA-256 of the text: " code { (hash) } } },
@@ -259,7 +259,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let unknown = || ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found");
     let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
     let session = arena.engine.find_session(id).await?.ok_or_else(unknown)?;
-    let seen = Seen::by(&session, Viewer::Nobody);
+    let seen = RedactedSession::by(&session, Viewer::Nobody);
     let profiles = arena.engine.profiles([&*session]).await?;
     let challenges = arena.engine.challenges();
     let path = format!("/sessions/{id}");
@@ -285,11 +285,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (deal(&seen))
     };
     let title = format!("{} {}", seen.challenge_type, short(&seen.id));
-    Ok(answer(&Page::new(&title, Place::Elsewhere, body).with_script("session.js")))
+    Ok(answer(&Page::new(&title, NavEntry::Elsewhere, body).with_script("session.js")))
 }
 
 /// Renders the session's heading. Data attributes of the heading pass the session's data to the scripts.
-pub(super) fn heading(session: &Seen) -> Markup {
+pub(super) fn heading(session: &RedactedSession) -> Markup {
     let state = &session.state;
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
@@ -309,7 +309,7 @@ pub(super) fn heading(session: &Seen) -> Markup {
 }
 
 /// Renders the elements in which scripts draw the board and the clock.
-pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
+pub(super) fn board(session: &RedactedSession, deadline: Option<i64>) -> Markup {
     let deadline = deadline.filter(|_| session.status() == Status::Active);
     html! {
         p.clock id="clock" hidden[deadline.is_none()] data-deadline=[deadline] {
@@ -320,7 +320,11 @@ pub(super) fn board(session: &Seen, deadline: Option<i64>) -> Markup {
 }
 
 /// Renders the element for the result, with a link to the replay. Scripts fill the element when the game ends.
-pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<String>) -> Markup {
+pub(super) fn result(
+    session: &RedactedSession,
+    profiles: &BTreeMap<UserId, UserProfile>,
+    how: Option<String>,
+) -> Markup {
     html! {
         div id="result" {
             @if session.status() == Status::Ended {
@@ -332,7 +336,7 @@ pub(super) fn result(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
 }
 
 /// Renders the result: scores, players' identities and attributions.
-pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, how: Option<&str>) -> Markup {
+pub(super) fn ending(session: &RedactedSession, profiles: &BTreeMap<UserId, UserProfile>, how: Option<&str>) -> Markup {
     let state = &session.state;
     html! {
         section {
@@ -370,7 +374,7 @@ pub(super) fn ending(session: &Seen, profiles: &BTreeMap<UserId, UserProfile>, h
 
 /// Renders the usage that players reported. The server can't verify the numbers, so the caption says that they aren't
 /// verified.
-fn usage(session: &Seen) -> Markup {
+fn usage(session: &RedactedSession) -> Markup {
     let reported = session.state.players.iter().zip(&session.state.reported_usage);
     let reported: Vec<(&String, &UsageTotal)> = reported.filter(|(_, total)| total.reports > 0).collect();
     html! {
@@ -402,7 +406,7 @@ fn usage(session: &Seen) -> Markup {
 }
 
 /// Renders the session's options, and the seed once it is public.
-pub(super) fn deal(session: &Seen) -> Markup {
+pub(super) fn deal(session: &RedactedSession) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
         @if !session.rated {

@@ -10,12 +10,12 @@ use arena_tournament::Record;
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
-use super::layout::{Page, Place, cut, shown, time};
+use super::layout::{NavEntry, Page, cut, shown, time};
 use super::plots::embed;
 use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
 use crate::routes::{MatchView, TournamentView, id_of_tournament};
-use crate::tournaments::{AgentId, Refusal, Tournaments};
+use crate::tournaments::{AgentId, TournamentRefusal, Tournaments};
 
 /// Number of tournaments or agents per page.
 pub(super) const LISTED: usize = 30;
@@ -66,7 +66,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("Tournaments", Place::Tournaments, body)))
+    Ok(answer(&Page::new("Tournaments", NavEntry::Tournaments, body)))
 }
 
 pub(super) fn title(view: &TournamentView) -> Markup {
@@ -80,16 +80,18 @@ pub(super) fn state(view: &TournamentView) -> Markup {
 /// `GET /tournaments/{id}`.
 pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let id = id_of_tournament(visit.param("id"))?;
-    let Some(tournaments) = &arena.tournaments else { return Err(Refusal::NoTournament(id.to_string()).into()) };
+    let Some(tournaments) = &arena.tournaments else {
+        return Err(TournamentRefusal::NoTournament(id.to_string()).into());
+    };
     let offset = visit.query.number("offset").unwrap_or(0);
     let query = visit.query.clone();
     let base = base(&arena, &visit.headers);
     let shown = tournaments.read(move |tournaments| {
-        let (look, record) = tournaments.record(id)?;
-        let view = TournamentView::of(&look);
+        let (snapshot, record) = tournaments.record(id)?;
+        let view = TournamentView::of(&snapshot);
         let passed = usize::try_from(offset).unwrap_or(usize::MAX);
         let games = record.games().skip(passed).take(MATCHES);
-        let matches: Vec<MatchView> = games.map(|game| MatchView::of(tournaments, &look, game)).collect();
+        let matches: Vec<MatchView> = games.map(|game| MatchView::of(tournaments, &snapshot, game)).collect();
         let path = format!("/tournaments/{id}");
         let is_going_on = !view.is_over();
         let total = record.games().count() as u64;
@@ -106,7 +108,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         };
         let body = tournaments.redacted(&body.into_string()).into_owned();
         let name = view.name.clone().unwrap_or_else(|| format!("{}, {} agents", view.game, view.agents.len()));
-        Ok::<_, Refusal>(Page::new(&name, Place::Tournaments, PreEscaped(body)).with_script("tournament.js"))
+        Ok::<_, TournamentRefusal>(
+            Page::new(&name, NavEntry::Tournaments, PreEscaped(body)).with_script("tournament.js"),
+        )
     });
     Ok(answer(&shown.await?))
 }

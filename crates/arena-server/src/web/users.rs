@@ -8,7 +8,7 @@ use maud::{PreEscaped, html};
 
 use super::board::user_path;
 use super::history::History;
-use super::layout::{Page, Place, cut, shown};
+use super::layout::{NavEntry, Page, cut, shown};
 use super::plots::embed;
 use super::seen;
 use super::sessions::SessionTable;
@@ -92,5 +92,5 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             (pager(&path, &visit.query, (offset, SESSIONS, sessions.total)))
         }
     };
-    Ok(answer(&Page::new(name, Place::Elsewhere, body)))
+    Ok(answer(&Page::new(name, NavEntry::Elsewhere, body)))
 }

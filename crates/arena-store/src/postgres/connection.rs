@@ -15,7 +15,7 @@ use crate::counts::{Counts, Delta};
 use crate::db::{Db, Failure};
 use crate::derived::Suspicion;
 use crate::dialect::{Dialect, insert, update_sessions};
-use crate::nodes::Terms;
+use crate::nodes::NodeTerms;
 use crate::plan::Numbers;
 use crate::standings::{counted_by, follow_scoring};
 use crate::tables::{Answers, Boards, Careers, Endings, Invites, Messages, POSTGRES, Sessions, Users};
@@ -266,7 +266,7 @@ impl Holder {
     pub(crate) async fn join(
         database: &DatabaseUrl,
         scoring: &Scoring,
-        terms: &Terms,
+        terms: &NodeTerms,
     ) -> Result<(Holder, String), StoreError> {
         let client = Arc::new(connect(database, &Access::Shared.settings()).await?);
         check_server(database, &client).await?;
@@ -360,7 +360,7 @@ fn note_of(term: &str) -> String {
 }
 
 /// Stores the terms that other nodes must have.
-async fn set_terms(client: &Client, terms: &Terms) -> Result<(), StoreError> {
+async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError> {
     let (names, values): (Vec<String>, Vec<&str>) =
         terms.iter().map(|(name, value)| (note_of(name), value.as_str())).unzip();
     let sql = "INSERT INTO notes (name, value) SELECT * FROM unnest($1::text[], $2::text[])
@@ -374,7 +374,7 @@ async fn check_terms(
     database: &DatabaseUrl,
     client: &Arc<Client>,
     scoring: &Scoring,
-    terms: &Terms,
+    terms: &NodeTerms,
 ) -> Result<(), StoreError> {
     let (found, known) = (schema_version(client).await?, POSTGRES.len() as i64);
     if found > known {

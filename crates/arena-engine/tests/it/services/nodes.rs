@@ -11,7 +11,7 @@ use arena_games::challenge as builtin;
 use arena_model::{
     Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
 };
-use arena_store::{BanSubject, SessionFilter, Store, StoreError, Terms};
+use arena_store::{BanSubject, NodeTerms, SessionFilter, Store, StoreError};
 use arena_testkit::{Lab, NatsServer, Postgres};
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ fn challenges() -> [Arc<dyn ChallengeType>; 2] {
 }
 
 async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
-    let terms = Terms::from([("AUTH_SECRET".to_owned(), secret.to_owned())]);
+    let terms = NodeTerms::from([("AUTH_SECRET".to_owned(), secret.to_owned())]);
     let scoring =
         Scoring::new(&["average".to_owned()], [("psi", &[][..])], None, None).expect("there is such a strategy");
     Store::join(url.parse().expect("a URL"), scoring, &terms).await
@@ -561,7 +561,7 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
          all nodes, or stop the other nodes first"
     );
     let other = Scoring::default();
-    let terms = Terms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
+    let terms = NodeTerms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
     let refused = Store::join(url.parse().expect("a URL"), other, &terms).await.map(drop);
     assert!(told(refused.expect_err("they don't agree")).contains("have a different scoring;"));
     let second = join(&url, "open sesame").await.expect("they agree");

@@ -15,8 +15,8 @@ use crate::authority::Authority;
 use crate::error::{ApiError, ApiResult};
 use crate::openapi::Paging;
 use crate::request::Get;
-use crate::routes::agents::played;
-use crate::tournaments::{Look, Refusal, ReplayReader, Tournaments};
+use crate::routes::agents::tournaments_of;
+use crate::tournaments::{ReplayReader, TournamentRefusal, TournamentSnapshot, Tournaments};
 
 /// The result of a match. Each list has one item per seat.
 #[derive(Serialize, ToSchema)]
@@ -60,8 +60,8 @@ pub(crate) struct MatchView {
 }
 
 impl MatchView {
-    pub(crate) fn of(tournaments: &Tournaments, look: &Look, game: &GameLine) -> MatchView {
-        let is_over = look.entry.facts.ended.is_some();
+    pub(crate) fn of(tournaments: &Tournaments, snapshot: &TournamentSnapshot, game: &GameLine) -> MatchView {
+        let is_over = snapshot.entry.facts.ended.is_some();
         let MatchResult { seats, outcome, seed, epochs, took_ms, .. } = &game.result;
         let detail = |seat: &SeatResult| seat.detail.as_ref().map(|text| tournaments.redacted(text).into_owned());
         MatchView {
@@ -107,12 +107,12 @@ struct Page {
 pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> ApiResult {
     let id = id_of(request.param("id"))?;
     let (offset, limit) = request.query::<Paging>()?.page(50);
-    let page = played(&arena)?.read(move |tournaments| {
-        let (look, record) = tournaments.record(id)?;
+    let page = tournaments_of(&arena)?.read(move |tournaments| {
+        let (snapshot, record) = tournaments.record(id)?;
         let passed = usize::try_from(offset).unwrap_or(usize::MAX);
         let games = record.games().skip(passed).take(limit);
-        let matches = games.map(|game| MatchView::of(tournaments, &look, game)).collect();
-        Ok::<_, Refusal>(to_text(&Page { matches, total: record.games().count(), limit, offset }))
+        let matches = games.map(|game| MatchView::of(tournaments, &snapshot, game)).collect();
+        Ok::<_, TournamentRefusal>(to_text(&Page { matches, total: record.games().count(), limit, offset }))
     });
     Ok(json(page.await?))
 }
@@ -128,10 +128,10 @@ pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> Ap
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
-    let text = played(&arena)?.read(move |tournaments| {
-        let (look, record) = tournaments.record(id)?;
+    let text = tournaments_of(&arena)?.read(move |tournaments| {
+        let (snapshot, record) = tournaments.record(id)?;
         let game = number.and_then(|number| record.game(number));
-        Ok::<_, Refusal>(game.map(|game| to_text(&MatchView::of(tournaments, &look, game))))
+        Ok::<_, TournamentRefusal>(game.map(|game| to_text(&MatchView::of(tournaments, &snapshot, game))))
     });
     Ok(json(text.await?.ok_or_else(no_match)?))
 }
@@ -152,11 +152,11 @@ pub(crate) async fn find_match(State(arena): State<Arena>, request: Get) -> ApiR
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_replay(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (id, number) = (id_of(request.param("id"))?, number_of(request.param("number")));
-    let found = played(&arena)?.read(move |tournaments| {
+    let found = tournaments_of(&arena)?.read(move |tournaments| {
         let (_, record) = tournaments.record(id)?;
         match number.filter(|number| record.game(*number).is_some()) {
             Some(number) => Ok(Some(tournaments.open_replay(id, number)?)),
-            None => Ok::<_, Refusal>(None),
+            None => Ok::<_, TournamentRefusal>(None),
         }
     });
     let not_kept = || ApiError::not_found("REPLAY_NOT_FOUND", "the replay was not kept");
@@ -185,7 +185,7 @@ async fn next_piece(mut replay: ReplayReader) -> std::io::Result<Option<(String,
             `LOG_NOT_FOUND`: the log was not kept."),
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiResult {
-    let tournaments = played(&arena)?;
+    let tournaments = tournaments_of(&arena)?;
     let id = id_of(request.param("id"));
     let (number, seat) = (number_of(request.param("number")), request.param("seat").parse::<usize>().ok());
     // The check of the owner's key needs the agent. Errors of this lookup are returned after the check, so that other
@@ -194,8 +194,10 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
         (Ok(id), Some(number), Some(seat)) => {
             let id = *id;
             let found = tournaments.read(move |tournaments| {
-                let (look, record) = tournaments.record(id)?;
-                Ok::<_, Refusal>(agent_at(&look, &record, number, seat).map(|agent| (agent, number, seat)))
+                let (snapshot, record) = tournaments.record(id)?;
+                Ok::<_, TournamentRefusal>(
+                    agent_at(&snapshot, &record, number, seat).map(|agent| (agent, number, seat)),
+                )
             });
             found.await
         }
@@ -204,7 +206,7 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
     let owns = |key: &str| {
         agent.as_ref().is_ok_and(|found| found.is_some_and(|(agent, ..)| tournaments.owns_agent(key, agent)))
     };
-    Authority::of(&arena, &request.headers, request.address, owns)?.is_somebody()?;
+    Authority::of(&arena, &request.headers, request.address, owns)?.require_credentials()?;
     let id = id?;
     let (_, number, seat) = agent?.ok_or_else(no_match)?;
     let text = tournaments.read(move |tournaments| tournaments.read_log(id, number, seat)).await;
@@ -214,9 +216,14 @@ pub(crate) async fn show_log(State(arena): State<Arena>, request: Get) -> ApiRes
 }
 
 /// Returns the id of the agent at a seat of a finished match.
-fn agent_at(look: &Look, record: &Record, number: usize, seat: usize) -> Option<crate::tournaments::AgentId> {
+fn agent_at(
+    snapshot: &TournamentSnapshot,
+    record: &Record,
+    number: usize,
+    seat: usize,
+) -> Option<crate::tournaments::AgentId> {
     let name = &record.game(number)?.result.seats.get(seat)?.agent;
-    look.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
+    snapshot.entry.facts.agents.iter().find(|agent| agent.name == *name).map(|agent| agent.id)
 }
 
 fn number_of(text: &str) -> Option<usize> {
