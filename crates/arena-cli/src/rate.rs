@@ -12,7 +12,7 @@ use arena_report::listed;
 
 use crate::args::RateArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Style, print, printable};
+use crate::output::{self, Style, counted, print, printable};
 use crate::tournament::tables::drawn;
 
 use report::{LEGEND, Rated};
@@ -71,22 +71,19 @@ fn note_skipped(sources: &Sources) {
 
 /// Returns the reason why there is nothing to rate.
 fn nothing(sources: &Sources) -> String {
-    let left_out = sources.unfinished
-        + sources.nameless
-        + sources.games.against_itself
-        + sources.games.void
-        + sources.broken_replays
-        + sources.other_rules;
-    match left_out {
-        0 => "the given files contain no results".to_owned(),
-        1 if sources.games.against_itself == 1 => {
-            "there is nothing to rate: the only game is of an agent against itself".to_owned()
-        }
-        games if sources.games.against_itself == games => {
-            format!("there is nothing to rate: all {games} games are of an agent against itself")
-        }
-        1 => "there is nothing to rate: the only game has no result, or has fewer than two agents".to_owned(),
-        _ => format!("there is nothing to rate: none of {left_out} games has a result and two agents"),
+    let left_out = [
+        (sources.unfinished, "game has no result", "games have no result"),
+        (sources.nameless, "game has no names of players", "games have no names of players"),
+        (sources.games.against_itself, "game is of an agent against itself", "games are of an agent against itself"),
+        (sources.games.void, "game is void", "games are void"),
+        (sources.other_rules, "game is by another version of the rules", "games are by other versions of the rules"),
+        (sources.broken_replays, "replay ends before its result", "replays end before their results"),
+    ];
+    let left_out = left_out.into_iter().filter(|(count, ..)| *count > 0);
+    let left_out: Vec<String> = left_out.map(|(count, one, many)| counted(count, one, many)).collect();
+    match left_out.is_empty() {
+        true => "the given files contain no results".to_owned(),
+        false => format!("there is nothing to rate: {}", left_out.join(", ")),
     }
 }
 
@@ -97,4 +94,22 @@ fn unratable(error: FitError) -> Failure {
         FitError::TooManyAgents(_) => error.to_string(),
     };
     Failure::new(Exit::BadTournament, sentence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reasons_for_nothing_to_rate_are_those_of_the_games() {
+        let mut sources = Sources::default();
+        assert_eq!(nothing(&sources), "the given files contain no results");
+        sources.other_rules = 1;
+        assert_eq!(nothing(&sources), "there is nothing to rate: 1 game is by another version of the rules");
+        (sources.other_rules, sources.unfinished, sources.nameless) = (0, 1, 2);
+        assert_eq!(
+            nothing(&sources),
+            "there is nothing to rate: 1 game has no result, 2 games have no names of players"
+        );
+    }
 }

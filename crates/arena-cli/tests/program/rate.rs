@@ -346,7 +346,7 @@ fn files_that_cannot_be_rated_are_refused_in_a_sentence() {
         &[],
         13,
         expect![[r#"
-        error: there is nothing to rate: the only game has no result, or has fewer than two agents
+        error: there is nothing to rate: 1 game has no result
     "#]],
     );
     let damaged = result(1, ["a", "b"], [1, 2]) + "{\"agents\n" + &result(2, ["a", "b"], [1, 2]);
