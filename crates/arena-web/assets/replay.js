@@ -91,6 +91,12 @@ export class Replay {
     return Math.min(Math.max(epoch - (this.summary?.first_epoch ?? 1), 0), this.frames - 1);
   }
 
+  /** Returns the name of a frame for an error message. The frame after the last epoch is the result. */
+  nameOf(frame) {
+    const isResult = Boolean(this.summary?.result) && frame === this.frames - 1;
+    return isResult ? "the result" : `epoch ${frame + (this.summary?.first_epoch ?? 1)}`;
+  }
+
   /** Returns a parsed frame. The request also reads the following frames, or earlier ones if `direction` is -1. */
   async frame(frame, direction = 1) {
     let bytes = this.#kept.get(frame);

@@ -126,7 +126,7 @@ class Viewer {
     } catch (error) {
       this.#controls.pause();
       this.#parts.problem?.remove();
-      this.#parts.problem = make("p", "problem", `Cannot show frame ${this.#wanted}: ${error.message}`);
+      this.#parts.problem = make("p", "problem", `Cannot show ${this.#replay.nameOf(this.#wanted)}: ${error.message}`);
       this.#parts.boards.before(this.#parts.problem);
     } finally {
       this.#isMoving = false;
