@@ -170,7 +170,7 @@ impl Leaderboard {
                 }
             } }
             @if self.has_ties() { p.more { "Players marked = share a rank, since their 95 % intervals in the sorted column overlap." } }
-            @if self.kind != PlayerKind::All { p.more { "Searched among the top " (SEARCHED) " of all " (self.total) " players." } }
+            @if self.kind != PlayerKind::All { p.more { (searched(self.total)) } }
             @if self.kind == PlayerKind::All && self.total > self.players.len() as u64 { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
         }
     }
@@ -219,6 +219,14 @@ impl Leaderboard {
     }
 }
 
+/// Returns the sentence with the number of players among which players of one kind are searched.
+fn searched(total: u64) -> String {
+    match total > SEARCHED as u64 {
+        true => format!("Searched among the top {SEARCHED} of all {total} players."),
+        false => format!("Searched among all {total} players."),
+    }
+}
+
 fn interval(entry: &ScoringEntry, key: &str) -> Markup {
     html! {
         @if let Some([low, high]) = entry.intervals.get(key) {
@@ -239,4 +247,16 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
 /// Returns the path of a user's page.
 pub(super) fn user_path(user: &str) -> String {
     format!("/users/{}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_leaderboard_is_searched_completely() {
+        assert_eq!(searched(12), "Searched among all 12 players.");
+        assert_eq!(searched(1000), "Searched among all 1000 players.");
+        assert_eq!(searched(1001), "Searched among the top 1000 of all 1001 players.");
+    }
 }
