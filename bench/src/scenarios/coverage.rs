@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use arena_model::{Seed, SeedRng};
 use arena_ratings::bradley_terry::{FitOptions, fit};
-use arena_ratings::{AgentIndex, ELO_PER_LOGIT, RatingOptions, Results, standings};
+use arena_ratings::{AgentIndex, ELO_PER_LOGIT, RatingOptions, Results, rate_all};
 use serde_json::json;
 
 use crate::arguments::Arguments;
@@ -303,9 +303,9 @@ fn speed(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         alone.push(start.elapsed().as_secs_f64());
         anyhow::ensure!(ranking.order.len() == agents && widths.is_finite(), "a rating of {games} games is incomplete");
         let start = Instant::now();
-        let standings = standings(&results, &RatingOptions::default())?;
+        let table = rate_all(&results, &RatingOptions::default())?;
         all.push(start.elapsed().as_secs_f64());
-        anyhow::ensure!(standings.rows.len() == agents, "standings of {games} games are incomplete");
+        anyhow::ensure!(table.rows.len() == agents, "standings of {games} games are incomplete");
     }
     report
         .row(NAME, format!("{games} games, {agents} agents: Bradley–Terry, intervals, ranks"), median(alone), "s")

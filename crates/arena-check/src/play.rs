@@ -1,8 +1,8 @@
 //! A session of a challenge in memory, driven by the same transitions as on a server, with a log of its messages.
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Score, Script, Seat, Seed, Session,
-    SessionFacts, SessionId, Timestamp, Transition, act, join, open, wake,
+    ActError, After, ChallengeType, Draft, InviteCode, Party, Phase, Score, Script, Seat, Seed, Session, SessionFacts,
+    SessionId, SessionPolicy, Timestamp, Transition, act, join, open, wake,
 };
 use serde_json::Map;
 
@@ -130,7 +130,8 @@ impl<'c> TestSession<'c> {
                 .collect(),
             options,
         };
-        let session = open(facts, challenge, House::UNBOUNDED.patience).map_err(|error| subject.fault(&error))?;
+        let session =
+            open(facts, challenge, SessionPolicy::UNBOUNDED.inactivity).map_err(|error| subject.fault(&error))?;
         Ok(TestSession { subject, session, said: Vec::new(), now })
     }
 
@@ -147,7 +148,7 @@ impl<'c> TestSession<'c> {
     /// Returns the session after all players have joined.
     pub fn filled(mut self) -> Result<TestSession<'c>, Fault> {
         for invite in self.session.facts.invites.clone() {
-            let joined = join(&self.session, self.subject.challenge, &House::UNBOUNDED, invite, None, self.now)
+            let joined = join(&self.session, self.subject.challenge, &SessionPolicy::UNBOUNDED, invite, None, self.now)
                 .map_err(|error| self.subject.fault(&error))?;
             self.take(joined);
         }
@@ -169,7 +170,7 @@ impl<'c> TestSession<'c> {
         match act(
             &self.session,
             self.subject.challenge,
-            &House::UNBOUNDED,
+            &SessionPolicy::UNBOUNDED,
             from,
             Some(&action.method),
             &action.content,
@@ -194,7 +195,7 @@ impl<'c> TestSession<'c> {
     pub fn wait(&mut self) -> Result<bool, Fault> {
         let Some(deadline) = self.session.deadline else { return Ok(false) };
         self.now = deadline.max(self.now);
-        let woken = wake(&self.session, self.subject.challenge, &House::UNBOUNDED, self.now, self.now)
+        let woken = wake(&self.session, self.subject.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now)
             .map_err(|error| self.subject.fault(&error))?;
         self.take(woken);
         // If the rules fail at a deadline, the session drops the deadline without an error.
@@ -218,7 +219,7 @@ impl<'c> TestSession<'c> {
     }
 
     fn take(&mut self, transition: Transition) {
-        if let After::Becomes(after) = transition.after {
+        if let After::Changed(after) = transition.after {
             self.session = *after;
         }
         for draft in transition.drafts {

@@ -7,7 +7,7 @@ mod report;
 mod sources;
 
 use arena_ratings::bradley_terry::{Estimate, FitError, FitOptions};
-use arena_ratings::{EloOptions, RatingOptions, standings};
+use arena_ratings::{EloOptions, RatingOptions, rate_all};
 use arena_report::listed;
 
 use crate::args::RateArgs;
@@ -35,8 +35,8 @@ pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
         },
         ..RatingOptions::default()
     };
-    let standings = standings(&results, &options).map_err(unratable)?;
-    let rated = Rated { sources, results, standings, wants_advantage: args.advantage };
+    let table = rate_all(&results, &options).map_err(unratable)?;
+    let rated = Rated { sources, results, table, wants_advantage: args.advantage };
     match (args.csv, args.markdown, style) {
         (true, ..) => print(rated.numbers().csv().trim_end()),
         (_, true, _) => print(markdown(&rated).trim_end()),

@@ -183,8 +183,8 @@ impl Engine {
         let Join { invite, user } = request;
         let joiner = Actor::Joiner(user.clone());
         self.write_invited(invite, joiner, once, respond, move |moment| {
-            let Moment { session, challenge, house, now, .. } = *moment;
-            arena_model::join(session, challenge, house, invite, user.clone(), now)
+            let Moment { session, challenge, policy, now, .. } = *moment;
+            arena_model::join(session, challenge, policy, invite, user.clone(), now)
         })
         .await
     }
@@ -196,9 +196,9 @@ impl Engine {
     pub async fn act(&self, request: Act, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let Act { session: id, from, method, content } = request;
         self.write(id, Actor::Speaker(from.clone()), once, respond, move |moment| {
-            let Moment { session, challenge, house, now, .. } = *moment;
+            let Moment { session, challenge, policy, now, .. } = *moment;
             let Party::Player(from) = from else { return Err(EngineError::Act(ActError::NotAPlayer)) };
-            arena_model::act(session, challenge, house, from, method.as_deref(), &content, now)
+            arena_model::act(session, challenge, policy, from, method.as_deref(), &content, now)
                 .map_err(EngineError::Act)
         })
         .await
@@ -393,9 +393,9 @@ impl Inner {
             options,
             invites: (0..seats).map(|_| self.environment.invite(now)).collect(),
         };
-        let patience = self.limits.patience;
+        let inactivity = self.limits.inactivity;
         let session =
-            decide_by(challenge, || arena_model::open(facts, challenge, patience)).map_err(EngineError::Failed)?;
+            decide_by(challenge, || arena_model::open(facts, challenge, inactivity)).map_err(EngineError::Failed)?;
         self.catalogue.keep(challenge, &self.store).await?;
         let body = respond(&Written { session: &session, challenge, messages: &[] });
         let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
@@ -474,8 +474,8 @@ impl Inner {
         let Some(live) = self.live.find(id, &self.store).await? else { return Ok(()) };
         let no_answer = Box::new(|_: &Written<'_>| String::new());
         let decide = |moment: &Moment<'_>| {
-            let Moment { session, challenge, house, last_activity, now } = *moment;
-            Ok(arena_model::wake(session, challenge, house, last_activity, now)?)
+            let Moment { session, challenge, policy, last_activity, now } = *moment;
+            Ok(arena_model::wake(session, challenge, policy, last_activity, now)?)
         };
         self.request(&live, Actor::Unidentified, None, no_answer, Box::new(decide)).await.map(drop)
     }

@@ -249,7 +249,7 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use arena_model::{Patience, Scoring, Timestamp, UserId};
+    use arena_model::{InactivityLimits, Scoring, Timestamp, UserId};
     use arena_store::{Ban, BanSubject, Store};
 
     use super::*;
@@ -259,8 +259,12 @@ mod tests {
     async fn a_failed_read_of_bans_is_repeated_in_exclusive_use() {
         let folder = tempfile::tempdir().expect("a temp folder");
         let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
-        let limits =
-            Limits { self_play: true, channel_messages: 9, spectators_chat: false, patience: Patience::ENDLESS };
+        let limits = Limits {
+            self_play: true,
+            channel_messages: 9,
+            spectators_chat: false,
+            inactivity: InactivityLimits::ENDLESS,
+        };
         let engine = Engine::new(store, [], limits, Environment::system()).await.expect("the store can be read");
         let ada: UserId = "ada".parse().expect("an id");
         // A ban that the database has lost is in memory only.

@@ -1,8 +1,8 @@
 //! The engine's requests and errors.
 
 use arena_model::{
-    ActError, ChallengeType, Channel, ChatError, ChatMessage, InviteCode, OptionsError, Party, Patience, Rejection,
-    RestoreError, ScriptVersion, Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
+    ActError, ChallengeType, Channel, ChatError, ChatMessage, InactivityLimits, InviteCode, OptionsError, Party,
+    Rejection, RestoreError, ScriptVersion, Session, SessionId, UsageRefusal, UsageReport, UsageTotal, UserId,
 };
 use arena_store::StoreError;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ pub struct Limits {
     /// True if one user may hold two seats of a session.
     pub self_play: bool,
     /// The time limits of inactive sessions.
-    pub patience: Patience,
+    pub inactivity: InactivityLimits,
 }
 
 /// The idempotency key of a write. A write with a key happens once, even if a client sends the request twice.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, House, Session, Timestamp, Transition};
+use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, Session, SessionPolicy, Timestamp, Transition};
 use arena_store::{Commit, CommitError, NewAnswer, SessionChange, StoreError};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ const MAX_DECIDING: Duration = Duration::from_millis(2);
 pub(crate) struct Moment<'m> {
     pub(crate) session: &'m Session,
     pub(crate) challenge: &'m dyn ChallengeType,
-    pub(crate) house: &'m House<'m>,
+    pub(crate) policy: &'m SessionPolicy<'m>,
     /// The time of the session's last message.
     pub(crate) last_activity: Timestamp,
     pub(crate) now: Timestamp,
@@ -291,13 +291,13 @@ impl Inner {
             Ok(challenge) => challenge,
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
-        let Limits { patience, self_play, .. } = self.limits;
+        let Limits { inactivity, self_play, .. } = self.limits;
         let decided = catch_unwind(AssertUnwindSafe(|| {
             decide_by(&*challenge, || {
                 let benchmarks = self.benchmarks.read();
-                let house = House { patience, self_play, benchmarks: &benchmarks };
+                let policy = SessionPolicy { inactivity, self_play, benchmarks: &benchmarks };
                 let (session, last_activity) = (group.session(), group.last_activity);
-                (request.decide)(&Moment { session, challenge: &*challenge, house: &house, last_activity, now })
+                (request.decide)(&Moment { session, challenge: &*challenge, policy: &policy, last_activity, now })
             })
         }));
         let Transition { after, drafts } = match decided {
@@ -329,8 +329,8 @@ impl Inner {
             Err(refusal) => return self.refuse(group, request, refusal).await,
         };
         let session = match &after {
-            After::Becomes(after) => after,
-            After::Stays | After::Removed => group.session(),
+            After::Changed(after) => after,
+            After::Unchanged | After::Removed => group.session(),
         };
         let written = Written { session, challenge: &*challenge, messages: &messages };
         let body = match catch_unwind(AssertUnwindSafe(|| (request.respond)(&written))) {
@@ -341,9 +341,9 @@ impl Inner {
             }
         };
         match after {
-            After::Becomes(after) => group.after = Some(after),
+            After::Changed(after) => group.after = Some(after),
             After::Removed => group.removed = true,
-            After::Stays => {}
+            After::Unchanged => {}
         }
         group.last_activity = messages.iter().fold(group.last_activity, |last, message| last.max(message.at));
         let [chat, operator, public] = ends;
@@ -372,7 +372,7 @@ impl Inner {
     ///
     /// A full channel refuses drafts that come without a state change of the session, such as chat. A state change can
     /// always add its messages, so that a game can end in a full channel. The number of such messages is limited by the
-    /// players' actions, and by [`arena_model::Patience`] if players don't act.
+    /// players' actions, and by [`arena_model::InactivityLimits`] if players don't act.
     fn number_messages(
         &self,
         drafts: Vec<Draft>,
@@ -388,7 +388,7 @@ impl Inner {
                 Channel::Operator(_) => &mut ends[1],
                 Channel::Invites => &mut ends[2],
             };
-            let is_state_change = *after != After::Stays;
+            let is_state_change = *after != After::Unchanged;
             if end.len >= limit && !is_state_change {
                 return Err(EngineError::ChannelFull { limit });
             }

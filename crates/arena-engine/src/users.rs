@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use arena_model::{
-    Board, BoardId, Order, ProfileChange, Scoring, ScoringEntry, Session, Standings, UserId, UserProfile, identities,
+    Board, BoardId, Order, PlayerStandings, ProfileChange, Scoring, ScoringEntry, Session, UserId, UserProfile,
+    identities,
 };
 use arena_store::{BoardFacts, CommitError, Page, ProfileWrite, Totals};
 
@@ -110,7 +111,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, EngineError> {
+    pub async fn find_standings(&self, user: &UserId) -> Result<Option<PlayerStandings>, EngineError> {
         Ok(self.inner.store.find_standings(user).await?)
     }
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Events, House, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
-    Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Events, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
+    SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
@@ -37,10 +37,11 @@ impl Table {
             options: challenge.resolve(&Map::new()).unwrap(),
             invites: invites.clone(),
         };
-        let session = open(facts, &*challenge, House::UNBOUNDED.patience).unwrap();
+        let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).unwrap();
         let mut table = Table { challenge, session, log: Vec::new(), told: 0, now: Timestamp(0) };
         for invite in invites {
-            let joined = join(&table.session, &*table.challenge, &House::UNBOUNDED, invite, None, table.now).unwrap();
+            let joined =
+                join(&table.session, &*table.challenge, &SessionPolicy::UNBOUNDED, invite, None, table.now).unwrap();
             table.take(joined);
         }
         table.told = table.log.len();
@@ -53,7 +54,7 @@ impl Table {
     }
 
     fn take(&mut self, transition: Transition) {
-        if let After::Becomes(after) = transition.after {
+        if let After::Changed(after) = transition.after {
             let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
             assert_eq!(restored.serialize(), after.state, "the serialized state is complete");
             self.session = *after;
@@ -66,7 +67,7 @@ impl Table {
 
     fn act(&mut self, seat: usize, method: &str, content: &str) -> Result<(), String> {
         let from = self.session.facts.invites[seat];
-        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, self.now) {
+        match act(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, from, Some(method), content, self.now) {
             Ok(transition) => {
                 self.take(transition);
                 Ok(())
@@ -78,7 +79,7 @@ impl Table {
 
     fn wait(&mut self) {
         self.now = self.session.deadline.unwrap();
-        let woken = wake(&self.session, &*self.challenge, &House::UNBOUNDED, self.now, self.now).unwrap();
+        let woken = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now, self.now).unwrap();
         self.take(woken);
     }
 

@@ -196,12 +196,12 @@ pub trait Game: Send + Sized + 'static {
 #[derive(Debug)]
 pub struct Actions<A> {
     /// The actions by seat. `None` means that the agent wasn't asked or sent no valid reply.
-    seats: Vec<Option<Vec<Offer<A>>>>,
+    seats: Vec<Option<Vec<IndexedAction<A>>>>,
 }
 
 /// An action and its position in the agent's list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offer<A> {
+pub struct IndexedAction<A> {
     /// The position, from 0.
     pub index: usize,
     /// The action.
@@ -212,14 +212,15 @@ impl<A> Actions<A> {
     /// Creates the actions from one list per seat, for callers without a match runner. `None` means that the seat's
     /// agent sent no valid reply.
     pub fn new(seats: Vec<Option<Vec<A>>>) -> Actions<A> {
-        let offers =
-            |list: Vec<A>| list.into_iter().enumerate().map(|(index, action)| Offer { index, action }).collect();
+        let offers = |list: Vec<A>| {
+            list.into_iter().enumerate().map(|(index, action)| IndexedAction { index, action }).collect()
+        };
         Actions { seats: seats.into_iter().map(|list| list.map(offers)).collect() }
     }
 
     /// Returns the actions of the agent on this seat, in the order of its reply. The list is empty if the agent sent no
     /// valid reply.
-    pub fn of(&self, seat: Seat) -> &[Offer<A>] {
+    pub fn of(&self, seat: Seat) -> &[IndexedAction<A>] {
         self.seats.get(seat.0).and_then(|list| list.as_deref()).unwrap_or_default()
     }
 

@@ -31,8 +31,8 @@ pub use challenge::{
     RestoreError, Rules, Setting, SettingRange,
 };
 pub use game::{
-    Actions, AgentId, AnyGame, Disqualified, Events, Forfeit, Game, GameType, MAX_ACTIONS, Match, MatchOutcome,
-    MatchResult, Moves, Offer, Owner, Rejected, SeatResult, Setup, TAINTED_SCORE, TimeLimits, UpdateMode, VOID,
+    Actions, AgentId, AnyGame, Disqualified, Events, Forfeit, Game, GameType, IndexedAction, MAX_ACTIONS, Match,
+    MatchOutcome, MatchResult, Moves, Owner, Rejected, SeatResult, Setup, TAINTED_SCORE, TimeLimits, UpdateMode, VOID,
     Verdict, agent_ids, first_seat, ranks,
 };
 pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
@@ -43,14 +43,14 @@ pub use operator_game::{ChallengeAction, ChallengeState, OperatorGame, RefusedAc
 pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{
-    Board, GLOBAL_AVERAGE, GameResult, Metric, MetricFormat, MetricKind, Order, Scoring, ScoringEntry, ScoringError,
-    Standing, Standings, Strategy, Tally, mean_score, strategies,
+    Board, BoardStanding, GLOBAL_AVERAGE, GameResult, Metric, MetricFormat, MetricKind, Order, PlayerStandings,
+    Scoring, ScoringEntry, ScoringError, Strategy, Tally, mean_score, strategies,
 };
 pub use script::{Script, ScriptVersion};
 pub use seed::{Seed, SeedRng};
 pub use session::{
-    ActError, After, ChatError, Ending, House, JoinError, Occupant, Patience, Phase, Session, SessionFacts, Status,
-    Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
+    ActError, After, ChatError, Ending, InactivityLimits, JoinError, Occupant, Phase, Session, SessionFacts,
+    SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
 };
 pub use text::{printable, steers};
 pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};

@@ -23,10 +23,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules, parse_options};
-use crate::game::{Actions, Events, Game, Offer, Setup, TimeLimits, UpdateMode, Verdict};
+use crate::game::{Actions, Events, Game, IndexedAction, Setup, TimeLimits, UpdateMode, Verdict};
 use crate::{
-    ActError, After, Channel, ChatMessage, House, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed,
-    SeedRng, Session, SessionFacts, SessionId, Timestamp, Transition, Viewer, act, chat, join, open, redact, wake,
+    ActError, After, Channel, ChatMessage, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed, SeedRng,
+    Session, SessionFacts, SessionId, SessionPolicy, Timestamp, Transition, Viewer, act, chat, join, open, redact,
+    wake,
 };
 
 /// The state of a challenge for one agent: the members of its `world_state`.
@@ -223,7 +224,7 @@ impl ChallengeGame {
         };
         let invites = facts.invites.clone();
         let mut game = ChallengeGame {
-            session: open(facts, &*challenge, House::UNBOUNDED.patience)
+            session: open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity)
                 .map_err(|error| OptionsError(error.to_string()))?,
             challenge,
             messages: Vec::new(),
@@ -235,7 +236,7 @@ impl ChallengeGame {
             quiet: 0,
         };
         for invite in invites {
-            let joined = join(&game.session, &*game.challenge, &House::UNBOUNDED, invite, None, Timestamp(0));
+            let joined = join(&game.session, &*game.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(0));
             game.take(joined.map_err(|error| OptionsError(error.to_string()))?);
         }
         Ok(game)
@@ -264,7 +265,7 @@ impl ChallengeGame {
         self.refused.iter_mut().for_each(Vec::clear);
         self.epochs += 1;
         for seat in self.draw_order() {
-            for Offer { index, action } in actions.of(seat) {
+            for IndexedAction { index, action } in actions.of(seat) {
                 if let Err(Rejection { code, message }) = self.act(seat, action) {
                     events.reject(seat, *index, format!("{code}: {message}"));
                     self.refused[seat.0].push(RefusedAction { action: action.clone(), code, error: message });
@@ -272,7 +273,7 @@ impl ChallengeGame {
             }
         }
         if self.session.deadline.is_some_and(|deadline| deadline <= self.now())
-            && let Ok(woken) = wake(&self.session, &*self.challenge, &House::UNBOUNDED, self.now(), self.now())
+            && let Ok(woken) = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, self.now(), self.now())
         {
             self.take(woken);
         }
@@ -364,7 +365,15 @@ impl ChallengeGame {
             chat(&self.session, false, Party::Player(from), to, content)
                 .map_err(|error| Rejection::new("INVALID_CHAT", error.to_string()))?
         } else {
-            match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(action), content, self.now()) {
+            match act(
+                &self.session,
+                &*self.challenge,
+                &SessionPolicy::UNBOUNDED,
+                from,
+                Some(action),
+                content,
+                self.now(),
+            ) {
                 Ok(transition) => transition,
                 Err(ActError::Rejected(rejection)) => return Err(rejection),
                 Err(error) => return Err(Rejection::new("REFUSED", error.to_string())),
@@ -382,8 +391,8 @@ impl ChallengeGame {
             self.messages.push(draft.at(index, at));
         }
         match transition.after {
-            After::Becomes(session) => self.session = *session,
-            After::Stays => {}
+            After::Changed(session) => self.session = *session,
+            After::Unchanged => {}
             After::Removed => unreachable!("only an open session is removed, and all have joined"),
         }
     }

@@ -147,10 +147,10 @@ impl Tally {
 }
 
 /// A player's tallies on one board, by the strategy's name.
-pub type Standing = BTreeMap<String, Tally>;
+pub type BoardStanding = BTreeMap<String, Tally>;
 
 /// A player's standings by board.
-pub type Standings = BTreeMap<String, Standing>;
+pub type PlayerStandings = BTreeMap<String, BoardStanding>;
 
 /// One player on a leaderboard: `ScoringEntry` on the wire, without the player's id.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -330,7 +330,7 @@ impl Scoring {
     }
 
     /// Adds one game to the standing of the player at `seat` on the game's board.
-    pub fn count(&self, result: &GameResult<'_>, seat: Seat, standing: &mut Standing) {
+    pub fn count(&self, result: &GameResult<'_>, seat: Seat, standing: &mut BoardStanding) {
         for strategy in self
             .strategies(result.challenge)
             .filter(|strategy| !strategy.needs_known_players || result.is_between_known())
@@ -347,7 +347,7 @@ impl Scoring {
     }
 
     /// Returns a player's entry on a board, or `None` if the player isn't on it.
-    pub fn entry(&self, board: &Board, standings: &Standings) -> Option<ScoringEntry> {
+    pub fn entry(&self, board: &Board, standings: &PlayerStandings) -> Option<ScoringEntry> {
         match board {
             Board::Global(boards) => global_average::entry_of(self.global_source?, boards, standings),
             Board::Of { challenge, id, strategy } => {

@@ -142,7 +142,7 @@ pub struct Session {
     pub attributions: Vec<Attribution>,
     /// The costs that players reported, by seat; the list ends at the last seat with a report. Secret until the end.
     pub usage: Arc<Vec<SeatUsage>>,
-    /// The bytes that the rules wrote since a player's last action: see [`Patience::unattended_bytes`].
+    /// The bytes that the rules wrote since a player's last action: see [`InactivityLimits::unattended_bytes`].
     pub unattended: u64,
     /// The operator's deadline.
     pub deadline: Option<Timestamp>,
@@ -171,7 +171,7 @@ impl Session {
 
 /// The time limits of inactive sessions; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct InactivityLimits {
     /// The age at which an open session is removed, in milliseconds.
     pub open_ms: Option<i64>,
     /// The inactivity after which an active session ends as abandoned, in milliseconds.
@@ -182,26 +182,26 @@ pub struct Patience {
     pub unattended_bytes: Option<u64>,
 }
 
-impl Patience {
+impl InactivityLimits {
     /// No limits, for games outside of an arena, whose runner ends them.
-    pub const ENDLESS: Patience = Patience { open_ms: None, active_ms: None, unattended_bytes: None };
+    pub const ENDLESS: InactivityLimits = InactivityLimits { open_ms: None, active_ms: None, unattended_bytes: None };
 }
 
-/// The arena's settings for a session.
+/// The arena's policy for a session.
 #[derive(Debug, Clone, Copy)]
-pub struct House<'h> {
+pub struct SessionPolicy<'h> {
     /// The time limits of inactive sessions.
-    pub patience: Patience,
+    pub inactivity: InactivityLimits,
     /// True if one user may hold two seats of a session. The game then counts for no user.
     pub self_play: bool,
     /// The users that are benchmark models.
     pub benchmarks: &'h BTreeSet<UserId>,
 }
 
-impl House<'static> {
-    /// Settings without restrictions and limits, for games outside of an arena.
-    pub const UNBOUNDED: House<'static> =
-        House { patience: Patience::ENDLESS, self_play: true, benchmarks: &BTreeSet::new() };
+impl SessionPolicy<'static> {
+    /// A policy without restrictions and limits, for games outside of an arena.
+    pub const UNBOUNDED: SessionPolicy<'static> =
+        SessionPolicy { inactivity: InactivityLimits::ENDLESS, self_play: true, benchmarks: &BTreeSet::new() };
 }
 
 /// The number of bytes that each deadline adds to [`Session::unattended`], besides its messages.
@@ -220,9 +220,9 @@ pub struct Transition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum After {
     /// Unchanged.
-    Stays,
+    Unchanged,
     /// Changed, with its next version.
-    Becomes(Box<Session>),
+    Changed(Box<Session>),
     /// Removed from the store, with its invites.
     Removed,
 }
@@ -290,7 +290,11 @@ pub enum UsageRefusal {
 ///
 /// # Errors
 /// A [`Rejection`] if the rules fail.
-pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patience) -> Result<Session, Rejection> {
+pub fn open(
+    facts: SessionFacts,
+    challenge: &dyn ChallengeType,
+    inactivity: InactivityLimits,
+) -> Result<Session, Rejection> {
     let state = challenge.create(&facts)?.serialize();
     let size = facts.invites.len();
     Ok(Session {
@@ -303,7 +307,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
         usage: Arc::default(),
         unattended: 0,
         deadline: None,
-        wake_at: patience.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
+        wake_at: inactivity.open_ms.map(|ms| facts.created_at.plus_ms(ms)),
         state,
         facts: Arc::new(facts),
     })
@@ -316,7 +320,7 @@ pub fn open(facts: SessionFacts, challenge: &dyn ChallengeType, patience: Patien
 pub fn join(
     session: &Session,
     challenge: &dyn ChallengeType,
-    house: &House<'_>,
+    policy: &SessionPolicy<'_>,
     invite: InviteCode,
     user: Option<UserId>,
     now: Timestamp,
@@ -328,7 +332,7 @@ pub fn join(
         return Err(JoinError::NotInvited);
     }
     let seated = |user: &UserId| session.seats.iter().any(|occupant| occupant.user.as_ref() == Some(user));
-    if !house.self_play && user.as_ref().is_some_and(seated) {
+    if !policy.self_play && user.as_ref().is_some_and(seated) {
         return Err(JoinError::SelfPlay);
     }
     let mut after = session.clone();
@@ -339,7 +343,7 @@ pub fn join(
         after.phase = Phase::Active;
     }
     let operator = challenge.restore(&session.facts, &session.state)?;
-    let transition = play(after, operator, house, now, Vec::new(), |operator, table| {
+    let transition = play(after, operator, policy, now, Vec::new(), |operator, table| {
         operator.join(table, seat)?;
         if full { operator.start(table) } else { Ok(()) }
     })?;
@@ -353,7 +357,7 @@ pub fn join(
 pub fn act(
     session: &Session,
     challenge: &dyn ChallengeType,
-    house: &House<'_>,
+    policy: &SessionPolicy<'_>,
     from: InviteCode,
     method: Option<&str>,
     content: &str,
@@ -369,7 +373,7 @@ pub fn act(
             content: "ERR_GAME_NOT_RUNNING: Game not running.".to_owned(),
             method: None,
         };
-        return Ok(Transition { after: After::Stays, drafts: vec![draft] });
+        return Ok(Transition { after: After::Unchanged, drafts: vec![draft] });
     }
     let known = |name: &&str| challenge.metadata().methods.iter().any(|method| method.name == *name);
     let method = method.filter(known).ok_or_else(|| Rejection::unknown_method(method.unwrap_or("none")))?;
@@ -382,7 +386,7 @@ pub fn act(
     };
     let operator = challenge.restore(&session.facts, &session.state)?;
     let attended = Session { unattended: 0, ..session.clone() };
-    let transition = play(attended, operator, house, now, vec![action], |operator, table| {
+    let transition = play(attended, operator, policy, now, vec![action], |operator, table| {
         operator.message(table, seat, method, content)
     })?;
     Ok(transition)
@@ -410,7 +414,7 @@ pub fn chat(
     }
     let channel = Channel::Chat(session.facts.id);
     let draft = Draft { channel, from, to, content: content.to_owned(), method: None };
-    Ok(Transition { after: After::Stays, drafts: vec![draft] })
+    Ok(Transition { after: After::Unchanged, drafts: vec![draft] })
 }
 
 /// Records a player's usage report. The report stays secret until the session's end, and moves no deadline.
@@ -429,7 +433,7 @@ pub fn report_usage(session: &Session, from: InviteCode, report: UsageReport) ->
         usage.resize_with(seat + 1, SeatUsage::default);
     }
     usage[seat].add(report);
-    Ok(Transition { after: After::Becomes(Box::new(after)), drafts: Vec::new() })
+    Ok(Transition { after: After::Changed(Box::new(after)), drafts: Vec::new() })
 }
 
 /// Offers an invite on the public channel.
@@ -448,7 +452,7 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     after.announced.push(invite);
     let draft =
         Draft { channel: Channel::Invites, from: Party::Operator, to: None, content: invite.to_string(), method: None };
-    Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] })
+    Ok(Transition { after: After::Changed(Box::new(after)), drafts: vec![draft] })
 }
 
 /// Handles a session whose `wake_at` has come: a deadline passes, the session is abandoned, or a later `wake_at` is
@@ -459,20 +463,20 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
 pub fn wake(
     session: &Session,
     challenge: &dyn ChallengeType,
-    house: &House<'_>,
+    policy: &SessionPolicy<'_>,
     last_activity: Timestamp,
     now: Timestamp,
 ) -> Result<Transition, RestoreError> {
-    let patience = house.patience;
+    let inactivity = policy.inactivity;
     let quietly = |after| Transition { after, drafts: Vec::new() };
     let look_again = |wake_at| {
         let after = Session { version: session.version + 1, wake_at, ..session.clone() };
-        quietly(After::Becomes(Box::new(after)))
+        quietly(After::Changed(Box::new(after)))
     };
     match session.phase {
-        Phase::Ended { .. } => return Ok(quietly(After::Stays)),
+        Phase::Ended { .. } => return Ok(quietly(After::Unchanged)),
         Phase::Open => {
-            let due = patience.open_ms.map(|ms| session.facts.created_at.plus_ms(ms));
+            let due = inactivity.open_ms.map(|ms| session.facts.created_at.plus_ms(ms));
             let gone = due.is_some_and(|due| due <= now);
             return Ok(if gone { quietly(After::Removed) } else { look_again(due) });
         }
@@ -484,50 +488,50 @@ pub fn wake(
         before.deadline = None;
         // If the rules fail, the session continues without a deadline, so that they aren't called again and again.
         let forgotten = Session { version: before.version + 1, ..before.clone() };
-        let transition = play(before, operator, house, now, Vec::new(), |operator, table| operator.deadline(table));
+        let transition = play(before, operator, policy, now, Vec::new(), |operator, table| operator.deadline(table));
         return Ok(match transition {
-            Ok(transition) => bound(transition, house, now),
+            Ok(transition) => bound(transition, policy, now),
             Err(_) => {
-                let wake_at = patience.active_ms.map(|ms| now.plus_ms(ms));
-                quietly(After::Becomes(Box::new(Session { wake_at, ..forgotten })))
+                let wake_at = inactivity.active_ms.map(|ms| now.plus_ms(ms));
+                quietly(After::Changed(Box::new(Session { wake_at, ..forgotten })))
             }
         });
     }
     // A session with a deadline isn't abandoned, because its rules can end it.
-    let patience_ms = patience.active_ms.filter(|_| session.deadline.is_none());
-    let idle = patience_ms.map(|ms| last_activity.plus_ms(ms));
-    if let (Some(due), Some(ms)) = (idle, patience_ms)
+    let inactivity_ms = inactivity.active_ms.filter(|_| session.deadline.is_none());
+    let idle = inactivity_ms.map(|ms| last_activity.plus_ms(ms));
+    if let (Some(due), Some(ms)) = (idle, inactivity_ms)
         && due <= now
     {
         let mut after = Session { version: session.version + 1, ..session.clone() };
         let minutes = ms as f64 / 60_000.0;
-        let draft = abandon(&mut after, house, now, &format!("nothing happened for {minutes} minutes"));
-        return Ok(Transition { after: After::Becomes(Box::new(after)), drafts: vec![draft] });
+        let draft = abandon(&mut after, policy, now, &format!("nothing happened for {minutes} minutes"));
+        return Ok(Transition { after: After::Changed(Box::new(after)), drafts: vec![draft] });
     }
     Ok(look_again(session.deadline.or(idle)))
 }
 
 /// Adds the output of a deadline to [`Session::unattended`]. Ends the session as abandoned if its rules wrote too much
 /// without an action of a player.
-fn bound(mut transition: Transition, house: &House<'_>, now: Timestamp) -> Transition {
+fn bound(mut transition: Transition, policy: &SessionPolicy<'_>, now: Timestamp) -> Transition {
     let said: usize = transition.drafts.iter().map(|draft| draft.content.len()).sum();
-    if let After::Becomes(session) = &mut transition.after
+    if let After::Changed(session) = &mut transition.after
         && session.phase == Phase::Active
     {
         session.unattended = session.unattended.saturating_add(DEADLINE_BYTES + said as u64);
-        if let Some(most) = house.patience.unattended_bytes.filter(|most| session.unattended > *most) {
+        if let Some(most) = policy.inactivity.unattended_bytes.filter(|most| session.unattended > *most) {
             let why = format!("the rules wrote more than {most} bytes without an action of a player");
-            transition.drafts.push(abandon(session, house, now, &why));
+            transition.drafts.push(abandon(session, policy, now, &why));
         }
     }
     transition
 }
 
 /// Ends a game so that it counts for no user. Returns the message with the reason.
-fn abandon(session: &mut Session, house: &House<'_>, now: Timestamp, why: &str) -> Draft {
+fn abandon(session: &mut Session, policy: &SessionPolicy<'_>, now: Timestamp, why: &str) -> Draft {
     session.scores.fill(Score::default());
     session.attributions.clear();
-    finish(session, Ending::Abandoned, house, now);
+    finish(session, Ending::Abandoned, policy, now);
     let content = format!("Game ended.\n\nAbandoned: {why}. The game doesn't count.");
     Draft { channel: Channel::Operator(session.facts.id), from: Party::Operator, to: None, content, method: None }
 }
@@ -537,7 +541,7 @@ fn abandon(session: &mut Session, house: &House<'_>, now: Timestamp, why: &str) 
 fn play(
     mut session: Session,
     mut operator: Box<dyn Operator>,
-    house: &House<'_>,
+    policy: &SessionPolicy<'_>,
     now: Timestamp,
     mut drafts: Vec<Draft>,
     decide: impl FnOnce(&mut dyn Operator, &mut Table<'_>) -> Result<(), Rejection>,
@@ -566,22 +570,23 @@ fn play(
     session.state = operator.serialize();
     if ended {
         drafts.push(post(Channel::Operator(facts.id), None, final_scores(&session.scores)));
-        finish(&mut session, Ending::Completed, house, now);
+        finish(&mut session, Ending::Completed, policy, now);
     } else if session.phase == Phase::Active {
         // An earlier `wake_at` in the future stays, because a needless wake-up costs one read, and a new time costs an
         // index write.
-        let due = session.deadline.or(house.patience.active_ms.map(|ms| now.plus_ms(ms)));
+        let due = session.deadline.or(policy.inactivity.active_ms.map(|ms| now.plus_ms(ms)));
         let keep = session.wake_at.is_some_and(|at| at > now && due.is_some_and(|due| at <= due));
         if !keep {
             session.wake_at = due;
         }
     }
-    Ok(Transition { after: After::Becomes(Box::new(session)), drafts })
+    Ok(Transition { after: After::Changed(Box::new(session)), drafts })
 }
 
-fn finish(session: &mut Session, ending: Ending, house: &House<'_>, now: Timestamp) {
+fn finish(session: &mut Session, ending: Ending, policy: &SessionPolicy<'_>, now: Timestamp) {
     let identified = session.seats.iter().filter(|occupant| occupant.user.is_some()).count();
-    let is_benchmark = |occupant: &Occupant| occupant.user.as_ref().is_some_and(|user| house.benchmarks.contains(user));
+    let is_benchmark =
+        |occupant: &Occupant| occupant.user.as_ref().is_some_and(|user| policy.benchmarks.contains(user));
     let others = session.seats.iter().filter(|occupant| !is_benchmark(occupant)).count();
     let category = GameCategory::of(identified, others);
     session.phase = Phase::Ended { at: now, ending, category };

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{Outcome, Results};
+use crate::results::{PairOutcome, Results};
 
 /// The Elo points of one unit of natural log-odds: 400 / ln 10.
 pub const ELO_PER_LOGIT: f64 = 400.0 / std::f64::consts::LN_10;
@@ -55,7 +55,7 @@ pub fn elo(results: &Results, options: &EloOptions) -> Vec<f64> {
             let change: f64 = others
                 .map(|(_, other)| {
                     let expected = expected_score(ratings[own.agent.0] - ratings[other.agent.0]);
-                    stake * (Outcome::of(own.rank, other.rank).points() - expected)
+                    stake * (PairOutcome::of(own.rank, other.rank).points() - expected)
                 })
                 .sum();
             if options.rounded { change.round_ties_even() } else { change }

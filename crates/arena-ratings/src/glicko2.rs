@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use skillratings::Outcomes;
 use skillratings::glicko2::{Glicko2Config, Glicko2Rating, glicko2_rating_period};
 
-use crate::results::{Game, Outcome, Results};
+use crate::results::{Game, PairOutcome, Results};
 
 /// The constants of Glicko-2.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,10 +79,10 @@ fn period(games: &[Game<'_>], agents: usize, options: &Glicko2Options) -> usize 
     if length.is_finite() { length.round().max(1.0) as usize } else { games.len().max(1) }
 }
 
-fn known(outcome: Outcome) -> Outcomes {
+fn known(outcome: PairOutcome) -> Outcomes {
     match outcome {
-        Outcome::Win => Outcomes::WIN,
-        Outcome::Draw => Outcomes::DRAW,
-        Outcome::Loss => Outcomes::LOSS,
+        PairOutcome::Win => Outcomes::WIN,
+        PairOutcome::Draw => Outcomes::DRAW,
+        PairOutcome::Loss => Outcomes::LOSS,
     }
 }

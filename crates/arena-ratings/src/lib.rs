@@ -11,15 +11,15 @@ mod glicko2;
 mod linear;
 mod mean;
 mod openskill;
+mod rating_table;
 mod results;
 mod sprt;
-mod standings;
 
 pub use distributions::LEVEL;
 pub use elo::{ELO_PER_LOGIT, EloOptions, difference, elo, expected_score};
 pub use glicko2::{Glicko2, Glicko2Options, glicko2};
 pub use mean::Mean;
 pub use openskill::{OpenSkill, OpenSkillOptions, openskill};
-pub use results::{AgentIndex, Game, Outcome, RankedSeat, Results, ResultsError, Tally, tallies};
+pub use rating_table::{RatingOptions, RatingRow, RatingTable, rate_all};
+pub use results::{AgentIndex, Game, PairOutcome, RankedSeat, Results, ResultsError, Tally, tallies};
 pub use sprt::{Difference, EloModel, Scores, Sprt, SprtError, SprtState, SprtVerdict};
-pub use standings::{RatingOptions, Standing, Standings, standings};

@@ -193,9 +193,9 @@ impl Results {
 
 impl Game<'_> {
     /// Returns every pair of seats, the earlier seat first, with the outcome for the earlier seat.
-    pub fn comparisons(&self) -> impl Iterator<Item = (AgentIndex, AgentIndex, Outcome)> + '_ {
+    pub fn comparisons(&self) -> impl Iterator<Item = (AgentIndex, AgentIndex, PairOutcome)> + '_ {
         self.seats.iter().enumerate().flat_map(|(seat, one)| {
-            self.seats[seat + 1..].iter().map(move |two| (one.agent, two.agent, Outcome::of(one.rank, two.rank)))
+            self.seats[seat + 1..].iter().map(move |two| (one.agent, two.agent, PairOutcome::of(one.rank, two.rank)))
         })
     }
 }
@@ -203,7 +203,7 @@ impl Game<'_> {
 /// The outcome of a comparison of two agents, from the view of one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum PairOutcome {
     /// Ranked above the opponent.
     Win,
     /// The same rank.
@@ -212,31 +212,31 @@ pub enum Outcome {
     Loss,
 }
 
-impl Outcome {
+impl PairOutcome {
     /// Returns the outcome for the agent with rank `own`.
-    pub fn of(own: u32, other: u32) -> Outcome {
+    pub fn of(own: u32, other: u32) -> PairOutcome {
         match own.cmp(&other) {
-            std::cmp::Ordering::Less => Outcome::Win,
-            std::cmp::Ordering::Equal => Outcome::Draw,
-            std::cmp::Ordering::Greater => Outcome::Loss,
+            std::cmp::Ordering::Less => PairOutcome::Win,
+            std::cmp::Ordering::Equal => PairOutcome::Draw,
+            std::cmp::Ordering::Greater => PairOutcome::Loss,
         }
     }
 
     /// Returns the points: 1, 0.5 or 0.
     pub fn points(self) -> f64 {
         match self {
-            Outcome::Win => 1.0,
-            Outcome::Draw => 0.5,
-            Outcome::Loss => 0.0,
+            PairOutcome::Win => 1.0,
+            PairOutcome::Draw => 0.5,
+            PairOutcome::Loss => 0.0,
         }
     }
 
     /// Returns the outcome for the opponent.
-    pub fn reversed(self) -> Outcome {
+    pub fn reversed(self) -> PairOutcome {
         match self {
-            Outcome::Win => Outcome::Loss,
-            Outcome::Draw => Outcome::Draw,
-            Outcome::Loss => Outcome::Win,
+            PairOutcome::Win => PairOutcome::Loss,
+            PairOutcome::Draw => PairOutcome::Draw,
+            PairOutcome::Loss => PairOutcome::Win,
         }
     }
 }
@@ -271,7 +271,7 @@ pub fn tallies(results: &Results) -> Vec<Tally> {
                 (1, _) => tally.draws += 1,
                 _ => tally.losses += 1,
             }
-            let sum: f64 = game.seats.iter().map(|other| Outcome::of(seat.rank, other.rank).points()).sum();
+            let sum: f64 = game.seats.iter().map(|other| PairOutcome::of(seat.rank, other.rank).points()).sum();
             // The sum includes 0.5 for the agent's tie with itself.
             tally.points += (sum - 0.5) / opponents;
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distributions::{Z, normal_below};
 use crate::elo::{ELO_PER_LOGIT, difference, expected_score};
-use crate::results::{AgentIndex, Outcome, Results};
+use crate::results::{AgentIndex, PairOutcome, Results};
 
 /// The factor from (score - 0.5) / (standard deviation of a game) to normalized Elo: 800 / ln 10.
 const ELO_PER_DEVIATION: f64 = 2.0 * ELO_PER_LOGIT;
@@ -125,10 +125,14 @@ impl Scores {
 }
 
 /// Returns the two-seat games between two agents: each game's pair, and its outcome for `one`.
-fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator<Item = (Option<u64>, Outcome)> + '_ {
+fn between(
+    results: &Results,
+    one: AgentIndex,
+    two: AgentIndex,
+) -> impl Iterator<Item = (Option<u64>, PairOutcome)> + '_ {
     results.distinct().filter_map(move |game| {
         let [first, second] = game.seats else { return None };
-        let outcome = Outcome::of(first.rank, second.rank);
+        let outcome = PairOutcome::of(first.rank, second.rank);
         if (first.agent, second.agent) == (one, two) {
             Some((game.pair, outcome))
         } else if (first.agent, second.agent) == (two, one) {
@@ -139,11 +143,11 @@ fn between(results: &Results, one: AgentIndex, two: AgentIndex) -> impl Iterator
     })
 }
 
-fn half_points(outcome: Outcome) -> usize {
+fn half_points(outcome: PairOutcome) -> usize {
     match outcome {
-        Outcome::Loss => 0,
-        Outcome::Draw => 1,
-        Outcome::Win => 2,
+        PairOutcome::Loss => 0,
+        PairOutcome::Draw => 1,
+        PairOutcome::Win => 2,
     }
 }
 

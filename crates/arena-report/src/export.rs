@@ -10,7 +10,7 @@ use crate::ending;
 use crate::exporters::Exporter;
 use crate::ratings::{Rating, Ratings};
 use crate::scores::means;
-use crate::standings::{Grid, RANK_RANGE, cross, fates, grid, numbers, played, remarks, title};
+use crate::standings::{Grid, RANK_RANGE, cross, disqualifications, grid, numbers, played, remarks, title};
 use arena_model::printable;
 
 /// The exporter of CSV.
@@ -44,11 +44,11 @@ const RANK_RANGE_KEY: &str = "rank may be";
 
 /// Returns the plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
-    let (fates, ratings, means) = (fates(record), Ratings::of(record), means(record));
+    let (disqualifications, ratings, means) = (disqualifications(record), Ratings::of(record), means(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
         .map(|line| {
-            let (agent, fate) = (&record.plan.agents[line.agent], &fates[line.agent]);
+            let (agent, disqualified) = (&record.plan.agents[line.agent], &disqualifications[line.agent]);
             let mut row = json!({
                 "rank": line.rank,
                 "name": agent.name,
@@ -61,7 +61,7 @@ pub fn json(record: &Record) -> Value {
                 "byes": line.byes,
                 "points": line.points,
                 "share": line.share,
-                "disqualified": fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<BTreeMap<_, _>>(),
+                "disqualified": disqualified.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect::<BTreeMap<_, _>>(),
             });
             if let Some(ratings) = ratings.as_ref().filter(|_| line.games > 0) {
                 let Rating { elo, interval, ranks } = ratings.rating(line.agent);

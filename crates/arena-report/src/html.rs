@@ -14,7 +14,7 @@ use crate::exporters::Exporter;
 use crate::games::of_game;
 use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
-use crate::standings::{RANK_RANGE, cross, fates, grid, incidents, played, reasons, repeated, title};
+use crate::standings::{RANK_RANGE, cross, disqualifications, grid, incidents, played, reasons, repeated, title};
 use crate::svg::{Picture, cross_table_picture, picture_style, progress_picture, ratings_picture};
 use arena_model::printable;
 
@@ -169,12 +169,12 @@ fn figure(picture: &Picture, caption: &str) -> Markup {
 }
 
 fn disqualifications(record: &Record) -> Markup {
-    let fates = fates(record);
+    let disqualifications = disqualifications(record);
     let lines: Vec<_> = standings(&record.schedule)
         .into_iter()
         .filter_map(|line| {
-            let fate = &fates[line.agent];
-            Some((line, &fate.verdicts, fate.first.as_ref()?))
+            let disqualified = &disqualifications[line.agent];
+            Some((line, &disqualified.verdicts, disqualified.first.as_ref()?))
         })
         .collect();
     if lines.is_empty() {

@@ -28,10 +28,13 @@ pub use html::{HTML_POLICY, html};
 pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;
-pub use standings::{Fate, Grid, WIDEST_CROSS_TABLE, cross, fates, grid, played, remarks, title, title_without_seed};
+pub use standings::{
+    Disqualifications, Grid, WIDEST_CROSS_TABLE, cross, disqualifications, grid, played, remarks, title,
+    title_without_seed,
+};
 pub use svg::{
-    Axes, Course, Curve, Estimate, Picture, Point, Theme, cross_table_picture, over_time, pareto_front, picture_style,
-    progress_picture, ratings_picture, scatter,
+    Axes, Curve, Estimate, Picture, Point, Theme, TimeAxis, cross_table_picture, over_time, pareto_front,
+    picture_style, progress_picture, ratings_picture, scatter,
 };
 pub use text::{number_of, shell_word, utc};
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use arena_ratings::{AgentIndex, Outcome, Results, Tally, tallies};
+use arena_ratings::{AgentIndex, PairOutcome, Results, Tally, tallies};
 use serde_json::{Map, Value, json};
 
 use crate::export::plain;
 use crate::ratings::{Rating, Ratings};
-use crate::standings::{Fate, Grid, RANK_RANGE};
+use crate::standings::{Disqualifications, Grid, RANK_RANGE};
 use crate::text::number_of;
 
 /// The data of a season's report.
@@ -48,11 +48,11 @@ pub struct SeasonAgent {
     /// True if the version is in the league; false if it has left.
     pub is_present: bool,
     /// The version's disqualifications.
-    pub fate: Fate,
+    pub disqualifications: Disqualifications,
 }
 
 /// The standings of a season.
-struct Standings<'s> {
+struct SeasonStandings<'s> {
     season: &'s Season,
     /// A unique label for each entry: the agent's name, with the version if several entries have this name.
     labels: Vec<String>,
@@ -64,8 +64,8 @@ struct Standings<'s> {
     order: Vec<usize>,
 }
 
-impl<'s> Standings<'s> {
-    fn of(season: &'s Season) -> Standings<'s> {
+impl<'s> SeasonStandings<'s> {
+    fn of(season: &'s Season) -> SeasonStandings<'s> {
         let tallies = tallies(&season.results);
         let (rated, waiting): (Vec<usize>, Vec<usize>) =
             (0..season.agents.len()).partition(|agent| tallies[*agent].games > 0);
@@ -75,7 +75,7 @@ impl<'s> Standings<'s> {
             None => rated.clone(),
         };
         order.extend(waiting);
-        Standings { season, labels: labels(&season.agents), tallies, ratings, rated, order }
+        SeasonStandings { season, labels: labels(&season.agents), tallies, ratings, rated, order }
     }
 
     fn rating(&self, agent: usize) -> Option<Rating> {
@@ -107,7 +107,7 @@ impl<'s> Standings<'s> {
         let mut table = vec![vec![(0, 0.0); self.season.agents.len()]; self.season.agents.len()];
         for game in self.season.results.games() {
             for (one, two, outcome) in game.comparisons() {
-                for (one, two, outcome) in [(one.0, two.0, outcome), (two.0, one.0, Outcome::reversed(outcome))] {
+                for (one, two, outcome) in [(one.0, two.0, outcome), (two.0, one.0, PairOutcome::reversed(outcome))] {
                     table[one][two].0 += 1;
                     table[one][two].1 += outcome.points();
                 }
@@ -160,9 +160,9 @@ pub fn played(season: &Season) -> String {
 
 /// Returns the standings as a table.
 pub fn grid(season: &Season) -> Grid {
-    let standings = Standings::of(season);
+    let standings = SeasonStandings::of(season);
     let has_versions = season.agents.iter().any(|agent| agent.version.is_some() || agent.generation > 1);
-    let has_fates = season.agents.iter().any(|agent| !agent.fate.verdicts.is_empty());
+    let has_disqualifications = season.agents.iter().any(|agent| !agent.disqualifications.verdicts.is_empty());
     let has_gone = season.agents.iter().any(|agent| !agent.is_present);
     let texts = |agent: Option<usize>| -> Vec<String> {
         let cell = |is_there: bool, header: &str, text: &dyn Fn(usize) -> String| {
@@ -195,8 +195,8 @@ pub fn grid(season: &Season) -> Grid {
             tally("draws", &|tally| tally.draws.to_string()),
             tally("points", &|tally| number_of(tally.points)),
             cell(true, "score %", &|agent| format!("{:.1}", standings.share(agent) * 100.0)),
-            cell(has_fates, "disqualified", &|agent| {
-                season.agents[agent].fate.verdicts.values().sum::<u64>().to_string()
+            cell(has_disqualifications, "disqualified", &|agent| {
+                season.agents[agent].disqualifications.verdicts.values().sum::<u64>().to_string()
             }),
             cell(has_gone, "gone", &|agent| if season.agents[agent].is_present { "" } else { "gone" }.to_owned()),
         ];
@@ -207,7 +207,7 @@ pub fn grid(season: &Season) -> Grid {
 
 /// Returns the cross table: each agent's points and games against each other agent, in the order of the standings.
 pub fn cross(season: &Season) -> Grid {
-    let standings = Standings::of(season);
+    let standings = SeasonStandings::of(season);
     let versus = standings.versus();
     let cell = |(games, points): (u64, f64)| match games {
         0 => "·".to_owned(),
@@ -223,10 +223,10 @@ pub fn cross(season: &Season) -> Grid {
 
 /// Returns the remarks on the tables, one sentence each.
 pub fn remarks(season: &Season) -> Vec<String> {
-    remarks_of(&Standings::of(season))
+    remarks_of(&SeasonStandings::of(season))
 }
 
-fn remarks_of(standings: &Standings<'_>) -> Vec<String> {
+fn remarks_of(standings: &SeasonStandings<'_>) -> Vec<String> {
     let mut remarks = Vec::new();
     let lead = standings
         .ratings
@@ -235,21 +235,21 @@ fn remarks_of(standings: &Standings<'_>) -> Vec<String> {
     remarks.extend(lead);
     let apart = standings.ratings.as_ref();
     remarks.extend(apart.and_then(|ratings| ratings.apart(|place| &standings.labels[standings.rated[place]])));
-    let fate = |agent: &usize| {
-        let fate = &standings.season.agents[*agent].fate;
-        fate.describe(&standings.labels[*agent], standings.tallies[*agent].games)
+    let describe = |agent: &usize| {
+        let disqualifications = &standings.season.agents[*agent].disqualifications;
+        disqualifications.describe(&standings.labels[*agent], standings.tallies[*agent].games)
     };
-    remarks.extend(standings.order.iter().filter_map(fate));
+    remarks.extend(standings.order.iter().filter_map(describe));
     remarks
 }
 
 /// Returns the season, its standings, the cross table and the remarks as a JSON object.
 pub fn json(season: &Season) -> Value {
-    let standings = Standings::of(season);
+    let standings = SeasonStandings::of(season);
     let line = |&agent: &usize| {
         let (one, tally) = (&season.agents[agent], &standings.tallies[agent]);
         let disqualified: BTreeMap<_, _> =
-            one.fate.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect();
+            one.disqualifications.verdicts.iter().map(|(verdict, count)| (verdict.name(), *count)).collect();
         let mut row = json!({
             "rank": standings.rank(agent).map(|(place, _)| place),
             "name": one.name,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arena_model::Verdict;
-use arena_tournament::{Record, Standing, Stop, Versus, cross_table, standings};
+use arena_tournament::{Record, Stop, TournamentStanding, Versus, cross_table, standings};
 
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
@@ -27,14 +27,14 @@ pub struct Grid {
 
 /// The disqualifications of an agent.
 #[derive(Debug, Default)]
-pub struct Fate {
+pub struct Disqualifications {
     /// The number of disqualifications for each reason.
     pub verdicts: BTreeMap<Verdict, u64>,
     /// The first disqualification: the number of its game, and its details.
     pub first: Option<(usize, String)>,
 }
 
-impl Fate {
+impl Disqualifications {
     /// Counts a disqualification in the game with this number.
     pub fn add(&mut self, verdict: Verdict, number: usize, detail: Option<&str>) {
         *self.verdicts.entry(verdict).or_default() += 1;
@@ -96,11 +96,11 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     let lines = standings(&record.schedule);
     let has_byes = lines.iter().any(|line| line.byes > 0);
     let is_knockout = record.schedule.survived().is_some();
-    let fates = fates(record);
+    let disqualifications = disqualifications(record);
     let ratings = Ratings::of(record);
-    let has_fates = fates.iter().any(|fate| !fate.verdicts.is_empty());
+    let has_disqualifications = disqualifications.iter().any(|one| !one.verdicts.is_empty());
     let means = means(record);
-    let scored = |line: Option<&Standing>| -> Vec<String> {
+    let scored = |line: Option<&TournamentStanding>| -> Vec<String> {
         let Some(means) = &means else { return Vec::new() };
         let columns = PARTS.iter().enumerate().flat_map(|(at, part)| {
             let Some(line) = line else {
@@ -118,15 +118,16 @@ fn table(record: &Record, has_ends: bool) -> Grid {
         });
         columns.collect()
     };
-    let texts = |line: Option<&Standing>| -> Vec<String> {
-        let cell = |is_there: bool, header: &str, text: &dyn Fn(&Standing) -> String| {
+    let texts = |line: Option<&TournamentStanding>| -> Vec<String> {
+        let cell = |is_there: bool, header: &str, text: &dyn Fn(&TournamentStanding) -> String| {
             is_there.then(|| line.map_or_else(|| header.to_owned(), text))
         };
         let rated = |header: &str, text: &dyn Fn(&Rating) -> String| {
             let ratings = ratings.as_ref()?;
             // An agent without games has no rating.
-            let rating =
-                |line: &Standing| if line.games > 0 { text(&ratings.rating(line.agent)) } else { String::new() };
+            let rating = |line: &TournamentStanding| {
+                if line.games > 0 { text(&ratings.rating(line.agent)) } else { String::new() }
+            };
             Some(line.map_or_else(|| header.to_owned(), rating))
         };
         let cells = [
@@ -143,7 +144,9 @@ fn table(record: &Record, has_ends: bool) -> Grid {
             cell(has_byes, "byes", &|line| line.byes.to_string()),
             cell(true, "points", &|line| number_of(line.points)),
             cell(true, "score %", &|line| format!("{:.1}", line.share * 100.0)),
-            cell(has_fates, "disqualified", &|line| fates[line.agent].verdicts.values().sum::<u64>().to_string()),
+            cell(has_disqualifications, "disqualified", &|line| {
+                disqualifications[line.agent].verdicts.values().sum::<u64>().to_string()
+            }),
         ];
         cells.into_iter().flatten().chain(scored(line)).collect()
     };
@@ -211,8 +214,9 @@ pub(crate) fn repeated(record: &Record) -> Option<String> {
 
 /// Returns a sentence for each disqualified agent, in the order of the standings.
 fn disqualifications(record: &Record) -> Vec<String> {
-    let fates = fates(record);
-    let describe = |line: Standing| fates[line.agent].describe(record.name(line.agent), line.games);
+    let disqualifications = disqualifications(record);
+    let describe =
+        |line: TournamentStanding| disqualifications[line.agent].describe(record.name(line.agent), line.games);
     standings(&record.schedule).into_iter().filter_map(describe).collect()
 }
 
@@ -245,15 +249,16 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
 }
 
 /// Returns each agent's disqualifications, by agent number.
-pub fn fates(record: &Record) -> Vec<Fate> {
-    let mut fates: Vec<Fate> = record.plan.agents.iter().map(|_| Fate::default()).collect();
+pub fn disqualifications(record: &Record) -> Vec<Disqualifications> {
+    let mut disqualifications: Vec<Disqualifications> =
+        record.plan.agents.iter().map(|_| Disqualifications::default()).collect();
     for game in record.games() {
         let Some(pairing) = record.schedule.pairing(game.number) else { continue };
         for (seat, agent) in game.result.seats.iter().zip(&pairing.agents) {
             if let Some(verdict) = seat.verdict {
-                fates[*agent].add(verdict, game.number, seat.detail.as_deref());
+                disqualifications[*agent].add(verdict, game.number, seat.detail.as_deref());
             }
         }
     }
-    fates
+    disqualifications
 }

@@ -12,7 +12,7 @@ mod scatter;
 
 pub use cross::cross_table_picture;
 pub use intervals::ratings_picture;
-pub use over_time::{Course, Curve, over_time};
+pub use over_time::{Curve, TimeAxis, over_time};
 pub use progress::progress_picture;
 pub use scatter::{Axes, Estimate, Point, pareto_front, scatter};
 

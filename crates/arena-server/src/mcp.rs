@@ -368,7 +368,7 @@ mod tests {
             channel_messages: 1,
             spectators_chat: false,
             self_play: true,
-            patience: settings.sessions.patience(),
+            inactivity: settings.sessions.inactivity(),
         };
         let store = Store::open(folder.path(), arena_model::Scoring::default()).expect("a store");
         let engine = Engine::new(store, Vec::new(), limits, Environment::system()).await.expect("an engine");

@@ -276,7 +276,7 @@ mod tests {
                 channel_messages: 100,
                 spectators_chat: false,
                 self_play: true,
-                patience: settings.sessions.patience(),
+                inactivity: settings.sessions.inactivity(),
             };
             let scoring = settings.scoring().expect("the defaults are good");
             let challenges = settings.challenge_types().expect("the defaults are good");

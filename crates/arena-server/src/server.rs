@@ -178,7 +178,7 @@ impl Server {
             channel_messages: settings.limits.channel_messages,
             spectators_chat: settings.sessions.spectators_chat,
             self_play: settings.sessions.self_play,
-            patience: settings.sessions.patience(),
+            inactivity: settings.sessions.inactivity(),
         };
         let sandbox = scripts::sandbox(&settings.scripts);
         let engine =

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arena_engine::{NatsUrl, NatsUrlError};
 use arena_identity::ServerSecret;
-use arena_model::{ChallengeType, Patience, Scoring, ScoringError};
+use arena_model::{ChallengeType, InactivityLimits, Scoring, ScoringError};
 use arena_script::find_folders;
 use arena_store::{DatabaseUrl, DatabaseUrlError};
 use serde::Deserialize;
@@ -226,10 +226,10 @@ impl Default for SessionSettings {
 }
 
 impl SessionSettings {
-    pub(crate) fn patience(&self) -> Patience {
+    pub(crate) fn inactivity(&self) -> InactivityLimits {
         let ms = |s: u64| (s > 0).then(|| i64::try_from(s).unwrap_or(i64::MAX).saturating_mul(1000));
         let unattended_bytes = Some(self.unattended_bytes).filter(|bytes| *bytes > 0);
-        Patience { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s), unattended_bytes }
+        InactivityLimits { open_ms: ms(self.stale_open_s), active_ms: ms(self.stale_active_s), unattended_bytes }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arena_model::{Board, Order, Scoring, Standings};
+use arena_model::{Board, Order, PlayerStandings, Scoring};
 use parking_lot::RwLock;
 
 /// The maximum number of players in one chunk of a ranking. A chunk of twice that size is split.
@@ -19,7 +19,7 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     /// Returns the player's sort value; `None` if the player isn't on the board.
-    pub(crate) fn key(&self, scoring: &Scoring, standings: &Standings) -> Option<f64> {
+    pub(crate) fn key(&self, scoring: &Scoring, standings: &PlayerStandings) -> Option<f64> {
         scoring.entry(&self.board, standings)?.sort_key(&self.order)
     }
 }

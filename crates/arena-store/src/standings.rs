@@ -1,7 +1,7 @@
 //! The effects of an ended game on its players: histories and standings. Both are written in the commit that ends the
 //! game.
 
-use arena_model::{GameResult, Scoring, Seat, Session, Standings, UserId};
+use arena_model::{GameResult, PlayerStandings, Scoring, Seat, Session, UserId};
 
 use crate::boards;
 use crate::db::{Db, Failure};
@@ -22,11 +22,11 @@ impl Counting<'_> {
     pub(crate) fn count(
         &self,
         user: i64,
-        standings: &mut Standings,
+        standings: &mut PlayerStandings,
         result: &GameResult<'_>,
         seat: Seat,
     ) -> Vec<(Ranked, Move)> {
-        let keys = |standings: &Standings| -> Vec<Option<f64>> {
+        let keys = |standings: &PlayerStandings| -> Vec<Option<f64>> {
             self.ranked.iter().map(|ranked| ranked.key(self.scoring, standings)).collect()
         };
         let before = keys(standings);
@@ -57,7 +57,7 @@ pub(crate) struct Career {
     /// The number of ended sessions in the user's history.
     pub(crate) played: i64,
     /// The standings by board.
-    pub(crate) standings: Standings,
+    pub(crate) standings: PlayerStandings,
 }
 
 /// Reads a user's career from the columns `session` and `standings` of row 0; without a row, the career is blank.
@@ -77,10 +77,10 @@ pub(crate) async fn find_career(db: &mut Db, user: i64) -> Result<Career, Failur
 }
 
 /// Parses the standings of a user. Invalid standings are read as empty.
-pub(crate) fn read_standings(user: i64, text: &str) -> Standings {
+pub(crate) fn read_standings(user: i64, text: &str) -> PlayerStandings {
     serde_json::from_str(text).unwrap_or_else(|error| {
         tracing::error!(user, %error, "the standings of user {user} cannot be read: {error}; run `arena admin recompute`");
-        Standings::new()
+        PlayerStandings::new()
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arena_model::{
-    Board, Order, ProfileChange, ProfileText, ScoringEntry, Session, Standings, Timestamp, UserId, UserProfile,
+    Board, Order, PlayerStandings, ProfileChange, ProfileText, ScoringEntry, Session, Timestamp, UserId, UserProfile,
 };
 
 use crate::audit::record;
@@ -244,7 +244,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store can't be read.
-    pub async fn find_standings(&self, user: &UserId) -> Result<Option<Standings>, StoreError> {
+    pub async fn find_standings(&self, user: &UserId) -> Result<Option<PlayerStandings>, StoreError> {
         Ok(self.find_known(user).await?.map(|(_, career)| career.standings))
     }
 
@@ -276,7 +276,7 @@ impl Store {
             Ok((no, (read_profile(row)?, read_career(no, row, 5).standings)))
         };
         let found = self.list(&sql, &[Value::List(numbers)], read).await?;
-        let mut found: HashMap<i64, (UserProfile, Standings)> = found.into_iter().collect();
+        let mut found: HashMap<i64, (UserProfile, PlayerStandings)> = found.into_iter().collect();
         let scoring = self.scoring();
         let entry = |user: &i64| {
             let (profile, standings) = found.remove(user)?;

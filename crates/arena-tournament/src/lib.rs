@@ -22,5 +22,5 @@ pub use record::{Record, Wrong};
 pub use results::results;
 pub use schedule::{Pairing, RecordError, Schedule, SequentialTest};
 pub use shape::{MAX_GAMES, Shape, ShapeError};
-pub use standings::{Standing, Versus, cross_table, standings};
+pub use standings::{TournamentStanding, Versus, cross_table, standings};
 pub use stop::Stop;

@@ -8,7 +8,7 @@ use crate::schedule::{Schedule, halves};
 
 /// One agent's line in the standings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Standing {
+pub struct TournamentStanding {
     /// The rank, from 1; equal agents share a rank.
     pub rank: usize,
     /// The agent's number, from 0.
@@ -46,13 +46,13 @@ pub struct Versus {
 
 /// Returns the standings, the best agent first. The sort keys are: rounds survived (in a knockout), share of the
 /// possible points, number of games, and agent number.
-pub fn standings(schedule: &Schedule) -> Vec<Standing> {
+pub fn standings(schedule: &Schedule) -> Vec<TournamentStanding> {
     let shape = schedule.shape();
     let a_game = 2 * (shape.seats as u64 - 1);
     // Points are counted in integers, so that comparisons are exact.
     let mut got = vec![0u64; shape.agents];
-    let mut lines: Vec<Standing> = (0..shape.agents)
-        .map(|agent| Standing {
+    let mut lines: Vec<TournamentStanding> = (0..shape.agents)
+        .map(|agent| TournamentStanding {
             rank: 0,
             agent,
             games: 0,
@@ -88,9 +88,11 @@ pub fn standings(schedule: &Schedule) -> Vec<Standing> {
         line.points = got[agent] as f64 / a_game as f64;
         line.share = got[agent] as f64 / could[agent].max(1) as f64;
     }
-    let better = |a: &Standing, b: &Standing| -> Ordering {
+    let better = |a: &TournamentStanding, b: &TournamentStanding| -> Ordering {
         // Compares a/b with c/d by cross-multiplication.
-        let share = |x: &Standing, y: &Standing| u128::from(got[x.agent]) * u128::from(could[y.agent].max(1));
+        let share = |x: &TournamentStanding, y: &TournamentStanding| {
+            u128::from(got[x.agent]) * u128::from(could[y.agent].max(1))
+        };
         b.survived.cmp(&a.survived).then(share(b, a).cmp(&share(a, b)))
     };
     lines

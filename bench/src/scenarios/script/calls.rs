@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use arena_model::{
-    After, ChallengeType, House, Phase, Seed, Session, SessionFacts, Timestamp, Transition, act, join, open,
+    After, ChallengeType, Phase, Seed, Session, SessionFacts, SessionPolicy, Timestamp, Transition, act, join, open,
 };
 use arena_script::{Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde::Deserialize;
@@ -88,7 +88,7 @@ fn load(number: u64, sandbox: &Sandbox) -> anyhow::Result<ScriptChallenge> {
 
 /// Plays a game from its creation to its end, and times each call.
 fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> anyhow::Result<()> {
-    let house = House::UNBOUNDED;
+    let policy = SessionPolicy::UNBOUNDED;
     let now = Timestamp(1_700_000_000_000);
     let id = |last: u64| format!("00000000-0000-7000-8000-{last:012}");
     let facts = SessionFacts {
@@ -103,11 +103,11 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
     };
     let invites = facts.invites.clone();
     let start = Instant::now();
-    let mut session = open(facts, challenge, house.patience).map_err(|refused| anyhow!("{refused}"))?;
+    let mut session = open(facts, challenge, policy.inactivity).map_err(|refused| anyhow!("{refused}"))?;
     latencies.record(start.elapsed());
     for invite in &invites {
         let start = Instant::now();
-        let joined = join(&session, challenge, &house, *invite, None, now)?;
+        let joined = join(&session, challenge, &policy, *invite, None, now)?;
         latencies.record(start.elapsed());
         session = after(joined)?;
     }
@@ -115,7 +115,7 @@ fn play(challenge: &ScriptChallenge, number: u64, latencies: &mut Latencies) -> 
     let guess = dealt.intersection_set.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     for invite in &invites {
         let start = Instant::now();
-        let guessed = act(&session, challenge, &house, *invite, Some("guess"), &guess, now)?;
+        let guessed = act(&session, challenge, &policy, *invite, Some("guess"), &guess, now)?;
         latencies.record(start.elapsed());
         session = after(guessed)?;
     }
@@ -132,7 +132,7 @@ struct Dealt {
 
 fn after(transition: Transition) -> anyhow::Result<Session> {
     match transition.after {
-        After::Becomes(session) => Ok(*session),
+        After::Changed(session) => Ok(*session),
         other => bail!("the transition has no session: {other:?}"),
     }
 }

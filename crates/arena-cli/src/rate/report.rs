@@ -1,7 +1,7 @@
 //! The output of rated results, for people and for programs.
 
 use arena_ratings::bradley_terry::Group;
-use arena_ratings::{AgentIndex, Difference, Results, Scores, Standing, Standings};
+use arena_ratings::{AgentIndex, Difference, RatingRow, RatingTable, Results, Scores};
 use arena_report::{Grid, Rating, apart, lead_width, listed, number_of, versus};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub struct Rated {
     /// The games.
     pub results: Results,
     /// All ratings.
-    pub standings: Standings,
+    pub table: RatingTable,
     /// True if the user requested the first seat's advantage.
     pub wants_advantage: bool,
 }
@@ -48,7 +48,7 @@ impl Rated {
     /// Returns the table for people.
     pub fn grid(&self) -> Grid {
         // Each group of agents has its own ranks.
-        let has_groups = self.standings.groups.len() > 1;
+        let has_groups = self.table.groups.len() > 1;
         let header = [
             "rank",
             "name",
@@ -66,7 +66,7 @@ impl Rated {
             "OpenSkill",
             "ordinal",
         ];
-        let rows = self.standings.rows.iter().map(|row| {
+        let rows = self.table.rows.iter().map(|row| {
             let rating = Rating { elo: row.rating, interval: row.interval, ranks: row.rank };
             let share = 100.0 * row.tally.points / row.tally.games as f64;
             vec![
@@ -90,7 +90,7 @@ impl Rated {
         let mut grid = Grid { header: header.map(str::to_owned).to_vec(), rows: rows.collect() };
         if has_groups {
             grid.header.push("group".to_owned());
-            for (texts, row) in grid.rows.iter_mut().zip(&self.standings.rows) {
+            for (texts, row) in grid.rows.iter_mut().zip(&self.table.rows) {
                 texts.push((1 + row.group).to_string());
             }
         }
@@ -98,9 +98,9 @@ impl Rated {
     }
 
     /// Formats the rank, with a mark if several agents share it.
-    fn rank(&self, row: &Standing) -> String {
+    fn rank(&self, row: &RatingRow) -> String {
         let tie = (row.group, row.rank.tie);
-        let is_shared = self.standings.rows.iter().filter(|other| (other.group, other.rank.tie) == tie).count() > 1;
+        let is_shared = self.table.rows.iter().filter(|other| (other.group, other.rank.tie) == tie).count() > 1;
         format!("{}{}", row.rank.place, if is_shared { "=" } else { "" })
     }
 
@@ -133,7 +133,7 @@ impl Rated {
         // Rounding errors around 0 become 0 without a sign.
         let rounded = |number: f64| (number * 1e6).round() / 1e6 + 0.0;
         let decimal = |number: f64| if number.is_finite() { rounded(number).to_string() } else { String::new() };
-        let rows = self.standings.rows.iter().map(|row| {
+        let rows = self.table.rows.iter().map(|row| {
             vec![
                 row.rank.place.to_string(),
                 self.name(row.agent).to_owned(),
@@ -163,8 +163,7 @@ impl Rated {
 
     /// Returns results and ratings as a JSON object.
     pub fn json(&self) -> Value {
-        let rows: Vec<Value> = self
-            .standings
+        let rows: Vec<Value> = self.table
             .rows
             .iter()
             .map(|row| {
@@ -194,7 +193,7 @@ impl Rated {
             "games": self.results.len(),
             "files": sources.files,
             "standings": rows,
-            "groups": self.standings.groups.iter().map(|group| self.group_json(group)).collect::<Vec<_>>(),
+            "groups": self.table.groups.iter().map(|group| self.group_json(group)).collect::<Vec<_>>(),
             "games_to_lose_lead": self.only_group().and_then(|group| group.fit.games_to_lose_lead()),
             "drawn": self.drawn(),
             "disqualified": sources.tainted,
@@ -234,7 +233,7 @@ impl Rated {
 
     /// Returns the group of all agents, if there is only one.
     fn only_group(&self) -> Option<&Group> {
-        match &self.standings.groups[..] {
+        match &self.table.groups[..] {
             [group] => Some(group),
             _ => None,
         }
@@ -242,7 +241,7 @@ impl Rated {
 
     /// Returns the match of the two agents, if there are only two.
     pub fn versus(&self) -> Option<Versus<'_>> {
-        let [one, two] = self.standings.rows[..] else { return None };
+        let [one, two] = self.table.rows[..] else { return None };
         let (one, two) = (one.agent, two.agent);
         let games = Scores::trinomial(&self.results, one, two);
         let Scores::Trinomial(counts) = games else { return None };
@@ -264,8 +263,8 @@ impl Rated {
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         let names = |group: &Group| group.agents.iter().map(|agent| self.name(*agent)).collect();
-        remarks.extend(apart(&self.standings.groups.iter().map(names).collect::<Vec<_>>()));
-        for group in &self.standings.groups {
+        remarks.extend(apart(&self.table.groups.iter().map(names).collect::<Vec<_>>()));
+        for group in &self.table.groups {
             remarks.extend(self.lead(group));
             remarks.extend(self.advantage(group));
             remarks.extend(self.outside(group));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arena_engine::{Act, Create, Engine, Join, Limits};
 use arena_games::challenge as builtin;
-use arena_model::{Builtin, ChallengeType, Channel, InviteCode, Party, Patience, Scoring, SessionId, Status};
+use arena_model::{Builtin, ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
 use arena_testkit::Lab;
 use serde_json::Map;
@@ -20,7 +20,7 @@ pub(crate) const LIMITS: Limits = Limits {
     self_play: true,
     channel_messages: 1000,
     spectators_chat: false,
-    patience: Patience { open_ms: Some(600_000), active_ms: Some(1_800_000), unattended_bytes: None },
+    inactivity: InactivityLimits { open_ms: Some(600_000), active_ms: Some(1_800_000), unattended_bytes: None },
 };
 
 async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
@@ -114,8 +114,8 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
     // This limit is enough for one ring with its message.
-    let patience = Patience { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.patience };
-    let limits = Limits { patience, ..LIMITS };
+    let inactivity = InactivityLimits { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.inactivity };
+    let limits = Limits { inactivity, ..LIMITS };
     let before = engine_within(limits.clone(), &lab, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;

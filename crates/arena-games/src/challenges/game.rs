@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arena_model::{
-    ActError, After, ChallengeType, Draft, House, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
-    Timestamp, Transition, act, join, open,
+    ActError, After, ChallengeType, Draft, InviteCode, Party, Phase, Seed, Session, SessionFacts, SessionId,
+    SessionPolicy, Timestamp, Transition, act, join, open,
 };
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ impl Game {
                 .map(|n| format!("inv_{}", id(n as u8)).parse::<InviteCode>().expect("an invite"))
                 .collect(),
         };
-        let session = open(facts, &*challenge, House::UNBOUNDED.patience).expect("built-in rules don't fail");
+        let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).expect("built-in rules don't fail");
         Game { challenge, session, log: Vec::new() }
     }
 
@@ -72,8 +72,8 @@ impl Game {
     pub(crate) fn start(mut self) -> Game {
         for invite in self.session.facts.invites.clone() {
             let now = Timestamp(1);
-            let transition =
-                join(&self.session, &*self.challenge, &House::UNBOUNDED, invite, None, now).expect("the seat is free");
+            let transition = join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, now)
+                .expect("the seat is free");
             self.take(transition);
         }
         self
@@ -93,7 +93,8 @@ impl Game {
 
     fn send(mut self, player: usize, method: &str, content: &str) -> Game {
         let from = self.session.facts.invites[player - 1];
-        match act(&self.session, &*self.challenge, &House::UNBOUNDED, from, Some(method), content, Timestamp(2)) {
+        match act(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, from, Some(method), content, Timestamp(2))
+        {
             Ok(transition) => self.take(transition),
             Err(error) => {
                 let code = match &error {
@@ -111,7 +112,7 @@ impl Game {
             let line = self.line(draft);
             self.log.push(line);
         }
-        if let After::Becomes(after) = transition.after {
+        if let After::Changed(after) = transition.after {
             assert_eq!(after.version, self.session.version + 1, "each change increments the version");
             assert_eq!(after.scores.len(), after.facts.invites.len(), "a score per seat");
             let restored =

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use arena_model::Dialect;
 use arena_model::{
-    Actions, Events, Game, GameType, MatchResult, Offer, SeatResult, Setup, UpdateMode, Verdict, agent_ids,
+    Actions, Events, Game, GameType, IndexedAction, MatchResult, SeatResult, Setup, UpdateMode, Verdict, agent_ids,
 };
 use expect_test::{Expect, expect};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -87,7 +87,7 @@ impl Game for Tally {
     fn step(&mut self, actions: &Actions<Say>, events: &mut Events) {
         self.epochs += 1;
         for seat in 0..self.said.len() {
-            for Offer { index, action: Say::Say { number } } in actions.of(SeatNumber(seat)) {
+            for IndexedAction { index, action: Say::Say { number } } in actions.of(SeatNumber(seat)) {
                 match number {
                     0 => events.reject(SeatNumber(seat), *index, "0 is nothing"),
                     13 => events.forfeit(SeatNumber(seat), Verdict::IllegalMove, "said 13"),

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::machine::first_seat;
-use super::{Actions, Events, Game, Offer, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
+use super::{Actions, Events, Game, IndexedAction, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
 use crate::challenge::{ChallengeType, OptionsError, parse_options};
 use crate::operator_game::{self, ChallengeGame};
 use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat, Seed};
@@ -320,7 +320,7 @@ impl<A: serde::de::DeserializeOwned> Actions<A> {
 }
 
 /// Parses the actions of a list. Each invalid action is rejected separately.
-fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Events) -> Vec<Offer<A>> {
+fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Events) -> Vec<IndexedAction<A>> {
     let mut reject = |index: Option<usize>, reason: String| {
         events.rejections.push(Rejected { seat, index, reason: reason.into() });
     };
@@ -334,7 +334,7 @@ fn read<A: serde::de::DeserializeOwned>(text: &str, seat: usize, events: &mut Ev
     let mut offers = Vec::with_capacity(list.len().min(MAX_ACTIONS));
     for (index, raw) in list.into_iter().take(MAX_ACTIONS).enumerate() {
         match read_action(raw) {
-            Ok(action) => offers.push(Offer { index, action }),
+            Ok(action) => offers.push(IndexedAction { index, action }),
             Err(reason) => reject(Some(index), reason),
         }
     }
@@ -379,7 +379,7 @@ fn write_taken<A: serde::Serialize>(actions: &Actions<A>, events: &Events, taken
         };
         taken.push(b'[');
         let mut is_first = true;
-        for Offer { index, action } in list {
+        for IndexedAction { index, action } in list {
             if !events.rejections.is_empty() && is_rejected(seat, *index) {
                 continue;
             }
@@ -449,7 +449,7 @@ mod tests {
         }
         fn step(&mut self, actions: &Actions<Add>, events: &mut Events) {
             for seat in (0..3).map(Seat) {
-                for Offer { index, action: Add::Add { number } } in actions.of(seat) {
+                for IndexedAction { index, action: Add::Add { number } } in actions.of(seat) {
                     match number {
                         0 => events.reject(seat, *index, "0 adds nothing"),
                         number => self.sum = self.sum.saturating_add(*number),

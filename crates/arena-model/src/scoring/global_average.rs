@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::BoardId;
 
-use super::{Metric, MetricFormat, MetricKind, ScoringEntry, ScoringError, Standings, entry, find};
+use super::{Metric, MetricFormat, MetricKind, PlayerStandings, ScoringEntry, ScoringError, entry, find};
 
 /// The strategy's name in settings.
 pub const GLOBAL_AVERAGE: &str = "global-average";
@@ -37,7 +37,7 @@ pub(super) fn source(name: &str) -> Result<&'static str, ScoringError> {
 
 /// Returns the global entry of a player over these boards, or `None` if the strategy `source` has counted no game of
 /// the player on them.
-pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &Standings) -> Option<ScoringEntry> {
+pub(super) fn entry_of(source: &str, boards: &BTreeSet<BoardId>, standings: &PlayerStandings) -> Option<ScoringEntry> {
     let strategy = find(source)?;
     let entries: Vec<ScoringEntry> = boards
         .iter()

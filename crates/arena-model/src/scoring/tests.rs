@@ -15,8 +15,8 @@ fn global() -> Board {
     Board::Global(BTreeSet::from(["psi", "chess"].map(id_of)))
 }
 
-fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, Standings> {
-    let mut players: BTreeMap<String, Standings> = BTreeMap::new();
+fn count(scoring: &Scoring, games: &[Played]) -> BTreeMap<String, PlayerStandings> {
+    let mut players: BTreeMap<String, PlayerStandings> = BTreeMap::new();
     for Played(challenge, names, scores, breaches) in games {
         let users: Vec<Option<UserId>> = names.iter().map(|name| name.parse().ok().filter(|_| *name != "-")).collect();
         let scores: Vec<Score> = scores.iter().map(|&(security, utility)| Score { security, utility }).collect();
@@ -251,7 +251,7 @@ fn a_standing_survives_being_stored() {
     let scoring = all();
     for standings in count(&scoring, SEASON).values() {
         let text = serde_json::to_string(standings).expect("JSON");
-        assert_eq!(&serde_json::from_str::<Standings>(&text).expect("the same"), standings, "{text}");
+        assert_eq!(&serde_json::from_str::<PlayerStandings>(&text).expect("the same"), standings, "{text}");
     }
 }
 

@@ -190,7 +190,7 @@ impl Observation {
                 self.note(at, score, weight * of_difference);
             }
             if let Some(at) = parameters.ties {
-                let is_tie = f64::from(outcome == crate::Outcome::Draw);
+                let is_tie = f64::from(outcome == crate::PairOutcome::Draw);
                 self.note(at, weight * (is_tie - odds.shares[1]), weight * of_ties);
             }
             let variance = inverse.at(one, one) + inverse.at(two, two) - 2.0 * inverse.at(one, two);

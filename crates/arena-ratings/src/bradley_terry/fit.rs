@@ -1,7 +1,7 @@
 //! The fit: the maximum of the likelihood, or of the likelihood times the prior, and the quantities derived from it.
 
 use super::covariance::{self, Spread};
-use super::pairs::{Meeting, meetings};
+use super::pairs::{PairCounts, count_pairs};
 use super::reach::Reach;
 use super::{Covariance, Estimate, FitError, FitOptions, Interval, MAX_AGENTS};
 use crate::distributions::{Z, student_quantile};
@@ -37,9 +37,9 @@ const LONGEST_SHARE: f64 = 64.0;
 #[derive(Debug, Clone)]
 pub struct Fit {
     options: FitOptions,
-    meetings: Vec<Meeting>,
+    pairs: Vec<PairCounts>,
     /// The information of the weak prior that links agents without shared games; 0 if games link all agents.
-    held: f64,
+    weak_prior: f64,
     parameters: Parameters,
     /// The strengths relative to the mean of the core, in log-odds.
     strengths: Vec<f64>,
@@ -109,17 +109,17 @@ impl Odds {
         slope
     }
 
-    fn log_likelihood(&self, meeting: &Meeting) -> f64 {
-        let [wins, ties, losses] = meeting.counts;
+    fn log_likelihood(&self, pair: &PairCounts) -> f64 {
+        let [wins, ties, losses] = pair.counts;
         let of_ties = if ties > 0.0 { ties * self.log_ties } else { 0.0 };
-        meeting.weight * (0.5 * (wins - losses) * self.difference + of_ties - (wins + ties + losses) * self.log_sum)
+        pair.weight * (0.5 * (wins - losses) * self.difference + of_ties - (wins + ties + losses) * self.log_sum)
     }
 }
 
 impl Parameters {
-    fn new(agents: usize, options: &FitOptions, meetings: &[Meeting]) -> Parameters {
-        let has_ties = meetings.iter().any(|meeting| meeting.counts[1] > 0.0);
-        let has_seats = options.seat_advantage && meetings.iter().any(|meeting| meeting.has_advantage);
+    fn new(agents: usize, options: &FitOptions, pairs: &[PairCounts]) -> Parameters {
+        let has_ties = pairs.iter().any(|pair| pair.counts[1] > 0.0);
+        let has_seats = options.seat_advantage && pairs.iter().any(|pair| pair.has_advantage);
         let advantage = has_seats.then_some(agents);
         let ties = has_ties.then_some(agents + usize::from(has_seats));
         let len = agents + usize::from(has_seats) + usize::from(has_ties);
@@ -133,27 +133,32 @@ impl Parameters {
     }
 
     /// Returns the parameters that add up to the difference of strengths in these comparisons, with their signs. A
-    /// [`Meeting`] is all comparisons of two agents in one seat order.
-    fn parts(&self, meeting: &Meeting) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
-        let advantage = self.advantage.filter(|_| meeting.has_advantage);
-        [(meeting.first, 1.0), (meeting.second, -1.0)].into_iter().chain(advantage.map(|at| (at, 1.0)))
+    /// [`PairCounts`] is all comparisons of two agents in one seat order.
+    fn parts(&self, pair: &PairCounts) -> impl Iterator<Item = (usize, f64)> + Clone + use<> {
+        let advantage = self.advantage.filter(|_| pair.has_advantage);
+        [(pair.first, 1.0), (pair.second, -1.0)].into_iter().chain(advantage.map(|at| (at, 1.0)))
     }
 
-    /// Returns the lower triangle of the information matrix of all comparisons, in which each meeting has the weight
+    /// Returns the lower triangle of the information matrix of all comparisons, in which each pair has the weight
     /// `counted`.
-    fn information(&self, meetings: &[Meeting], held: f64, counted: impl Fn(&Meeting, &Odds) -> f64) -> Matrix {
+    fn information(
+        &self,
+        pairs: &[PairCounts],
+        weak_prior: f64,
+        counted: impl Fn(&PairCounts, &Odds) -> f64,
+    ) -> Matrix {
         let mut matrix = Matrix::zero(self.values.len());
         for row in 0..self.agents {
             for column in 0..=row {
                 matrix.add(row, column, GAUGE);
             }
-            matrix.add(row, row, held);
+            matrix.add(row, row, weak_prior);
         }
-        for meeting in meetings {
-            let odds = self.odds(meeting.first, meeting.second, meeting.has_advantage);
-            let count = counted(meeting, &odds);
+        for pair in pairs {
+            let odds = self.odds(pair.first, pair.second, pair.has_advantage);
+            let count = counted(pair, &odds);
             let [of_difference, of_both, of_ties] = odds.information().map(|value| value * count);
-            let parts = self.parts(meeting);
+            let parts = self.parts(pair);
             for (row, sign) in parts.clone() {
                 for (column, other) in parts.clone().filter(|(column, _)| *column <= row) {
                     matrix.add(row, column, sign * other * of_difference);
@@ -169,10 +174,10 @@ impl Parameters {
         matrix
     }
 
-    /// Returns the variance of the difference of strengths in a meeting, its covariance with the ties parameter, and
+    /// Returns the variance of the difference of strengths of a pair, its covariance with the ties parameter, and
     /// the variance of the ties parameter.
-    fn variances(&self, meeting: &Meeting, covariance: &Matrix) -> [f64; 3] {
-        let parts = self.parts(meeting);
+    fn variances(&self, pair: &PairCounts, covariance: &Matrix) -> [f64; 3] {
+        let parts = self.parts(pair);
         let mut variances = [0.0; 3];
         for (row, sign) in parts.clone() {
             for (column, other) in parts.clone() {
@@ -186,63 +191,61 @@ impl Parameters {
 }
 
 /// A point of the iteration, with the quantities that are computed there.
-struct Place {
+struct Iterate {
     parameters: Parameters,
     information: Cholesky,
     height: f64,
 }
 
 /// The function to maximize: the log-likelihood, or the logarithm of likelihood times prior.
-struct Slope<'m> {
-    meetings: &'m [Meeting],
+struct Objective<'m> {
+    pairs: &'m [PairCounts],
     estimate: Estimate,
     /// The information of the weak prior that links agents without shared games; 0 if games link all agents.
-    held: f64,
+    weak_prior: f64,
 }
 
-impl Slope<'_> {
-    fn place(&self, parameters: Parameters) -> Option<Place> {
-        let information = parameters.information(self.meetings, self.held, |meeting, _| meeting.total()).cholesky()?;
+impl Objective<'_> {
+    fn evaluate(&self, parameters: Parameters) -> Option<Iterate> {
+        let information = parameters.information(self.pairs, self.weak_prior, |pair, _| pair.total()).cholesky()?;
         let of_results: f64 = self
-            .meetings
+            .pairs
             .iter()
-            .map(|meeting| {
-                parameters.odds(meeting.first, meeting.second, meeting.has_advantage).log_likelihood(meeting)
-            })
+            .map(|pair| parameters.odds(pair.first, pair.second, pair.has_advantage).log_likelihood(pair))
             .sum();
         let squares: f64 = parameters.values[..parameters.agents].iter().map(|value| value * value).sum();
         let of_prior = match self.estimate {
             Estimate::BiasReduced => 0.5 * information.log_determinant(),
             Estimate::MaximumLikelihood => 0.0,
         };
-        let height = of_results + of_prior - 0.5 * self.held * squares;
-        height.is_finite().then_some(Place { parameters, information, height })
+        let height = of_results + of_prior - 0.5 * self.weak_prior * squares;
+        height.is_finite().then_some(Iterate { parameters, information, height })
     }
 
     /// Returns the Newton step. Approximates the prior's curvature by the curvature of the additional comparisons to
     /// which the prior is equivalent.
-    fn step(&self, place: &Place) -> Option<Vec<f64>> {
-        let parameters = &place.parameters;
+    fn step(&self, iterate: &Iterate) -> Option<Vec<f64>> {
+        let parameters = &iterate.parameters;
         let covariance = match self.estimate {
-            Estimate::BiasReduced => Some(place.information.inverse()),
+            Estimate::BiasReduced => Some(iterate.information.inverse()),
             Estimate::MaximumLikelihood => None,
         };
         let mut gradient: Vec<f64> = vec![0.0; parameters.values.len()];
         for (slope, value) in gradient[..parameters.agents].iter_mut().zip(&parameters.values) {
-            *slope = -self.held * value;
+            *slope = -self.weak_prior * value;
         }
-        for meeting in self.meetings {
-            let odds = parameters.odds(meeting.first, meeting.second, meeting.has_advantage);
-            let [wins, ties, losses] = meeting.counts;
+        for pair in self.pairs {
+            let odds = parameters.odds(pair.first, pair.second, pair.has_advantage);
+            let [wins, ties, losses] = pair.counts;
             let played = wins + ties + losses;
-            let mut of_difference = meeting.weight * (0.5 * (wins - losses) - played * odds.mean());
-            let mut of_ties = meeting.weight * (ties - played * odds.shares[1]);
+            let mut of_difference = pair.weight * (0.5 * (wins - losses) - played * odds.mean());
+            let mut of_ties = pair.weight * (ties - played * odds.shares[1]);
             if let Some(covariance) = &covariance {
-                let slope = odds.information_slope(parameters.variances(meeting, covariance));
-                of_difference += 0.5 * meeting.total() * slope[0];
-                of_ties += 0.5 * meeting.total() * slope[1];
+                let slope = odds.information_slope(parameters.variances(pair, covariance));
+                of_difference += 0.5 * pair.total() * slope[0];
+                of_ties += 0.5 * pair.total() * slope[1];
             }
-            for (at, sign) in parameters.parts(meeting) {
+            for (at, sign) in parameters.parts(pair) {
                 gradient[at] += sign * of_difference;
             }
             if let Some(at) = parameters.ties {
@@ -250,28 +253,28 @@ impl Slope<'_> {
             }
         }
         match covariance {
-            None => Some(place.information.solve(&gradient)),
+            None => Some(iterate.information.solve(&gradient)),
             Some(covariance) => Some(self.curvature(parameters, &covariance).cholesky()?.solve(&gradient)),
         }
     }
 
     /// Returns the approximate curvature of the likelihood times the prior. The prior counts as additional comparisons.
-    /// Their number for each meeting is the meeting's leverage, and their total is the number of parameters.
+    /// Their number for each pair is the leverage of the pair, and their total is the number of parameters.
     fn curvature(&self, parameters: &Parameters, covariance: &Matrix) -> Matrix {
-        parameters.information(self.meetings, self.held, |meeting, odds| {
-            let variances = parameters.variances(meeting, covariance);
+        parameters.information(self.pairs, self.weak_prior, |pair, odds| {
+            let variances = parameters.variances(pair, covariance);
             let [on_difference, on_both, on_ties] = odds.information();
             let leverage = on_difference * variances[0] + 2.0 * on_both * variances[1] + on_ties * variances[2];
-            meeting.total() * (1.0 + leverage)
+            pair.total() * (1.0 + leverage)
         })
     }
 
     /// Iterates from `start` until steps are negligible. `None` if the iteration doesn't converge.
-    fn climb(&self, start: Parameters) -> Option<Place> {
-        let mut place = self.place(start)?;
+    fn climb(&self, start: Parameters) -> Option<Iterate> {
+        let mut iterate = self.evaluate(start)?;
         let mut before: Option<(Vec<f64>, f64)> = None;
         for round in 0..ROUNDS {
-            let step = self.step(&place)?;
+            let step = self.step(&iterate)?;
             let length = step.iter().fold(0.0, |most: f64, step| most.max(step.abs()));
             if !length.is_finite() {
                 return None;
@@ -283,22 +286,22 @@ impl Slope<'_> {
             };
             let mut share = (3.0 / length).min(scale);
             let next = loop {
-                let mut parameters = place.parameters.clone();
+                let mut parameters = iterate.parameters.clone();
                 for (value, step) in parameters.values.iter_mut().zip(&step) {
                     *value += share * step;
                 }
-                let next = self.place(parameters);
+                let next = self.evaluate(parameters);
                 // At the maximum, rounding can lower the height, so very short steps are always accepted.
                 match next {
-                    Some(next) if next.height >= place.height || length * share < 1e-6 => break next,
+                    Some(next) if next.height >= iterate.height || length * share < 1e-6 => break next,
                     _ if length * share < PRECISION => return None,
                     _ => share /= 2.0,
                 }
             };
-            place = next;
+            iterate = next;
             before = Some((step, share));
             if length < PRECISION {
-                return Some(place);
+                return Some(iterate);
             }
         }
         None
@@ -324,24 +327,24 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
     if agents > MAX_AGENTS {
         return Err(FitError::TooManyAgents(agents));
     }
-    let meetings = meetings(results);
-    let reach = Reach::new(agents, &meetings);
+    let pairs = count_pairs(results);
+    let reach = Reach::new(agents, &pairs);
     if options.estimate == Estimate::MaximumLikelihood && !reach.is_whole() {
         return Err(FitError::NoMaximum);
     }
-    let start = Parameters::new(agents, options, &meetings);
+    let start = Parameters::new(agents, options, &pairs);
     let has_advantage = start.advantage.is_some();
-    let held = if results.groups().len() > 1 { LOOSE } else { 0.0 };
-    let slope = Slope { meetings: &meetings, estimate: options.estimate, held };
+    let weak_prior = if results.groups().len() > 1 { LOOSE } else { 0.0 };
+    let objective = Objective { pairs: &pairs, estimate: options.estimate, weak_prior };
     let failure = if has_advantage { FitError::SeatAdvantage } else { FitError::NoMaximum };
     // At equal strengths, only the seat advantage can make the information singular.
-    slope.place(start.clone()).ok_or(failure)?;
-    let place = slope.climb(start).ok_or(FitError::NoMaximum)?;
-    let of_likelihood = place.information.inverse();
+    objective.evaluate(start.clone()).ok_or(failure)?;
+    let iterate = objective.climb(start).ok_or(FitError::NoMaximum)?;
+    let of_likelihood = iterate.information.inverse();
     let model = match options.estimate {
         Estimate::MaximumLikelihood => of_likelihood,
         Estimate::BiasReduced => {
-            slope.curvature(&place.parameters, &of_likelihood).cholesky().ok_or(FitError::NoMaximum)?.inverse()
+            objective.curvature(&iterate.parameters, &of_likelihood).cholesky().ok_or(FitError::NoMaximum)?.inverse()
         }
     };
     let use_sandwich = match options.covariance {
@@ -350,13 +353,13 @@ pub fn fit(results: &Results, options: &FitOptions) -> Result<Fit, FitError> {
         Covariance::Auto => results.distinct().any(|game| game.seats.len() > 2 || game.pair.is_some()),
     };
     let spread = if use_sandwich {
-        let information = place.parameters.information(&meetings, 0.0, |meeting, _| meeting.total());
-        covariance::sandwich(results, &place.parameters, &information, &model, reach.core())
+        let information = iterate.parameters.information(&pairs, 0.0, |pair, _| pair.total());
+        covariance::sandwich(results, &iterate.parameters, &information, &model, reach.core())
     } else {
-        covariance::model(&place.parameters, &model, reach.core())
+        covariance::model(&iterate.parameters, &model, reach.core())
     };
-    let strengths = against_core(&place.parameters.values[..agents], reach.core());
-    Ok(Fit { options: *options, parameters: place.parameters, meetings, held, strengths, spread, reach })
+    let strengths = against_core(&iterate.parameters.values[..agents], reach.core());
+    Ok(Fit { options: *options, parameters: iterate.parameters, pairs, weak_prior, strengths, spread, reach })
 }
 
 fn against_core(strengths: &[f64], core: &[bool]) -> Vec<f64> {
@@ -452,12 +455,12 @@ impl Fit {
             return Some(0);
         }
         let keeps_lead = |start: &mut Parameters, games: u64| -> bool {
-            let mut meetings = self.meetings.clone();
+            let mut pairs = self.pairs.clone();
             let counts = [games as f64, 0.0, 0.0];
-            meetings.push(Meeting { first: second.0, second: first.0, has_advantage: false, weight: 1.0, counts });
-            let slope = Slope { meetings: &meetings, estimate: self.options.estimate, held: self.held };
-            let Some(place) = slope.climb(start.clone()) else { return true };
-            *start = place.parameters;
+            pairs.push(PairCounts { first: second.0, second: first.0, has_advantage: false, weight: 1.0, counts });
+            let objective = Objective { pairs: &pairs, estimate: self.options.estimate, weak_prior: self.weak_prior };
+            let Some(iterate) = objective.climb(start.clone()) else { return true };
+            *start = iterate.parameters;
             let strengths = &start.values[..self.agents()];
             let most = strengths[first.0] - EQUAL;
             strengths.iter().enumerate().all(|(agent, strength)| agent == first.0 || *strength < most)

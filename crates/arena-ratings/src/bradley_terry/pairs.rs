@@ -1,10 +1,10 @@
 //! Counts of outcomes for each pair of agents: the sufficient statistics of the likelihood.
 
-use crate::results::{Outcome, Results};
+use crate::results::{PairOutcome, Results};
 
 /// All comparisons of two agents in one seat order, in games with the same number of seats.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Meeting {
+pub(super) struct PairCounts {
     /// The agent on the earlier seat.
     pub(super) first: usize,
     /// The agent on the later seat.
@@ -17,7 +17,7 @@ pub(super) struct Meeting {
     pub(super) counts: [f64; 3],
 }
 
-impl Meeting {
+impl PairCounts {
     /// Returns the total weight of the comparisons.
     pub(super) fn total(&self) -> f64 {
         self.weight * (self.counts[0] + self.counts[1] + self.counts[2])
@@ -31,8 +31,8 @@ pub(super) fn weight(seats: usize) -> f64 {
 
 /// Returns the counts for all pairs of agents. They are ordered by agents and seats, so that sums don't depend on the
 /// order of games.
-pub(super) fn meetings(results: &Results) -> Vec<Meeting> {
-    let mut keys: Vec<(u32, u32, u32, Outcome)> = Vec::with_capacity(results.len());
+pub(super) fn count_pairs(results: &Results) -> Vec<PairCounts> {
+    let mut keys: Vec<(u32, u32, u32, PairOutcome)> = Vec::with_capacity(results.len());
     for game in results.distinct() {
         // The casts can't truncate: there are at most MAX_AGENTS agents, and no agent has two seats.
         let seats = game.seats.len() as u32;
@@ -46,7 +46,7 @@ pub(super) fn meetings(results: &Results) -> Vec<Meeting> {
             for equal in same.chunk_by(|one, two| one.3 == two.3) {
                 counts[equal[0].3 as usize] = equal.len() as f64;
             }
-            Meeting {
+            PairCounts {
                 first: first as usize,
                 second: second as usize,
                 has_advantage: seats == 2,

@@ -2,7 +2,7 @@
 //! intervals: results bound the strength of A minus that of B from above only if B has won points from A, directly or
 //! through a chain (Ford, 1957).
 
-use super::pairs::Meeting;
+use super::pairs::PairCounts;
 
 /// The transitive closure of the relation "has won points from".
 #[derive(Debug, Clone)]
@@ -18,15 +18,15 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub(super) fn new(agents: usize, meetings: &[Meeting]) -> Reach {
+    pub(super) fn new(agents: usize, pairs: &[PairCounts]) -> Reach {
         let mut takers: Vec<Vec<usize>> = vec![Vec::new(); agents];
-        for meeting in meetings {
-            let [won, tied, lost] = meeting.counts.map(|count| count > 0.0);
+        for pair in pairs {
+            let [won, tied, lost] = pair.counts.map(|count| count > 0.0);
             if won || tied {
-                takers[meeting.second].push(meeting.first);
+                takers[pair.second].push(pair.first);
             }
             if lost || tied {
-                takers[meeting.first].push(meeting.second);
+                takers[pair.first].push(pair.second);
             }
         }
         let words = agents.div_ceil(64);

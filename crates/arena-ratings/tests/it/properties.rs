@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use arena_ratings::bradley_terry::{Covariance, FitOptions, Forecast, fit, next_game};
 use arena_ratings::{
-    AgentIndex, ELO_PER_LOGIT, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, Results, Standing, elo,
-    glicko2, openskill, standings, tallies,
+    AgentIndex, ELO_PER_LOGIT, EloOptions, Glicko2Options, OpenSkillOptions, RatingOptions, RatingRow, Results, elo,
+    glicko2, openskill, rate_all, tallies,
 };
 use proptest::prelude::*;
 
@@ -146,12 +146,12 @@ proptest! {
 
     #[test]
     fn ranks_and_groups_agree_with_each_other(games in games(3)) {
-        let standings = standings(&results(&games), &RatingOptions::default()).unwrap();
+        let table = rate_all(&results(&games), &RatingOptions::default()).unwrap();
         let (mut place, mut tie) = (1, 0);
         let mut in_group = 0;
-        for (row_at, row) in standings.rows.iter().enumerate() {
+        for (row_at, row) in table.rows.iter().enumerate() {
             let rank = row.rank;
-            if row_at > 0 && standings.rows[row_at - 1].group != row.group {
+            if row_at > 0 && table.rows[row_at - 1].group != row.group {
                 (place, tie, in_group) = (1, 0, row_at);
             }
             let at = row_at - in_group;
@@ -160,7 +160,7 @@ proptest! {
                 (place, tie) = (at + 1, tie + 1);
             }
             prop_assert_eq!((rank.place, rank.tie), (place, tie));
-            prop_assert!(at == 0 || standings.rows[row_at - 1].rating >= row.rating);
+            prop_assert!(at == 0 || table.rows[row_at - 1].rating >= row.rating);
         }
     }
 
@@ -192,12 +192,12 @@ proptest! {
             let seats: Vec<_> = seats.into_iter().map(|(agent, rank)| (AgentIndex(agent), rank)).collect();
             together.push(&seats, pair).unwrap();
         }
-        let together = standings(&together, &RatingOptions::default()).unwrap();
+        let together = rate_all(&together, &RatingOptions::default()).unwrap();
         for (games, shift) in [(&one, 0), (&two, AGENTS)] {
-            let alone = standings(&results(games), &RatingOptions::default()).unwrap();
+            let alone = rate_all(&results(games), &RatingOptions::default()).unwrap();
             for row in &alone.rows {
                 let same = together.rows.iter().find(|other| other.agent.0 == row.agent.0 + shift).unwrap();
-                let text = |row: &Standing| format!("{:?}", Standing { agent: AgentIndex(0), group: 0, ..*row });
+                let text = |row: &RatingRow| format!("{:?}", RatingRow { agent: AgentIndex(0), group: 0, ..*row });
                 prop_assert_eq!(text(row), text(same));
             }
         }
@@ -212,8 +212,8 @@ proptest! {
             let seats: Vec<_> = seats.iter().map(|&(agent, rank)| (AgentIndex(agent), rank)).collect();
             repeated.push_repeat(&seats, pair.map(|pair| pair + 100)).unwrap();
         }
-        let [one, two] = [&once, &repeated].map(|results| standings(results, &RatingOptions::default()).unwrap());
-        let text = |row: &Standing| {
+        let [one, two] = [&once, &repeated].map(|results| rate_all(results, &RatingOptions::default()).unwrap());
+        let text = |row: &RatingRow| {
             format!("{:?} {:?} {:?} {:?} {:?}", row.rating, row.interval, row.rank, row.glicko2, row.openskill)
         };
         prop_assert_eq!(one.rows.iter().map(text).collect::<Vec<_>>(), two.rows.iter().map(text).collect::<Vec<_>>());

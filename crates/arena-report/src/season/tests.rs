@@ -7,7 +7,14 @@ use super::*;
 
 fn agent(name: &str, generation: u32, version: Option<&str>, is_present: bool) -> SeasonAgent {
     let (version, path) = (version.map(str::to_owned), format!("/bots/{name}"));
-    SeasonAgent { name: name.to_owned(), generation, version, path, is_present, fate: Fate::default() }
+    SeasonAgent {
+        name: name.to_owned(),
+        generation,
+        version,
+        path,
+        is_present,
+        disqualifications: Disqualifications::default(),
+    }
 }
 
 /// Returns a season of these agents. Each entry of `beaten` is winner, loser and number of games.
@@ -44,8 +51,10 @@ fn versions_are_ranked_by_rating() {
         agent("a", 2, Some("1.1"), true),
         agent("late", 1, None, true),
     ];
-    agents[1].fate =
-        Fate { verdicts: [(Verdict::Crashed, 2)].into(), first: Some((3, "exited with code 1".to_owned())) };
+    agents[1].disqualifications = Disqualifications {
+        verdicts: [(Verdict::Crashed, 2)].into(),
+        first: Some((3, "exited with code 1".to_owned())),
+    };
     let season = season(agents, &[(0, 1, 6), (1, 0, 2), (2, 0, 7), (0, 2, 3), (2, 1, 9), (1, 2, 1)]);
     check(
         &season,

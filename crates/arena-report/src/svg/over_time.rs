@@ -18,7 +18,7 @@ const FEW: usize = 12;
 
 /// The title and the x axis of a picture of measures over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Course<'a> {
+pub struct TimeAxis<'a> {
     /// The title above the plot.
     pub title: &'a str,
     /// The unit of the x axis, such as `games`.
@@ -36,7 +36,7 @@ pub struct Curve {
 
 /// Draws the first six curves. Intervals are bands, or whiskers if there are at most 12 values. Unbounded intervals end
 /// at the edge. `None` if no curve has a value.
-pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
+pub fn over_time(axis: &TimeAxis<'_>, curves: &[Curve]) -> Option<Picture> {
     let curves: Vec<&Curve> = curves.iter().filter(|curve| !curve.values.is_empty()).take(CURVES.len()).collect();
     let longest = curves.iter().map(|curve| curve.values.len()).max()?;
     let describe = |curve: &&Curve| {
@@ -49,7 +49,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
             (false, true) => format!(", at most {}", tick(interval.high)),
             (false, false) => String::new(),
         };
-        Some(format!("{name} after {count} {}: {}{ends}. ", course.x, tick(*value)))
+        Some(format!("{name} after {count} {}: {}{ends}. ", axis.x, tick(*value)))
     };
     let description: String = curves.iter().filter_map(describe).collect();
     let values = || curves.iter().flat_map(|curve| &curve.values);
@@ -57,7 +57,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
     let (low, high) = reach(all.filter(|value| value.is_finite()), 0.1);
     // The first value is at 1. A single value is in the middle of the axis.
     let (first, last) = if longest == 1 { (0.0, 2.0) } else { (1.0, longest as f64) };
-    Some(picture(course.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
+    Some(picture(axis.title, description.trim_end().to_owned(), (WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_top(34)
             .margin_left(6)
@@ -106,7 +106,7 @@ pub fn over_time(course: &Course<'_>, curves: &[Curve]) -> Option<Picture> {
             write(area, &name, (left + 20, 16), (TEXT, INK, HPos::Left))?;
             left += 36 + super::width_of(&name, TEXT);
         }
-        write(area, course.x, ((50 + WIDTH) / 2, HEIGHT - 12), (SMALL, SOFT, HPos::Center))
+        write(area, axis.x, ((50 + WIDTH) / 2, HEIGHT - 12), (SMALL, SOFT, HPos::Center))
     }))
 }
 

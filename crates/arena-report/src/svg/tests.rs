@@ -296,9 +296,9 @@ fn curves_over_time_have_bands_or_whiskers() {
         name: "rating".to_owned(),
         values: vec![estimate(20.0, -80.0, 120.0), estimate(60.0, 10.0, f64::INFINITY)],
     };
-    let course = Course { title: "Elo in each tournament", x: "tournaments" };
+    let axis = TimeAxis { title: "Elo in each tournament", x: "tournaments" };
     check(
-        over_time(&course, &[few]),
+        over_time(&axis, &[few]),
         expect![[r#"
         title: Elo in each tournament
         desc: rating after 2 tournaments: 60, at least 10.
@@ -316,7 +316,7 @@ fn curves_over_time_have_bands_or_whiskers() {
     let values = (0..400).map(|game| estimate(0.5, 0.5 - 1.0 / f64::from(game + 1), 0.5 + 1.0 / f64::from(game + 1)));
     let many = Curve { name: HOSTILE[0].to_owned(), values: values.collect() };
     check(
-        over_time(&Course { title: "Security", x: "games" }, &[many]),
+        over_time(&TimeAxis { title: "Security", x: "games" }, &[many]),
         expect![[r#"
         title: Security
         desc: <script>alert(1)</script> after 400 games: 0.5, from 0.497 to 0.502.
@@ -335,7 +335,7 @@ fn curves_over_time_have_bands_or_whiskers() {
     "#]],
     );
     check(
-        over_time(&course, &[]),
+        over_time(&axis, &[]),
         expect![[r#"
         none
     "#]],

@@ -1,7 +1,7 @@
 //! Conversion of a season into the input of `arena-report`.
 
 use arena_report::season::{Season as SeasonReport, SeasonAgent, labels};
-use arena_report::{Fate, finished, named};
+use arena_report::{Disqualifications, finished, named};
 use arena_store::{LeagueAgent, LeagueGame};
 
 use crate::league::play::check_rules;
@@ -15,7 +15,7 @@ pub fn report(season: &Season) -> SeasonReport {
         for seat in &game.result.seats {
             let (Some(verdict), Some(place)) = (seat.verdict, season.index_of(seat.agent)) else { continue };
             let number = usize::try_from(game.number).unwrap_or(usize::MAX);
-            agents[place].fate.add(verdict, number, seat.detail.as_deref());
+            agents[place].disqualifications.add(verdict, number, seat.detail.as_deref());
         }
     }
     SeasonReport {
@@ -38,7 +38,7 @@ fn agent_report(agent: &LeagueAgent) -> SeasonAgent {
         version: agent.facts.version.clone(),
         path: agent.facts.path.clone(),
         is_present: agent.removed_at.is_none(),
-        fate: Fate::default(),
+        disqualifications: Disqualifications::default(),
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arena_model::{
-    After, ChallengeType, Draft, House, InviteCode, JoinError, Party, Phase, Rejection, Seed, Session, SessionFacts,
-    Timestamp, Transition, act, join, open, wake,
+    After, ChallengeType, Draft, InviteCode, JoinError, Party, Phase, Rejection, Seed, Session, SessionFacts,
+    SessionPolicy, Timestamp, Transition, act, join, open, wake,
 };
 use arena_script::{Fault, Folder, Limits, Problem, Sandbox, ScriptChallenge};
 use serde_json::{Map, Value, json};
@@ -97,7 +97,7 @@ impl Game {
             options: challenge.resolve(wishes.as_object().unwrap_or(&Map::new())).unwrap(),
             invites: (1..=challenge.metadata().players).map(|n| format!("inv_{}", id(n)).parse().unwrap()).collect(),
         };
-        let session = open(facts, &challenge, House::UNBOUNDED.patience)?;
+        let session = open(facts, &challenge, SessionPolicy::UNBOUNDED.inactivity)?;
         Ok(Game { challenge: Arc::new(challenge), session, told: String::new(), faults, now: 1_700_000_000_000 })
     }
 
@@ -116,7 +116,7 @@ impl Game {
     pub fn join(mut self, number: usize) -> Game {
         self.now += 1000;
         let invite = self.invite(number);
-        match join(&self.session, &*self.challenge, &House::UNBOUNDED, invite, None, Timestamp(self.now)) {
+        match join(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, invite, None, Timestamp(self.now)) {
             Ok(transition) => self.take(transition),
             Err(JoinError::Rejected(error)) => self.refused(number, &error.code, &error.message),
             Err(error) => panic!("{error}"),
@@ -127,8 +127,15 @@ impl Game {
     pub fn act(mut self, number: usize, method: &str, content: &str) -> Game {
         self.now += 1000;
         let invite = self.invite(number);
-        let done =
-            act(&self.session, &*self.challenge, &House::UNBOUNDED, invite, Some(method), content, Timestamp(self.now));
+        let done = act(
+            &self.session,
+            &*self.challenge,
+            &SessionPolicy::UNBOUNDED,
+            invite,
+            Some(method),
+            content,
+            Timestamp(self.now),
+        );
         match done {
             Ok(transition) => self.take(transition),
             Err(arena_model::ActError::Rejected(error)) => self.refused(number, &error.code, &error.message),
@@ -141,7 +148,7 @@ impl Game {
     pub fn wait(mut self) -> Game {
         let now = self.session.deadline.expect("there is a deadline");
         self.now = now.0;
-        let woken = wake(&self.session, &*self.challenge, &House::UNBOUNDED, now, now).unwrap();
+        let woken = wake(&self.session, &*self.challenge, &SessionPolicy::UNBOUNDED, now, now).unwrap();
         self.take(woken);
         self
     }
@@ -161,7 +168,7 @@ impl Game {
         for fault in self.faults.lock().drain(..) {
             writeln!(self.told, "! {fault}").unwrap();
         }
-        if let After::Becomes(after) = transition.after {
+        if let After::Changed(after) = transition.after {
             let restored = self.challenge.restore(&after.facts, &after.state).unwrap();
             assert_eq!(restored.serialize(), after.state);
             self.session = *after;

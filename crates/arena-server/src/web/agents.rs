@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arena_report::{Course, Curve, Estimate, Picture, number_of, over_time};
+use arena_report::{Curve, Estimate, Picture, TimeAxis, number_of, over_time};
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
@@ -94,7 +94,7 @@ impl AgentHistory {
             value.is_finite().then_some(Estimate { value, interval })
         });
         let curve = Curve { name: "Elo".to_owned(), values: rated.collect() };
-        over_time(&Course { title: "Elo in each tournament, with 95 % interval", x: "tournaments" }, &[curve])
+        over_time(&TimeAxis { title: "Elo in each tournament, with 95 % interval", x: "tournaments" }, &[curve])
     }
 
     /// Counts the games won, drawn and lost against each opponent, most frequent opponents first.

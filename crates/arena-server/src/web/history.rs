@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use arena_model::{GameResult, Score, Seat, Session, Standings, UserId, UserProfile};
-use arena_report::{Course, Curve, Estimate, Interval, Picture, number_of, over_time};
+use arena_model::{GameResult, PlayerStandings, Score, Seat, Session, UserId, UserProfile};
+use arena_report::{Curve, Estimate, Interval, Picture, TimeAxis, number_of, over_time};
 use maud::{Markup, html};
 
 use super::PageResult;
@@ -66,7 +66,7 @@ impl History {
             .filter_map(|end| metrics.iter().find(|metric| metric.key.ends_with(end)))
             .map(|metric| (metric.key, Curve { name: metric.label.to_owned(), values: Vec::new() }))
             .collect();
-        let mut standings = Standings::new();
+        let mut standings = PlayerStandings::new();
         for (result, seat) in self.results(user) {
             scoring.count(&result, Seat(seat), standings.entry(result.board.to_string()).or_default());
             let Some(entry) = scoring.entry(&board, &standings) else { continue };
@@ -81,7 +81,7 @@ impl History {
             true => "Scores after each game, with 95 % intervals".to_owned(),
             false => format!("Scores over the latest {GAMES} games, with 95 % intervals"),
         };
-        over_time(&Course { title: &title, x: "games" }, &curves)
+        over_time(&TimeAxis { title: &title, x: "games" }, &curves)
     }
 
     /// True if the history covers all games of the user.

@@ -27,8 +27,8 @@ use std::time::Duration;
 
 use arena_model::SettingRange::{Text, Whole};
 use arena_model::{
-    Actions, Events, Game, Hosted, Offer, OptionsError, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits, UpdateMode,
-    Verdict,
+    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Seat, Setting, Setup, TURN_MS_SETTING, TimeLimits,
+    UpdateMode, Verdict,
 };
 use cozy_chess::Color;
 use serde::de::Error;
@@ -162,20 +162,20 @@ impl Game for Chess {
             return;
         }
         let mover = self.mover();
-        for Offer { index, .. } in actions.of(self.opponent(mover)) {
+        for IndexedAction { index, .. } in actions.of(self.opponent(mover)) {
             events.reject(self.opponent(mover), *index, "it is the other agent's turn");
         }
         let offers = actions.of(mover);
         let claim = offers.iter().find(|offer| offer.action == ChessAction::ClaimDraw);
         if let (Some(claim), Some(termination)) = (claim, self.claimable()) {
-            for Offer { index, .. } in offers.iter().filter(|offer| offer.index != claim.index) {
+            for IndexedAction { index, .. } in offers.iter().filter(|offer| offer.index != claim.index) {
                 events.reject(mover, *index, "the draw that was claimed has ended the game");
             }
             self.end = Some(End { termination, winner: None });
             return;
         }
         let mut first = None;
-        for Offer { index, action } in offers {
+        for IndexedAction { index, action } in offers {
             match action {
                 ChessAction::ClaimDraw => {
                     events.reject(mover, *index, "no draw to claim: neither a third repetition nor fifty quiet moves");

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use arena_model::{AgentId, Offer, Seed, SeedRng};
+use arena_model::{AgentId, IndexedAction, Seed, SeedRng};
 use serde::{Deserialize, Serialize};
 
 use super::id::Id;
@@ -161,7 +161,7 @@ impl World {
 
     /// Plays one epoch with each agent's actions. `reject` is called for each rejected action with the agent, the
     /// position and the reason.
-    pub fn step(&mut self, lists: &[&[Offer<Action>]], mut reject: impl FnMut(usize, usize, &'static str)) {
+    pub fn step(&mut self, lists: &[&[IndexedAction<Action>]], mut reject: impl FnMut(usize, usize, &'static str)) {
         self.epoch += 1;
         self.dead.clear();
         for entity in self.actors.iter_mut().chain(&mut self.bases) {
@@ -169,7 +169,7 @@ impl World {
         }
         self.grow_foods();
         for owner in self.order(lists) {
-            for Offer { index, action } in lists[owner] {
+            for IndexedAction { index, action } in lists[owner] {
                 if let Err(reason) = self.act(owner, action) {
                     reject(owner, *index, reason);
                 }
@@ -181,7 +181,7 @@ impl World {
 
     /// Returns the order in which the agents' lists are processed. The seed and the epoch determine the order, so a
     /// list with only rejected actions has no effect.
-    fn order(&self, lists: &[&[Offer<Action>]]) -> Vec<usize> {
+    fn order(&self, lists: &[&[IndexedAction<Action>]]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..lists.len()).collect();
         if lists.iter().filter(|list| !list.is_empty()).count() > 1 {
             shuffle(&mut order, &mut self.seed.rng(&format!("foraging/order/{}", self.epoch)));

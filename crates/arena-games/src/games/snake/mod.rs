@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use arena_model::SettingRange::Whole;
 use arena_model::{
-    Actions, Events, Game, Hosted, Offer, OptionsError, Seat, SeedRng, Setting, Setup, TURN_MS_SETTING, TimeLimits,
-    UpdateMode,
+    Actions, Events, Game, Hosted, IndexedAction, OptionsError, Seat, SeedRng, Setting, Setup, TURN_MS_SETTING,
+    TimeLimits, UpdateMode,
 };
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -458,11 +458,11 @@ impl Snake {
             let mut offers = actions.of(Seat(seat)).iter();
             let mut direction = snake.direction;
             if snake.is_alive
-                && let Some(Offer { action, .. }) = offers.next()
+                && let Some(IndexedAction { action, .. }) = offers.next()
             {
                 direction = action.direction;
             }
-            for Offer { index, .. } in offers {
+            for IndexedAction { index, .. } in offers {
                 events.reject(
                     Seat(seat),
                     *index,

@@ -51,12 +51,12 @@ fn world(owners: usize, scene: &str) -> World {
 
 /// Plays one epoch; `lists` are the JSON texts of the agents' actions. Returns the rejections.
 fn play(world: &mut World, lists: &[&str]) -> Vec<String> {
-    let offer = |(index, action)| Offer { index, action };
-    let lists: Vec<Vec<Offer<Action>>> = lists
+    let offer = |(index, action)| IndexedAction { index, action };
+    let lists: Vec<Vec<IndexedAction<Action>>> = lists
         .iter()
         .map(|text| serde_json::from_str::<Vec<Action>>(text).unwrap().into_iter().enumerate().map(offer).collect())
         .collect();
-    let lists: Vec<&[Offer<Action>]> = lists.iter().map(Vec::as_slice).collect();
+    let lists: Vec<&[IndexedAction<Action>]> = lists.iter().map(Vec::as_slice).collect();
     let mut rejected = Vec::new();
     world.step(&lists, |owner, index, reason| rejected.push((owner, index, reason)));
     rejected.sort_unstable();
@@ -741,7 +741,7 @@ fn letter(place: usize) -> char {
     char::from(b'a' + (place % 26) as u8)
 }
 
-fn actions_of(lists: &[Vec<Sketch>]) -> Vec<Vec<Offer<Action>>> {
+fn actions_of(lists: &[Vec<Sketch>]) -> Vec<Vec<IndexedAction<Action>>> {
     let action = |(kind, one, other, x, y): &(u8, usize, usize, f64, f64)| {
         let thing = |place: &usize| id(&format!("Thing{}", letter(*place)));
         let (actor_id, base_id) = (thing(one), thing(other));
@@ -755,13 +755,13 @@ fn actions_of(lists: &[Vec<Sketch>]) -> Vec<Vec<Offer<Action>>> {
             _ => Action::MakeBase { actor_id },
         }
     };
-    let offer = |(index, action)| Offer { index, action };
+    let offer = |(index, action)| IndexedAction { index, action };
     lists.iter().map(|list| list.iter().map(action).enumerate().map(offer).collect()).collect()
 }
 
-fn step(world: &mut World, lists: &[Vec<Offer<Action>>]) -> Vec<(usize, usize)> {
+fn step(world: &mut World, lists: &[Vec<IndexedAction<Action>>]) -> Vec<(usize, usize)> {
     let mut rejected = Vec::new();
-    let lists: Vec<&[Offer<Action>]> = lists.iter().map(Vec::as_slice).collect();
+    let lists: Vec<&[IndexedAction<Action>]> = lists.iter().map(Vec::as_slice).collect();
     world.step(&lists, |owner, index, _| rejected.push((owner, index)));
     rejected
 }

@@ -24,9 +24,9 @@ pub struct RatingOptions {
 
 /// The ratings of all agents.
 #[derive(Debug, Clone)]
-pub struct Standings {
+pub struct RatingTable {
     /// The agents, group by group. Within a group, agents are in descending order of Bradley–Terry rating.
-    pub rows: Vec<Standing>,
+    pub rows: Vec<RatingRow>,
     /// The groups of agents that games link, directly or through a chain of agents. The largest group comes first. All
     /// systems rate each group separately, so ratings of different groups can't be compared.
     pub groups: Vec<Group>,
@@ -34,7 +34,7 @@ pub struct Standings {
 
 /// The ratings of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Standing {
+pub struct RatingRow {
     /// The agent's number.
     pub agent: AgentIndex,
     /// The number of the agent's group, from 0.
@@ -60,7 +60,7 @@ pub struct Standing {
 ///
 /// # Errors
 /// [`FitError`] if the Bradley–Terry model can't be fitted with these options.
-pub fn standings(results: &Results, options: &RatingOptions) -> Result<Standings, FitError> {
+pub fn rate_all(results: &Results, options: &RatingOptions) -> Result<RatingTable, FitError> {
     let groups = bradley_terry::groups(results, &options.bradley_terry)?;
     let mut rows = Vec::with_capacity(results.agents());
     for (number, group) in groups.iter().enumerate() {
@@ -68,7 +68,7 @@ pub fn standings(results: &Results, options: &RatingOptions) -> Result<Standings
         let ranking = group.fit.ranking();
         let (tallies, elo) = (tallies(games), elo(games, &options.elo));
         let (glicko2, openskill) = (glicko2(games, &options.glicko2), openskill(games, &options.openskill));
-        rows.extend(ranking.order.iter().map(|&agent| Standing {
+        rows.extend(ranking.order.iter().map(|&agent| RatingRow {
             agent: group.agents[agent.0],
             group: number,
             tally: tallies[agent.0],
@@ -80,5 +80,5 @@ pub fn standings(results: &Results, options: &RatingOptions) -> Result<Standings
             rank: ranking.ranks[agent.0],
         }));
     }
-    Ok(Standings { rows, groups })
+    Ok(RatingTable { rows, groups })
 }
