@@ -225,8 +225,7 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     match wanted.as_str() {
         "join" => {
             let user = user.as_deref().map(str::trim).filter(|user| !user.is_empty());
-            let invalid = |error| ApiError::bad_request("INVALID_FIELD", format!("your name is {error}"));
-            let user = user.map(|user| user.parse::<UserId>().map_err(invalid)).transpose()?;
+            let user = user.map(|user| user.parse::<UserId>().map_err(|_| invalid_name(user))).transpose()?;
             arena.engine.join(Join { invite, user }, None, respond).await?
         }
         "act" => {
@@ -241,6 +240,17 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
     Ok(to_seat(&invite.to_string()))
+}
+
+/// Returns the error for a name that is not a user id.
+fn invalid_name(name: &str) -> ApiError {
+    let most = UserId::MAX_BYTES;
+    let fault = match name.len() > most {
+        true => format!("the name has {} bytes", name.len()),
+        false => "the name contains a control character".to_owned(),
+    };
+    let text = format!("{fault}; choose a name of at most {most} bytes without control characters");
+    ApiError::bad_request("INVALID_FIELD", text)
 }
 
 /// Redirects to the seat's page, so that a reload doesn't submit the form again.

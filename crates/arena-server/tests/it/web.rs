@@ -264,6 +264,7 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
     let (_, invites) = client.create("psi");
     let path = format!("/play/{}", invites[0]);
     let stranger = "/play/inv_00000000-0000-7000-8000-000000000000";
+    let long = format!("do=join&user={}", "x".repeat(256));
     for (path, form, status, text) in [
         (stranger, "do=join", 404, "invite not found"),
         ("/play/x", "do=join", 404, "invite not found"),
@@ -273,7 +274,8 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
         (&path, "do=act&content=1", 400, "method is required"),
         (&path, "do=chat&content=hello", 400, "only players"),
         (&path, "do=chat", 400, "content is required"),
-        (&path, "do=join&user=%01", 400, "your name is"),
+        (&path, "do=join&user=%01", 400, "the name contains a control character; choose a name of at most 255 bytes"),
+        (&path, &*long, 400, "the name has 256 bytes; choose a name of at most 255 bytes"),
     ] {
         let answer = send(&client, path, form);
         assert_eq!(answer.status, status, "{form}: {}", answer.text());
