@@ -60,7 +60,11 @@ pub const EXITS: [(Exit, &str, &str); 20] = [
     (Exit::NoSandbox, "sandbox not supported", "The system doesn't support the requested sandbox."),
     (Exit::CannotWrite, "can't write a file", "An output file can't be written."),
     (Exit::BadReplay, "replay damaged or false", "A replay is unreadable, damaged or contradicts the rules."),
-    (Exit::FaultyAgent, "faulty agent", "`agent check` found faults."),
+    (
+        Exit::FaultyAgent,
+        "faulty agent",
+        "`agent check` found faults. `play`: the agent was disqualified, or the server refused its actions. `author fairness`: agents were disqualified, so fewer than two deals count.",
+    ),
     (
         Exit::BadTournament,
         "tournament damaged, in use or changed",
