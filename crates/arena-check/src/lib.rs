@@ -40,7 +40,7 @@ impl Default for CheckPlan {
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Severity {
     /// The check passed.
     Fine,
     /// The challenge is possibly wrong; the observed behavior may be intended.
@@ -55,7 +55,8 @@ pub struct Finding {
     /// The name of the check, such as `secrecy`; a check may have several findings.
     pub check: &'static str,
     /// The severity.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub severity: Severity,
     /// The finding, in a sentence without a period.
     pub what: String,
     /// The evidence, line by line; often empty.
@@ -69,21 +70,21 @@ pub struct Finding {
 impl Finding {
     /// Creates a finding of a passed check.
     pub fn fine(check: &'static str, what: impl Into<String>) -> Finding {
-        Finding::new(check, Verdict::Fine, what)
+        Finding::new(check, Severity::Fine, what)
     }
 
-    /// Creates a finding with the verdict [`Verdict::Advice`].
+    /// Creates a finding with the severity [`Severity::Advice`].
     pub fn advice(check: &'static str, what: impl Into<String>) -> Finding {
-        Finding::new(check, Verdict::Advice, what)
+        Finding::new(check, Severity::Advice, what)
     }
 
-    /// Creates a finding with the verdict [`Verdict::Wrong`].
+    /// Creates a finding with the severity [`Severity::Wrong`].
     pub fn wrong(check: &'static str, what: impl Into<String>) -> Finding {
-        Finding::new(check, Verdict::Wrong, what)
+        Finding::new(check, Severity::Wrong, what)
     }
 
-    fn new(check: &'static str, verdict: Verdict, what: impl Into<String>) -> Finding {
-        Finding { check, verdict, what: what.into(), evidence: Vec::new(), place: None }
+    fn new(check: &'static str, severity: Severity, what: impl Into<String>) -> Finding {
+        Finding { check, severity, what: what.into(), evidence: Vec::new(), place: None }
     }
 
     /// Creates a finding for a failure of the rules, with the actions that led to it.

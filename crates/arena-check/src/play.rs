@@ -34,7 +34,7 @@ const MAX_EXCERPT: usize = 160;
 
 /// A message on the operator channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct SessionMessage {
     /// The sender's seat; `None` is the operator.
     pub from: Option<Seat>,
     /// The recipient's seat; `None` means everyone. Players' messages are for the operator.
@@ -43,7 +43,7 @@ pub struct Message {
     pub content: String,
 }
 
-impl Message {
+impl SessionMessage {
     /// Returns true if the player at this seat may read the message before the end.
     pub fn is_for(&self, seat: Seat) -> bool {
         match self.from {
@@ -102,7 +102,7 @@ impl Action {
 pub struct TestSession<'c> {
     pub subject: Subject<'c>,
     pub session: Session,
-    pub said: Vec<Message>,
+    pub said: Vec<SessionMessage>,
     pub now: Timestamp,
 }
 
@@ -203,13 +203,13 @@ impl<'c> TestSession<'c> {
     }
 
     /// Returns the messages since `from` that the player at a seat may read.
-    pub fn heard(&self, seat: Seat, from: usize) -> impl Iterator<Item = &Message> {
+    pub fn heard(&self, seat: Seat, from: usize) -> impl Iterator<Item = &SessionMessage> {
         self.said[from..].iter().filter(move |said| said.is_for(seat))
     }
 
     /// Returns all data of a session that equal runs must have in common, as text.
     pub fn bytes(&self) -> String {
-        let lines: Vec<String> = self.said.iter().map(Message::describe).collect();
+        let lines: Vec<String> = self.said.iter().map(SessionMessage::describe).collect();
         let Session { phase, scores, attributions, deadline, state, .. } = &self.session;
         format!("{}\n{phase:?} {scores:?} {attributions:?} {deadline:?}\n{state}", lines.join("\n"))
     }
@@ -228,12 +228,12 @@ impl<'c> TestSession<'c> {
         }
     }
 
-    fn said_in(&self, draft: Draft) -> Message {
+    fn said_in(&self, draft: Draft) -> SessionMessage {
         let seat = |party: &Party| match party {
             Party::Player(invite) => self.session.facts.invites.iter().position(|code| code == invite).map(Seat),
             Party::Operator | Party::Other(_) => None,
         };
-        Message { from: seat(&draft.from), to: draft.to.as_ref().and_then(seat), content: draft.content }
+        SessionMessage { from: seat(&draft.from), to: draft.to.as_ref().and_then(seat), content: draft.content }
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use arena_model::Seat;
 use serde_json::Value;
 
-use crate::play::{ActionResult, Message, Subject, TestSession};
+use crate::play::{ActionResult, SessionMessage, Subject, TestSession};
 use crate::words::{Words, pick};
 use crate::{CheckPlan, Finding};
 
@@ -97,7 +97,7 @@ impl Found {
         let wrong = self.wrong.into_iter().map(|(what, shown)| Finding::wrong(CHECK, what).shown_by(shown));
         let advice = self.advice.into_iter().map(|(what, shown)| Finding::advice(CHECK, what).shown_by(shown));
         let mut findings: Vec<Finding> = wrong.chain(advice).collect();
-        if findings.iter().any(|finding| finding.verdict == crate::Verdict::Wrong) {
+        if findings.iter().any(|finding| finding.severity == crate::Severity::Wrong) {
             return findings;
         }
         if twins > 0 {
@@ -231,7 +231,7 @@ fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
 /// Returns true if players get private messages that differ between deals.
 fn has_private_messages(subject: Subject<'_>, plan: &CheckPlan) -> bool {
     let deals = (0..SPLICES).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok());
-    let told: Vec<Vec<Message>> =
+    let told: Vec<Vec<SessionMessage>> =
         deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
     told.iter().any(|said| *said != told[0])
 }
@@ -241,7 +241,7 @@ fn seed(plan: &CheckPlan, deal: u32) -> arena_model::Seed {
 }
 
 /// Returns the messages that only this player gets.
-fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<&'t Message> {
+fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<&'t SessionMessage> {
     table.said.iter().filter(|said| said.to == Some(seat)).collect()
 }
 
@@ -364,11 +364,12 @@ fn dealt<'c>(subject: Subject<'c>, plan: &CheckPlan) -> Vec<Twins<'c>> {
 fn first_heard(a: &TestSession<'_>, b: &TestSession<'_>, secret: Seat, from: usize) -> Option<(Seat, Vec<String>)> {
     let listeners = (0..a.seats()).map(Seat).filter(|seat| *seat != secret);
     for listener in listeners {
-        let [once, twin]: [Vec<&Message>; 2] = [a, b].map(|table| table.heard(listener, from).collect());
+        let [once, twin]: [Vec<&SessionMessage>; 2] = [a, b].map(|table| table.heard(listener, from).collect());
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
-            let line =
-                |heard: &[&Message]| heard.get(at).map_or("no further message".to_owned(), |said| said.describe());
+            let line = |heard: &[&SessionMessage]| {
+                heard.get(at).map_or("no further message".to_owned(), |said| said.describe())
+            };
             let [once, twin] = around_difference(&line(&once), &line(&twin));
             return Some((listener, vec![format!("in one game: {once}"), format!("in its twin: {twin}")]));
         }

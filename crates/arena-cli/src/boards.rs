@@ -5,7 +5,7 @@
 mod tests;
 
 use arena_games::board::row::{self, Ink, Row};
-use arena_games::board::{Note, Room, Stage};
+use arena_games::board::{Note, Stage, TerminalSize};
 use arena_match::{HeaderLine, agent_ids};
 use arena_model::{AnyGame, Seat, Seed};
 use serde_json::Value;
@@ -30,10 +30,10 @@ pub fn stage_of_replay(header: &HeaderLine) -> Stage {
 }
 
 /// Draws a frame of this size: a title, the agents, the board.
-pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], room: Room) -> Vec<Row> {
+pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], room: TerminalSize) -> Vec<Row> {
     // One line below the frame stays free for the cursor.
     let taken = 1 + entries.len() + 1;
-    let board = stage.draw(states, Room { rows: room.rows.saturating_sub(taken), ..room });
+    let board = stage.draw(states, TerminalSize { rows: room.rows.saturating_sub(taken), ..room });
     let mut rows = vec![title];
     rows.extend(list(entries, &board.notes));
     rows.extend(board.rows);

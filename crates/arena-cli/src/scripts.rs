@@ -19,14 +19,14 @@ pub fn worker() -> Result<(PathBuf, Vec<OsString>), Failure> {
     Ok((program, vec![RUN.into()]))
 }
 
-/// Loads the challenge in a folder, and checks it in a rehearsal.
+/// Loads the challenge in a folder, and tests its start.
 pub fn load(path: &Path) -> Result<ScriptChallenge, Failure> {
     let challenge = read(path)?;
-    challenge.rehearse().map_err(|problems| unplayable(path, &problems))?;
+    challenge.test_start().map_err(|problems| unplayable(path, &problems))?;
     Ok(challenge)
 }
 
-/// Loads the challenge in a folder without a rehearsal.
+/// Loads the challenge in a folder without a test of its start.
 pub fn read(path: &Path) -> Result<ScriptChallenge, Failure> {
     let (program, args) = worker()?;
     let sandbox = Sandbox::new(program, args, Limits::default());

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 
 use rustix::termios::tcgetwinsize;
 
-use arena_games::board::Room;
+use arena_games::board::TerminalSize;
 use arena_games::board::row::Row;
 
 /// The assumed size of a terminal that doesn't report its size.
-const DEFAULT_SIZE: Room = Room { columns: 80, rows: 24 };
+const DEFAULT_SIZE: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 
 /// A frame on stdout that is redrawn in place.
 pub struct Screen {
@@ -36,7 +36,7 @@ impl Screen {
 
     /// Returns the text of a frame. Before and after each frame, the cursor is at the beginning of the line below the
     /// frame.
-    fn picture(&mut self, rows: &[Row], room: Room) -> String {
+    fn picture(&mut self, rows: &[Row], room: TerminalSize) -> String {
         // A terminal that became narrower has wrapped the existing lines.
         let columns = room.columns.max(1);
         let above: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
@@ -68,10 +68,10 @@ pub fn has_colors() -> bool {
 }
 
 /// Returns the size of the terminal at stdout.
-pub fn room() -> Room {
+pub fn room() -> TerminalSize {
     match tcgetwinsize(rustix::stdio::stdout()) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-            Room { columns: size.ws_col.into(), rows: size.ws_row.into() }
+            TerminalSize { columns: size.ws_col.into(), rows: size.ws_row.into() }
         }
         _ => DEFAULT_SIZE,
     }
@@ -98,7 +98,7 @@ mod tests {
                     row
                 })
                 .collect();
-            let picture = screen.picture(&rows, Room { columns: *columns, rows: *height });
+            let picture = screen.picture(&rows, TerminalSize { columns: *columns, rows: *height });
             told += &picture.replace('\x1b', "ESC").replace('\r', "\\r").replace('\n', "\\n\n");
             told += "\n";
         }

@@ -11,7 +11,7 @@ use row::Row;
 
 /// The size of a terminal, in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct TerminalSize {
     /// The width in columns.
     pub columns: usize,
     /// The height in rows.
@@ -53,7 +53,7 @@ pub struct Note {
 
 /// One moment of a match.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct BoardInput<'a> {
     /// The match.
     pub stage: &'a Stage,
     /// The first available state of a seat. If the agents share a world, it is the state of all agents.
@@ -61,20 +61,20 @@ pub struct View<'a> {
     /// The states of the seats, if each agent has its own world.
     pub states: &'a [Value],
     /// The room for the board.
-    pub room: Room,
+    pub room: TerminalSize,
 }
 
 /// A function that draws a game's board.
-pub type Draw = fn(&View<'_>) -> Board;
+pub type Draw = fn(&BoardInput<'_>) -> Board;
 
 impl Stage {
     /// Draws the agents' states, given by seat. If the agents share a world, the first available state is drawn.
-    pub fn draw(&self, states: &[Value], room: Room) -> Board {
+    pub fn draw(&self, states: &[Value], room: TerminalSize) -> Board {
         let is_something = |state: &&Value| state.as_object().is_some_and(|state| !state.is_empty());
         let first = states.iter().find(is_something).unwrap_or(&Value::Null);
         let draw = find(&self.game).and_then(|playable| playable.kit.terminal);
         let mut board =
-            draw.map_or_else(Board::default, |draw| draw(&View { stage: self, state: first, states, room }));
+            draw.map_or_else(Board::default, |draw| draw(&BoardInput { stage: self, state: first, states, room }));
         board.notes.resize_with(self.ids.len(), Note::default);
         board
     }

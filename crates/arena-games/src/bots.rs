@@ -9,12 +9,12 @@ pub struct Player {
     pub name: &'static str,
     /// A description of the bot's strategy, for people.
     pub motto: &'static str,
-    pub(crate) think: fn(&View<'_>) -> Option<String>,
+    pub(crate) think: fn(&BotInput<'_>) -> Option<String>,
 }
 
 /// The input of a bot's decision.
 #[derive(Debug)]
-pub(crate) struct View<'s> {
+pub(crate) struct BotInput<'s> {
     /// The bot's id in the state.
     pub me: &'s str,
     /// The state as the operator sent it.
@@ -38,7 +38,7 @@ impl Mind {
 
     /// Returns the move in this state, as the content of the method `move`, or `None` if the bot finds no move.
     pub fn decide(&mut self, me: &str, state: &Map<String, Value>) -> Option<String> {
-        let decided = (self.player.think)(&View { me, state, past: &self.past });
+        let decided = (self.player.think)(&BotInput { me, state, past: &self.past });
         if let Some(fen) = state.get("fen").and_then(Value::as_str) {
             self.past.push(fen.to_owned());
         }

@@ -61,7 +61,7 @@ pub fn pgn<'a, E>(
 }
 
 /// The parts of a replay's PGN that are copied to the tournament's PGN.
-struct Kept {
+struct ReplayMoves {
     /// The tag lines of a start position that isn't the initial position of chess, each with its line end.
     start: String,
     /// The moves and the result.
@@ -69,14 +69,14 @@ struct Kept {
 }
 
 /// Extracts the start position and the moves from a replay's PGN. The tournament provides all other tags.
-fn kept(replay: &str) -> Kept {
+fn kept(replay: &str) -> ReplayMoves {
     let (tags, moves) = replay.split_once("\n\n").unwrap_or_default();
     let is_start = |tag: &&str| tag.starts_with("[SetUp ") || tag.starts_with("[FEN ");
     let start = tags.lines().filter(is_start).map(|tag| format!("{tag}\n")).collect();
-    Kept { start, moves: moves.trim_end().to_owned() }
+    ReplayMoves { start, moves: moves.trim_end().to_owned() }
 }
 
-fn one(record: &Record, game: &GameLine, kept: Option<&Kept>) -> String {
+fn one(record: &Record, game: &GameLine, kept: Option<&ReplayMoves>) -> String {
     let (names, result) = of_game(record, game);
     let outcome = &game.result.outcome;
     let termination = match outcome.tainted_reason {

@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 use crate::metadata::{self, Described};
-use crate::wire::{Attributed, Done, Failure, Reply, Said, Scored};
+use crate::wire::{Attributed, Done, Failure, OutgoingMessage, Reply, Scored};
 use crate::{Folder, Problem, Sandbox};
 
 /// The error code of a refused action if the script failed.
@@ -75,7 +75,7 @@ struct Rules {
     id: String,
     described: Described,
     script: Script,
-    /// The API version, as in [`Kept::api`].
+    /// The API version, as in [`StoredScript::api`].
     api: u32,
     sandbox: Sandbox,
     listener: Box<Listener>,
@@ -87,7 +87,7 @@ const API: u32 = 2;
 
 /// A script as stored. The script's version is the hash of this value, so sessions keep the API with which they began.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredScript {
     /// The value of [`API`] when the script was loaded. Scripts of version 1 were stored without this member.
     #[serde(default = "first_api")]
     api: u32,
@@ -105,7 +105,7 @@ impl ScriptChallenge {
     /// All problems of the folder.
     pub fn load(folder: &Folder, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
         let challenge = ScriptChallenge::read(folder, sandbox)?;
-        challenge.rehearse()?;
+        challenge.test_start()?;
         Ok(challenge)
     }
 
@@ -132,7 +132,7 @@ impl ScriptChallenge {
             .filter(|(path, _)| *path == metadata::FILE || used.contains(path))
             .map(|(path, text)| (path.clone(), text.clone()))
             .collect();
-        let source = serde_json::to_string(&Kept { api: API, files }).expect("texts are JSON");
+        let source = serde_json::to_string(&StoredScript { api: API, files }).expect("texts are JSON");
         Ok(ScriptChallenge::of(&folder.id, described, Script::new(source), API, sandbox))
     }
 
@@ -141,16 +141,16 @@ impl ScriptChallenge {
     /// # Errors
     /// If this program can't run the stored script, because another program or a version with other checks stored it.
     pub fn revive(id: &str, script: Script, sandbox: &Sandbox) -> Result<ScriptChallenge, Vec<Problem>> {
-        let kept: Kept = serde_json::from_str(script.source())
+        let stored: StoredScript = serde_json::from_str(script.source())
             .map_err(|error| vec![Problem::of(id, format!("isn't a stored script: {error}"))])?;
-        if !(1..=API).contains(&kept.api) {
+        if !(1..=API).contains(&stored.api) {
             return Err(vec![Problem::of(
                 id,
-                format!("is a script for version {} of the API; this program has {API}", kept.api),
+                format!("is a script for version {} of the API; this program has {API}", stored.api),
             )]);
         }
-        let described = metadata::read(kept.files.get(metadata::FILE).map_or("", String::as_str))?;
-        Ok(ScriptChallenge::of(id, described, script, kept.api, sandbox))
+        let described = metadata::read(stored.files.get(metadata::FILE).map_or("", String::as_str))?;
+        Ok(ScriptChallenge::of(id, described, script, stored.api, sandbox))
     }
 
     fn of(id: &str, described: Described, script: Script, api: u32, sandbox: &Sandbox) -> ScriptChallenge {
@@ -220,7 +220,7 @@ impl ScriptChallenge {
     ///
     /// # Errors
     /// The problems that the test found.
-    pub fn rehearse(&self) -> Result<(), Vec<Problem>> {
+    pub fn test_start(&self) -> Result<(), Vec<Problem>> {
         let script = self.file();
         let id = |number: usize| format!("00000000-0000-7000-8000-{number:012}");
         let players = self.metadata().players;
@@ -236,7 +236,7 @@ impl ScriptChallenge {
             invites: invites.collect(),
         };
         let mut session = ScriptOperator::new(&self.rules, &facts);
-        let mut standing = Standing::at_start(players);
+        let mut session_state = SessionState::at_start(players);
         for joined in 0..=players {
             let call = match joined {
                 0 => Call::Create,
@@ -246,13 +246,13 @@ impl ScriptChallenge {
                 0 => "the test call of create".to_owned(),
                 number => format!("the test call of join for player {number} of the {players} in challenge.json"),
             };
-            let done = match session.ask(&call, &standing, Timestamp(0), joined as u64) {
+            let done = match session.ask(&call, &session_state, Timestamp(0), joined as u64) {
                 Ok(done) => done,
-                Err(Wrong::Refused(rejection)) => {
+                Err(CallError::Refused(rejection)) => {
                     let message = format!("{asked} is refused: {} ({})", rejection.message, rejection.code);
                     return Err(vec![Problem::of(&script, message)]);
                 }
-                Err(Wrong::Failed(Failure { message, stack })) => {
+                Err(CallError::Failed(Failure { message, stack })) => {
                     let stack = if stack.is_empty() { String::new() } else { format!("\n{stack}") };
                     return Err(vec![Problem::of(&script, format!("{asked} fails: {message}{stack}"))]);
                 }
@@ -260,7 +260,7 @@ impl ScriptChallenge {
             if joined == players {
                 return self.compare(&done).map_err(|message| vec![Problem::of(&script, message)]);
             }
-            standing = standing.after(&done, joined);
+            session_state = session_state.after(&done, joined);
         }
         Ok(())
     }
@@ -295,8 +295,8 @@ impl ScriptChallenge {
 impl Rules {
     /// Returns the script's files, without `challenge.json`.
     fn files(&self) -> BTreeMap<String, String> {
-        let kept: Kept = serde_json::from_str(self.script.source()).expect("it has been read before");
-        let mut files = kept.files;
+        let stored: StoredScript = serde_json::from_str(self.script.source()).expect("it has been read before");
+        let mut files = stored.files;
         files.remove(metadata::FILE);
         files
     }
@@ -345,14 +345,14 @@ impl ChallengeType for ScriptChallenge {
 
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let mut operator = ScriptOperator::new(&self.rules, facts);
-        let standing = Standing::at_start(facts.invites.len());
-        operator.run(&Call::Create, &standing, facts.created_at, 0)?;
+        let session_state = SessionState::at_start(facts.invites.len());
+        operator.run(&Call::Create, &session_state, facts.created_at, 0)?;
         Ok(Box::new(operator))
     }
 
     fn create_lasting(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let mut operator = ScriptOperator { lasting: Some(Vec::new()), ..ScriptOperator::new(&self.rules, facts) };
-        operator.run(&Call::Create, &Standing::at_start(facts.invites.len()), facts.created_at, 0)?;
+        operator.run(&Call::Create, &SessionState::at_start(facts.invites.len()), facts.created_at, 0)?;
         Ok(Box::new(operator))
     }
 
@@ -401,28 +401,28 @@ impl Call<'_> {
 }
 
 /// The state of a session before a call, with the field names of the wire.
-struct Standing {
+struct SessionState {
     status: &'static str,
     scores: Vec<Scored>,
     players: Vec<String>,
     attributions: Vec<Attributed>,
 }
 
-impl Standing {
-    fn at_start(seats: usize) -> Standing {
+impl SessionState {
+    fn at_start(seats: usize) -> SessionState {
         let nothing = Scored { security: 0.0, utility: 0.0 };
-        Standing { status: "open", scores: vec![nothing; seats], players: Vec::new(), attributions: Vec::new() }
+        SessionState { status: "open", scores: vec![nothing; seats], players: Vec::new(), attributions: Vec::new() }
     }
 
     /// Returns the state after a call. `joined` is the number of players.
-    fn after(self, done: &Done, joined: usize) -> Standing {
+    fn after(self, done: &Done, joined: usize) -> SessionState {
         let players = done.players.iter().take(joined).cloned().collect();
-        Standing { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }
+        SessionState { scores: done.scores.clone(), players, attributions: done.attributions.clone(), ..self }
     }
 
     /// Returns the state of a session. `seated` is the number of players whose join the script has
     /// handled.
-    fn of(table: &Table<'_>, status: &'static str, seated: usize) -> Standing {
+    fn of(table: &Table<'_>, status: &'static str, seated: usize) -> SessionState {
         let players = table.players();
         let scored = |score: &Score| Scored { security: score.security, utility: score.utility };
         let attributed = |attribution: &Attribution| Attributed {
@@ -430,7 +430,7 @@ impl Standing {
             to: players[attribution.to.0].to_string(),
             kind: attribution.kind.clone(),
         };
-        Standing {
+        SessionState {
             status,
             scores: table.scores().iter().map(scored).collect(),
             players: players.iter().take(seated).map(ToString::to_string).collect(),
@@ -449,18 +449,18 @@ struct Input<'i> {
     random: [u32; 4],
     private_seed: String,
     options: &'i Value,
-    challenge: Stored<'i>,
+    challenge: StoredSession<'i>,
     #[serde(skip_serializing_if = "Option::is_none")]
     invite: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Message<'i>>,
+    message: Option<InputMessage<'i>>,
 }
 
 /// A session as the reference server stores it. The invites of free seats and the players' identities are left out,
 /// because a script must not see them.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Stored<'i> {
+struct StoredSession<'i> {
     id: String,
     name: &'i str,
     created_at: i64,
@@ -481,7 +481,7 @@ struct StoredState<'i> {
 }
 
 #[derive(Serialize)]
-struct Message<'i> {
+struct InputMessage<'i> {
     channel: String,
     from: String,
     to: &'static str,
@@ -492,7 +492,7 @@ struct Message<'i> {
 }
 
 /// The reason that a call has no effect.
-enum Wrong {
+enum CallError {
     Refused(Rejection),
     Failed(Failure),
 }
@@ -512,18 +512,24 @@ impl ScriptOperator {
     }
 
     /// Calls the script and checks that its output is within all limits. The caller interprets the output.
-    fn ask(&mut self, call: &Call<'_>, standing: &Standing, now: Timestamp, transition: u64) -> Result<Done, Wrong> {
-        let failed = |message: String| Wrong::Failed(Failure { message, ..Failure::default() });
+    fn ask(
+        &mut self,
+        call: &Call<'_>,
+        session_state: &SessionState,
+        now: Timestamp,
+        transition: u64,
+    ) -> Result<Done, CallError> {
+        let failed = |message: String| CallError::Failed(Failure { message, ..Failure::default() });
         let mut rng = self.seed.rng(&format!("script/random/{transition}"));
         let hidden = || "inv_hidden".to_owned();
-        let mut invites: Vec<String> = standing.players.clone();
+        let mut invites: Vec<String> = session_state.players.clone();
         invites.resize_with(self.invites.len(), hidden);
         let (kind, invite, message) = match call {
             Call::Create => ("create", None, None),
             Call::Join(invite) => ("join", Some(invite.to_string()), None),
             Call::Deadline => ("deadline", None, None),
             Call::Message { from, method, content } => {
-                let message = Message {
+                let message = InputMessage {
                     channel: format!("challenge_{}", self.session),
                     from: from.to_string(),
                     to: "operator",
@@ -541,18 +547,18 @@ impl ScriptOperator {
             random: [(); 4].map(|()| rng.below(1 << 32) as u32),
             private_seed: self.seed.derive("script/private").reveal(),
             options: &self.options,
-            challenge: Stored {
+            challenge: StoredSession {
                 id: self.session.to_string(),
                 name: &self.rules.id,
                 created_at: self.created_at.0,
                 challenge_type: &self.rules.id,
                 invites,
                 state: StoredState {
-                    status: standing.status,
-                    scores: &standing.scores,
-                    players: &standing.players,
+                    status: session_state.status,
+                    scores: &session_state.scores,
+                    players: &session_state.players,
                     player_identities: Map::new(),
-                    attributions: &standing.attributions,
+                    attributions: &session_state.attributions,
                 },
                 game_state: &self.state,
             },
@@ -567,9 +573,9 @@ impl ScriptOperator {
             Reply::Done(done) => *done,
             Reply::Refused(refused) => {
                 let (code, message) = (cut(refused.code, CODE_BYTES), cut(refused.message, MESSAGE_BYTES));
-                return Err(Wrong::Refused(Rejection { code, message }));
+                return Err(CallError::Refused(Rejection { code, message }));
             }
-            Reply::Failed(failure) => return Err(Wrong::Failed(failure)),
+            Reply::Failed(failure) => return Err(CallError::Failed(failure)),
         };
         let limits = rules.sandbox.limits();
         let (count, bytes) = (done.messages.len(), done.messages.iter().map(|said| said.content.len()).sum::<usize>());
@@ -604,13 +610,13 @@ impl ScriptOperator {
     fn run(
         &mut self,
         call: &Call<'_>,
-        standing: &Standing,
+        session_state: &SessionState,
         now: Timestamp,
         transition: u64,
     ) -> Result<Done, Rejection> {
-        self.ask(call, standing, now, transition).map_err(|wrong| match wrong {
-            Wrong::Refused(rejection) => rejection,
-            Wrong::Failed(failure) => self.fail(call, failure),
+        self.ask(call, session_state, now, transition).map_err(|wrong| match wrong {
+            CallError::Refused(rejection) => rejection,
+            CallError::Failed(failure) => self.fail(call, failure),
         })
     }
 
@@ -623,8 +629,8 @@ impl ScriptOperator {
     }
 
     /// Runs one call and applies its output to the table.
-    fn play(&mut self, table: &mut Table<'_>, call: &Call<'_>, standing: &Standing) -> Result<(), Rejection> {
-        let done = self.run(call, standing, table.now(), table.transition())?;
+    fn play(&mut self, table: &mut Table<'_>, call: &Call<'_>, session_state: &SessionState) -> Result<(), Rejection> {
+        let done = self.run(call, session_state, table.now(), table.transition())?;
         self.put(table, call, done).map_err(|message| self.fail(call, Failure { message, ..Failure::default() }))
     }
 
@@ -667,7 +673,7 @@ impl ScriptOperator {
             }
         }
         let mut posts = Vec::with_capacity(done.messages.len());
-        for Said { channel, content, to } in done.messages {
+        for OutgoingMessage { channel, content, to } in done.messages {
             posts.push((channel == "chat", content, to.as_deref().map(seat_of).transpose()?));
         }
         // After a passed deadline, the next deadline is at least this much later. Otherwise a script could keep an
@@ -699,18 +705,18 @@ impl ScriptOperator {
 
 impl Operator for ScriptOperator {
     fn join(&mut self, table: &mut Table<'_>, seat: Seat) -> Result<(), Rejection> {
-        let standing = Standing::of(table, "open", seat.0);
-        self.play(table, &Call::Join(table.player(seat)), &standing)
+        let session_state = SessionState::of(table, "open", seat.0);
+        self.play(table, &Call::Join(table.player(seat)), &session_state)
     }
 
     fn message(&mut self, table: &mut Table<'_>, seat: Seat, method: &str, content: &str) -> Result<(), Rejection> {
-        let standing = Standing::of(table, "active", table.size());
-        self.play(table, &Call::Message { from: table.player(seat), method, content }, &standing)
+        let session_state = SessionState::of(table, "active", table.size());
+        self.play(table, &Call::Message { from: table.player(seat), method, content }, &session_state)
     }
 
     fn deadline(&mut self, table: &mut Table<'_>) -> Result<(), Rejection> {
-        let standing = Standing::of(table, "active", table.size());
-        self.play(table, &Call::Deadline, &standing)
+        let session_state = SessionState::of(table, "active", table.size());
+        self.play(table, &Call::Deadline, &session_state)
     }
 
     fn serialize(&self) -> String {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::Problem;
-use crate::wire::{Loaded, Reply, Request, read_frame, without_halves, write_frame};
+use crate::wire::{Loaded, Reply, Request, read_frame, replace_lone_surrogates, write_frame};
 
 /// The limits of one call of a script. Within them, a call has the same result on every machine; only `wall_ms` depends
 /// on the machine.
@@ -125,7 +125,8 @@ impl Sandbox {
             }
             let answer = worker.ask(&request, patience)?;
             // The script may produce any text, so an invalid answer is the script's fault, not the worker's.
-            let reply = serde_json::from_slice(&answer).or_else(|_| serde_json::from_slice(&without_halves(&answer)));
+            let reply =
+                serde_json::from_slice(&answer).or_else(|_| serde_json::from_slice(&replace_lone_surrogates(&answer)));
             Ok(reply.unwrap_or_else(|error| Reply::failed(format!("invalid answer: {error}"))))
         });
         answered.unwrap_or_else(|reason| Reply::failed(reason.to_string()))

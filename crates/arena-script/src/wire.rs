@@ -73,7 +73,7 @@ pub(crate) struct Done {
     pub(crate) game_state: Box<RawValue>,
     /// The methods for which the script has a handler, if known.
     pub(crate) handles: Option<Vec<String>>,
-    pub(crate) messages: Vec<Said>,
+    pub(crate) messages: Vec<OutgoingMessage>,
     /// The new deadline: absent means unchanged, `null` means no deadline.
     #[serde(default, deserialize_with = "present")]
     pub(crate) deadline: Option<Option<i64>>,
@@ -100,7 +100,7 @@ pub(crate) struct Attributed {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct OutgoingMessage {
     /// The channel: `operator` or `chat`.
     pub(crate) channel: String,
     pub(crate) content: String,
@@ -146,7 +146,7 @@ fn finish_frame(mut out: impl Write, mut frame: Vec<u8>) -> io::Result<()> {
 
 /// Returns a JSON text with unpaired surrogates replaced by U+FFFD. Scripts make them by cutting a string inside a
 /// character.
-pub(crate) fn without_halves(text: &[u8]) -> Vec<u8> {
+pub(crate) fn replace_lone_surrogates(text: &[u8]) -> Vec<u8> {
     let unit = |at: usize| -> Option<u16> {
         let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
         u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -197,7 +197,7 @@ mod tests {
             (r#""\ud83d\\""#, r#""\ufffd\\""#),
             ("\"\\", "\"\\"),
         ] {
-            assert_eq!(String::from_utf8(without_halves(text.as_bytes())).unwrap(), whole, "{text}");
+            assert_eq!(String::from_utf8(replace_lone_surrogates(text.as_bytes())).unwrap(), whole, "{text}");
         }
     }
 }

@@ -151,7 +151,7 @@ impl Scripts {
             let challenge = challenge
                 .with_options(options)
                 .map_err(|error| vec![problem(format!("challenges: {}: {error}", folder.id))])?;
-            challenge.rehearse()?;
+            challenge.test_start()?;
             Ok(challenge)
         });
         match loaded {

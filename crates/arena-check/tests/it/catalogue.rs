@@ -1,6 +1,6 @@
 //! The checks on all built-in challenges.
 
-use arena_check::{CHECKS, Verdict};
+use arena_check::{CHECKS, Severity};
 use serde_json::Map;
 
 use crate::{report, told};
@@ -10,7 +10,7 @@ fn everything_that_is_built_in_passes_all_checks() {
     for id in arena_games::challenges() {
         let challenge = arena_games::challenge(id, &Map::new()).unwrap().unwrap();
         let findings = report(&*challenge);
-        let is_fine = findings.iter().all(|finding| finding.verdict != Verdict::Wrong);
+        let is_fine = findings.iter().all(|finding| finding.severity != Severity::Wrong);
         assert!(is_fine, "{id}\n{}", told(&findings));
         for (check, _) in CHECKS {
             assert!(findings.iter().any(|finding| finding.check == check), "{id} was not checked for {check}");
@@ -24,7 +24,7 @@ fn secrets_of_the_challenges_were_really_compared() {
         let (id, challenge) = (playable.id, playable.challenge_type(&Map::new()).unwrap());
         let findings = report(&*challenge);
         let fine =
-            findings.iter().find(|finding| finding.check == "secrecy" && finding.verdict == Verdict::Fine).unwrap();
+            findings.iter().find(|finding| finding.check == "secrecy" && finding.severity == Severity::Fine).unwrap();
         assert!(fine.what.contains("games were played twice"), "{id}: {}", fine.what);
     }
 }

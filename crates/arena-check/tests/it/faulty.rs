@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arena_check::Verdict;
+use arena_check::Severity;
 use arena_model::{
     ChallengeMetadata, ChallengeType, Method, Operator, OptionsError, Rejection, RestoreError, Seat, SessionFacts,
     Table,
@@ -196,11 +196,11 @@ impl Operator for Game {
     }
 }
 
-/// Compares the findings with a verdict other than `fine` with `expected`.
+/// Compares the findings with a severity other than `fine` with `expected`.
 #[track_caller]
 fn check(fault: Fault, expected: Expect) {
     let mut findings = report(&Duel::new(fault));
-    findings.retain(|finding| finding.verdict != Verdict::Fine);
+    findings.retain(|finding| finding.severity != Severity::Fine);
     expected.assert_eq(&told(&findings));
 }
 
@@ -241,7 +241,7 @@ fn a_refusal_that_tells_of_a_secret_is_found() {
 fn what_depends_on_more_than_seed_and_actions_is_found() {
     // The counter continues across games, so its numbers differ each time.
     let findings = report(&Duel::new(Fault::Counts));
-    let finding = findings.iter().find(|finding| finding.verdict == Verdict::Wrong).unwrap();
+    let finding = findings.iter().find(|finding| finding.severity == Severity::Wrong).unwrap();
     assert_eq!(finding.check, "determinism");
     assert!(finding.what.starts_with("equal seeds and equal actions give different games"));
 }

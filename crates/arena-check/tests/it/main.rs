@@ -12,8 +12,8 @@ use arena_model::ChallengeType;
 /// Returns a report as text.
 fn told(findings: &[Finding]) -> String {
     let mut text = String::new();
-    for Finding { check, verdict, what, evidence, .. } in findings {
-        writeln!(text, "{verdict:?} {check}: {what}").unwrap();
+    for Finding { check, severity, what, evidence, .. } in findings {
+        writeln!(text, "{severity:?} {check}: {what}").unwrap();
         for line in evidence {
             writeln!(text, "  {line}").unwrap();
         }

@@ -3,10 +3,10 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Entry, Room, Row, Stage, picture};
+use super::{Entry, Row, Stage, TerminalSize, picture};
 use arena_games::board::row::Ink;
 
-const ROOM: Room = Room { columns: 80, rows: 24 };
+const ROOM: TerminalSize = TerminalSize { columns: 80, rows: 24 };
 
 fn stage(game: &str, config: Value, sides: [Option<&'static str>; 2]) -> Stage {
     let Value::Object(config) = config else { panic!("a config is an object") };
@@ -14,7 +14,7 @@ fn stage(game: &str, config: Value, sides: [Option<&'static str>; 2]) -> Stage {
 }
 
 #[track_caller]
-fn check(stage: &Stage, states: &[Value], room: Room, expected: Expect) {
+fn check(stage: &Stage, states: &[Value], room: TerminalSize, expected: Expect) {
     let entry = |name: &str, words: &str| Entry { name: name.to_owned(), words: words.to_owned(), verdict: None };
     let mut entries = vec![entry("ada", "bank 2 s"), entry("bob\u{1b}[2J", "bank 1 s")];
     entries[1].verdict = Some("TIMEOUT: too late".to_owned());
@@ -154,7 +154,7 @@ fn food_catcher() {
     check(
         &stage,
         &[world(10.0)],
-        Room { columns: 24, rows: 11 },
+        TerminalSize { columns: 24, rows: 11 },
         expect![[r#"
         food_catcher
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
@@ -176,7 +176,7 @@ fn cherry_picker() {
     check(
         &stage,
         &[world(10.0), world(20.0)],
-        Room { columns: 60, rows: 16 },
+        TerminalSize { columns: 60, rows: 16 },
         expect![[r#"
         cherry_picker
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
@@ -199,7 +199,7 @@ fn cherry_picker() {
     check(
         &stage,
         &[world(10.0), world(20.0)],
-        Room { columns: 30, rows: 12 },
+        TerminalSize { columns: 30, rows: 12 },
         expect![[r#"
         cherry_picker
         A ada           100  1 actor, 1 base, 12.5 carried  bank 2 s
@@ -217,7 +217,7 @@ fn cherry_picker() {
     check(
         &stage,
         &[Value::Null, world(20.0)],
-        Room { columns: 30, rows: 12 },
+        TerminalSize { columns: 30, rows: 12 },
         expect![[r#"
         cherry_picker
         A ada                                          bank 2 s
@@ -247,7 +247,7 @@ fn states_of_strangers_are_drawn_as_far_as_they_make_sense() {
         for size in [json!(40), json!(1e308), json!(0), json!(-5), json!("x")] {
             let stage = stage(game, json!({"grid_width": size, "grid_height": size}), [Some("WHITE"), Some("WHITE")]);
             for state in everything.iter().chain([&wild, &huge]) {
-                for room in [ROOM, Room { columns: 0, rows: 0 }, Room { columns: 1, rows: 3 }] {
+                for room in [ROOM, TerminalSize { columns: 0, rows: 0 }, TerminalSize { columns: 1, rows: 3 }] {
                     for states in [vec![], vec![state.clone()], vec![state.clone(); 5]] {
                         stage.draw(&states, room);
                     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use arena_check::{CHECKS, CheckPlan, Finding, Verdict, check};
+use arena_check::{CHECKS, CheckPlan, Finding, Severity, check};
 use arena_match::{MatchPlan, play_match};
 use arena_model::Seed;
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -49,12 +49,12 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
     findings.extend(bots?);
     for finding in &mut findings {
         let is_allowed = args.allow.iter().any(|check| check == finding.check);
-        if finding.verdict == Verdict::Wrong && is_allowed {
-            finding.verdict = Verdict::Advice;
+        if finding.severity == Severity::Wrong && is_allowed {
+            finding.severity = Severity::Advice;
         }
     }
-    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
-    let (wrong, advice, fine) = (count(Verdict::Wrong), count(Verdict::Advice), count(Verdict::Fine));
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (wrong, advice, fine) = (count(Severity::Wrong), count(Severity::Advice), count(Severity::Fine));
     let name = found.challenge.id();
     match style {
         Style::Json => {
@@ -76,11 +76,11 @@ pub fn run(args: &CheckChallengeArgs, style: Style) -> Result<(), Failure> {
 /// Formats the findings for people.
 fn describe(findings: &[Finding]) -> String {
     let mut text = String::new();
-    for Finding { check, verdict, what, evidence, place } in findings {
-        let mark = match verdict {
-            Verdict::Fine => '✓',
-            Verdict::Advice => '!',
-            Verdict::Wrong => '✗',
+    for Finding { check, severity, what, evidence, place } in findings {
+        let mark = match severity {
+            Severity::Fine => '✓',
+            Severity::Advice => '!',
+            Severity::Wrong => '✗',
         };
         let place = place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
         // Writing to a `String` can't fail.

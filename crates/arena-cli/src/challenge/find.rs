@@ -58,7 +58,7 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
     let refused = |error: OptionsError| Failure::new(Exit::Usage, error);
     challenge.arrange(options).map_err(refused)?;
     let challenge = challenge.with_options(options).map_err(refused)?;
-    challenge.rehearse().map_err(|problems| faulty(scripts::unplayable(folder, &problems)))?;
+    challenge.test_start().map_err(|problems| faulty(scripts::unplayable(folder, &problems)))?;
     let noted = Arc::clone(&last_fault);
     let challenge = challenge.with_listener(move |fault| {
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.clone());

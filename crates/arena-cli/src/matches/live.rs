@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::boards::{Entry, picture};
 use crate::terminal::{Screen, room};
 use arena_games::board::row::{Ink, Row};
-use arena_games::board::{Room, Stage};
+use arena_games::board::{Stage, TerminalSize};
 
 /// The minimum time between two frames.
 const REST: Duration = Duration::from_millis(50);
@@ -193,7 +193,7 @@ impl Scene {
         }
     }
 
-    fn rows(&self, stage: &Stage, room: Room) -> Vec<Row> {
+    fn rows(&self, stage: &Stage, room: TerminalSize) -> Vec<Row> {
         let mut title = Row::default();
         title.text(Ink::Strong, &stage.game).text(Ink::Plain, &format!(", epoch {}", self.epoch));
         if let Some(waited) = self.waited {

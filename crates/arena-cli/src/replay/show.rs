@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, Table, counted, print, printable};
 use crate::terminal::{self, Screen, can_draw};
 use arena_games::board::row::{Ink, Row, number};
-use arena_games::board::{Room, Stage};
+use arena_games::board::{Stage, TerminalSize};
 
 /// The maximum number of faults that are described; further faults are only counted.
 const SENTENCES: usize = 12;
@@ -27,7 +27,7 @@ const SENTENCES: usize = 12;
 const REST: Duration = Duration::from_millis(40);
 
 /// The size of a board if the output isn't a terminal.
-const PAGE: Room = Room { columns: 100, rows: 60 };
+const PAGE: TerminalSize = TerminalSize { columns: 100, rows: 60 };
 
 pub fn run(args: &ShowArgs, style: Style) -> Result<(), Failure> {
     let replay = open(&args.file)?;
@@ -343,16 +343,16 @@ fn play(
     }
 }
 
-fn picture_of(stage: &Stage, header: &HeaderLine, story: &Story, room: Room) -> Vec<Row> {
+fn picture_of(stage: &Stage, header: &HeaderLine, story: &Story, room: TerminalSize) -> Vec<Row> {
     let mut title = Row::default();
     title.text(Ink::Strong, &header.game).text(Ink::Plain, &format!(", epoch {}", story.epochs));
     picture(stage, title, &story.states, &story.entries(header), room)
 }
 
 /// Returns the size for output that is printed once. The terminal's height is no limit, since the terminal scrolls.
-fn page() -> Room {
+fn page() -> TerminalSize {
     match std::io::stdout().is_terminal() {
-        true => Room { columns: terminal::room().columns, rows: PAGE.rows },
+        true => TerminalSize { columns: terminal::room().columns, rows: PAGE.rows },
         false => PAGE,
     }
 }

@@ -585,7 +585,7 @@ impl Machine {
         let (limits, ticks, rejected) = (self.limits, Rc::new(Cell::new(0)), Rc::<RefCell<Rejected>>::default());
         let (counted, noted) = (Rc::clone(&ticks), Rc::clone(&rejected));
         let world = || -> Result<Context, Error> {
-            let runtime = Runtime::new_with_alloc(self.memory.lend())?;
+            let runtime = Runtime::new_with_alloc(self.memory.allocator())?;
             runtime.set_max_stack_size(limits.stack_bytes);
             // Early garbage collection costs more than the memory that most calls need.
             runtime.set_gc_threshold(limits.memory_bytes / 4);

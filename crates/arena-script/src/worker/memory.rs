@@ -14,7 +14,7 @@ const ROOM: usize = 4;
 
 /// The number of bytes added to a script's memory limit when the script reaches it. The engine needs this memory to
 /// create the out-of-memory error with its position.
-const TO_SAY_SO: usize = 64 << 10;
+const OUT_OF_MEMORY_RESERVE: usize = 64 << 10;
 
 /// The header of each block. It also aligns the block.
 #[repr(C, align(16))]
@@ -27,12 +27,12 @@ struct Block {
 
 /// The allocator's data. It is at the start of the region, so that every image contains it.
 #[repr(C, align(16))]
-struct Books {
+struct AllocatorState {
     /// The number of bytes at the start of the region that were ever used since it was cleared. All bytes after them
     /// are zero.
     used: usize,
     /// The number of allocated bytes; `most` is its limit.
-    lent: usize,
+    allocated: usize,
     most: usize,
     /// True if an allocation exceeded the limit.
     refused: bool,
@@ -58,21 +58,27 @@ fn class_of(size: usize) -> Option<(usize, usize)> {
 
 /// A region of memory with one engine in it.
 pub(super) struct Memory {
-    books: NonNull<Books>,
+    state: NonNull<AllocatorState>,
     bytes: usize,
     most: usize,
 }
 
-impl Books {
-    fn new(most: usize) -> Books {
-        Books { used: size_of::<Books>(), lent: 0, most, refused: false, free: [ptr::null_mut(); CLASSES] }
+impl AllocatorState {
+    fn new(most: usize) -> AllocatorState {
+        AllocatorState {
+            used: size_of::<AllocatorState>(),
+            allocated: 0,
+            most,
+            refused: false,
+            free: [ptr::null_mut(); CLASSES],
+        }
     }
 
-    /// Records that an allocation exceeded the limit. The first time, also raises the limit by [`TO_SAY_SO`].
+    /// Records that an allocation exceeded the limit. The first time, also raises the limit by [`OUT_OF_MEMORY_RESERVE`].
     fn refuse(&mut self) {
         if !self.refused {
             self.refused = true;
-            self.most += TO_SAY_SO;
+            self.most += OUT_OF_MEMORY_RESERVE;
         }
     }
 }
@@ -83,20 +89,21 @@ pub(super) struct Image(Vec<u8>);
 impl Memory {
     /// Creates a region for engines that use up to `most` bytes. It lives as long as the process.
     pub(super) fn new(most: usize) -> io::Result<Memory> {
-        let bytes = (size_of::<Books>() + most.saturating_mul(ROOM) + TO_SAY_SO).next_multiple_of(1 << 16);
+        let bytes =
+            (size_of::<AllocatorState>() + most.saturating_mul(ROOM) + OUT_OF_MEMORY_RESERVE).next_multiple_of(1 << 16);
         let (rights, kind) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
         let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, rights, kind)? };
-        let books = NonNull::new(start.cast::<Books>()).ok_or_else(|| io::Error::other("no memory"))?;
-        let memory = Memory { books, bytes, most };
+        let state = NonNull::new(start.cast::<AllocatorState>()).ok_or_else(|| io::Error::other("no memory"))?;
+        let memory = Memory { state, bytes, most };
         // SAFETY: the mapping is larger than the bookkeeping, and aligned to a page.
-        unsafe { books.write(Books::new(most)) };
+        unsafe { state.write(AllocatorState::new(most)) };
         Ok(memory)
     }
 
     /// Returns the engine's allocator.
-    pub(super) fn lend(&self) -> Lent {
-        Lent { books: self.books, bytes: self.bytes }
+    pub(super) fn allocator(&self) -> RegionAllocator {
+        RegionAllocator { state: self.state, bytes: self.bytes }
     }
 
     /// Returns an image of the current content.
@@ -106,7 +113,7 @@ impl Memory {
         // SAFETY: the first `used` bytes of the region were written or are the kernel's zeros, and nothing runs in it
         // now.
         unsafe {
-            ptr::copy_nonoverlapping(self.books.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), used);
+            ptr::copy_nonoverlapping(self.state.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), used);
             bytes.set_len(used);
         }
         Image(bytes)
@@ -119,7 +126,7 @@ impl Memory {
     /// pointers, and those of another image, must not be used.
     pub(super) unsafe fn put_back(&mut self, image: &Image) {
         let Image(bytes) = image;
-        let start = self.books.as_ptr().cast::<u8>();
+        let start = self.state.as_ptr().cast::<u8>();
         let used = self.used();
         // SAFETY: images come from this region, so they fit; the caller is responsible for pointers into it.
         unsafe {
@@ -136,21 +143,21 @@ impl Memory {
         let used = self.used();
         // SAFETY: as above.
         unsafe {
-            self.books.write(Books::new(self.most));
-            self.clear(size_of::<Books>(), used);
+            self.state.write(AllocatorState::new(self.most));
+            self.clear(size_of::<AllocatorState>(), used);
         }
     }
 
     /// Returns true if an allocation has exceeded the limit since the region was cleared or restored.
     pub(super) fn has_refused(&self) -> bool {
         // SAFETY: the bookkeeping exists.
-        unsafe { (*self.books.as_ptr()).refused }
+        unsafe { (*self.state.as_ptr()).refused }
     }
 
     fn used(&self) -> usize {
         // SAFETY: the bookkeeping exists. If a bug of the engine has overwritten it, the value is still clamped to the
         // region.
-        unsafe { (*self.books.as_ptr()).used }.clamp(size_of::<Books>(), self.bytes)
+        unsafe { (*self.state.as_ptr()).used }.clamp(size_of::<AllocatorState>(), self.bytes)
     }
 
     /// Fills a range with zeros. A large range is returned to the kernel, which replaces it with zeroed pages on the
@@ -162,7 +169,7 @@ impl Memory {
         if to <= from {
             return;
         }
-        let start = self.books.as_ptr().cast::<u8>();
+        let start = self.state.as_ptr().cast::<u8>();
         let page = from.next_multiple_of(PAGE);
         // SAFETY: the caller ensures that the range is within the region, and no other code uses it.
         unsafe {
@@ -175,36 +182,36 @@ impl Memory {
 }
 
 /// The allocator that the engine uses for a region.
-pub(super) struct Lent {
-    books: NonNull<Books>,
+pub(super) struct RegionAllocator {
+    state: NonNull<AllocatorState>,
     bytes: usize,
 }
 
 // SAFETY: blocks are within the region, aligned to 16 bytes and as large as stated, and each is allocated once until it
 // is freed.
-unsafe impl Allocator for Lent {
+unsafe impl Allocator for RegionAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         // SAFETY: the bookkeeping exists, and no other code uses it during this call.
         unsafe {
-            let books = self.books.as_mut();
-            let Some((class, size)) = class_of(size).filter(|(_, size)| books.lent + size <= books.most) else {
-                books.refuse();
+            let state = self.state.as_mut();
+            let Some((class, size)) = class_of(size).filter(|(_, size)| state.allocated + size <= state.most) else {
+                state.refuse();
                 return ptr::null_mut();
             };
-            let block = books.free[class];
+            let block = state.free[class];
             if !block.is_null() {
-                books.free[class] = (*block).next;
-                books.lent += size;
+                state.free[class] = (*block).next;
+                state.allocated += size;
                 return block.add(1).cast();
             }
-            let end = books.used + size_of::<Block>() + size;
-            if end > self.bytes - if books.refused { 0 } else { TO_SAY_SO } {
-                books.refuse();
+            let end = state.used + size_of::<Block>() + size;
+            if end > self.bytes - if state.refused { 0 } else { OUT_OF_MEMORY_RESERVE } {
+                state.refuse();
                 return ptr::null_mut();
             }
-            books.lent += size;
-            let block = self.books.as_ptr().cast::<u8>().add(books.used).cast::<Block>();
-            books.used = end;
+            state.allocated += size;
+            let block = self.state.as_ptr().cast::<u8>().add(state.used).cast::<Block>();
+            state.used = end;
             block.write(Block { size, next: ptr::null_mut() });
             block.add(1).cast()
         }
@@ -225,10 +232,10 @@ unsafe impl Allocator for Lent {
         unsafe {
             let block = at.cast::<Block>().sub(1);
             let Some((class, size)) = class_of((*block).size) else { return };
-            let books = self.books.as_mut();
-            books.lent = books.lent.saturating_sub(size);
-            (*block).next = books.free[class];
-            books.free[class] = block;
+            let state = self.state.as_mut();
+            state.allocated = state.allocated.saturating_sub(size);
+            (*block).next = state.free[class];
+            state.free[class] = block;
         }
     }
 
@@ -238,16 +245,16 @@ unsafe impl Allocator for Lent {
         }
         // SAFETY: as above; the two blocks differ.
         unsafe {
-            let has = Lent::usable_size(at);
+            let has = RegionAllocator::usable_size(at);
             if (has / 2..=has).contains(&size) {
                 return at;
             }
             // The block counts once, although both copies exist until the old one is freed.
-            let books = self.books.as_mut();
-            books.lent = books.lent.saturating_sub(has);
+            let state = self.state.as_mut();
+            state.allocated = state.allocated.saturating_sub(has);
             let to = self.alloc(size);
-            let books = self.books.as_mut();
-            books.lent = books.lent.saturating_add(has);
+            let state = self.state.as_mut();
+            state.allocated = state.allocated.saturating_add(has);
             if !to.is_null() {
                 ptr::copy_nonoverlapping(at, to, has.min(size));
                 self.dealloc(at);
@@ -281,25 +288,25 @@ mod tests {
     #[test]
     fn restoring_an_image_undoes_all_changes() {
         let mut memory = Memory::new(4 << 20).unwrap();
-        let mut lent = memory.lend();
-        let kept = lent.alloc(100);
+        let mut allocator = memory.allocator();
+        let kept = allocator.alloc(100);
         // SAFETY: the destination was allocated with this size.
         unsafe {
             kept.write_bytes(7, 100);
             let image = memory.image();
-            let first: Vec<usize> = [10, 3000, 2 << 20].map(|size| lent.alloc(size) as usize).to_vec();
+            let first: Vec<usize> = [10, 3000, 2 << 20].map(|size| allocator.alloc(size) as usize).to_vec();
             (first[1] as *mut u8).write_bytes(9, 3000);
             (first[2] as *mut u8).write_bytes(9, 2 << 20);
             kept.write_bytes(8, 100);
-            lent.dealloc(kept);
+            allocator.dealloc(kept);
             memory.put_back(&image);
             assert_eq!(std::slice::from_raw_parts(kept, 100), [7; 100]);
-            let again: Vec<usize> = [10, 3000, 2 << 20].map(|size| lent.alloc(size) as usize).to_vec();
+            let again: Vec<usize> = [10, 3000, 2 << 20].map(|size| allocator.alloc(size) as usize).to_vec();
             assert_eq!(first, again);
             assert!(std::slice::from_raw_parts(again[2] as *const u8, 2 << 20).iter().all(|byte| *byte == 0));
-            let grown = lent.realloc(again[2] as *mut u8, 3 << 20);
+            let grown = allocator.realloc(again[2] as *mut u8, 3 << 20);
             assert!(!grown.is_null() && !memory.has_refused());
-            assert!(lent.alloc(2 << 20).is_null() && memory.has_refused(), "more than there is");
+            assert!(allocator.alloc(2 << 20).is_null() && memory.has_refused(), "more than there is");
             memory.put_back(&image);
             assert!(!memory.has_refused());
         }

@@ -107,7 +107,7 @@ fn options_are_whoever_creates_the_sessions_to_choose_as_far_as_allowed() {
     let told = psi.find_stray(opaque.as_object().unwrap()).unwrap();
     assert_eq!(told, "unknown option `deck`; known options: intersectionSize, range, setSize");
     let psi = psi.with_options(opaque.as_object().unwrap()).unwrap();
-    psi.rehearse().unwrap();
+    psi.test_start().unwrap();
     assert_eq!(psi.resolve(&Map::new()).unwrap()["deck"]["cards"], json!([1, "x"]));
     assert!(psi.with_options(json!({"intersectionSize": 51}).as_object().unwrap()).is_err());
     let refused = with(json!({"range": [10, 12]})).err().unwrap();

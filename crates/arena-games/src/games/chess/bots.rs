@@ -8,15 +8,15 @@ use cozy_chess::util::parse_uci_move;
 use cozy_chess::{Board, Color, GameStatus, Move, Piece, Square};
 use serde_json::Value;
 
-use crate::bots::{Player, View};
+use crate::bots::{BotInput, Player};
 
 /// The bot that looks ahead.
 pub const PLANNER: Player =
-    Player { name: "planner", motto: "looks two moves ahead", think: |view| think(view, 2, true) };
+    Player { name: "planner", motto: "looks two moves ahead", think: |input| think(input, 2, true) };
 
 /// The bot that doesn't look ahead.
 pub const GRABBER: Player =
-    Player { name: "grabber", motto: "captures everything it can", think: |view| think(view, 1, false) };
+    Player { name: "grabber", motto: "captures everything it can", think: |input| think(input, 1, false) };
 
 /// The value of a mate: more than the value of all pieces on a board.
 const MATE: i32 = 1_000_000;
@@ -27,10 +27,10 @@ const REPETITION_PENALTY: i32 = 60;
 /// The maximum number of moves in an exchange.
 const EXCHANGES: u32 = 6;
 
-fn think(view: &View<'_>, plies: u32, settles: bool) -> Option<String> {
-    let board = board_of(view.state.get("fen")?.as_str()?)?;
-    let past: Vec<u64> = view.past.iter().filter_map(|fen| Some(replies(&board_of(fen)?))).flatten().collect();
-    let legal = view.state.get("legal_moves")?.as_array()?.iter().filter_map(Value::as_str);
+fn think(input: &BotInput<'_>, plies: u32, settles: bool) -> Option<String> {
+    let board = board_of(input.state.get("fen")?.as_str()?)?;
+    let past: Vec<u64> = input.past.iter().filter_map(|fen| Some(replies(&board_of(fen)?))).flatten().collect();
+    let legal = input.state.get("legal_moves")?.as_array()?.iter().filter_map(Value::as_str);
     let rated = legal.filter_map(|uci| {
         let after = played(&board, parse_uci_move(&board, uci).ok()?);
         let again = past.iter().filter(|hash| **hash == after.hash()).count() as i32;

@@ -44,7 +44,7 @@ impl Play {
 /// A serialized position: the FENs of the positions since the last capture or pawn's move, with the current position
 /// last, and the counters.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredPosition {
     repeatable: Vec<String>,
     quiet_plies: u32,
     move_number: u64,
@@ -53,13 +53,14 @@ struct Kept {
 impl Serialize for Position {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let repeatable = self.repeatable.iter().map(ToString::to_string).collect();
-        Kept { repeatable, quiet_plies: self.quiet_plies, move_number: self.move_number }.serialize(serializer)
+        StoredPosition { repeatable, quiet_plies: self.quiet_plies, move_number: self.move_number }
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Position {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Position, D::Error> {
-        let Kept { repeatable, quiet_plies, move_number } = Kept::deserialize(deserializer)?;
+        let StoredPosition { repeatable, quiet_plies, move_number } = StoredPosition::deserialize(deserializer)?;
         let board = |fen: &String| Board::from_fen(fen, false).map_err(|error| D::Error::custom(said(error)));
         let repeatable: Vec<Board> = repeatable.iter().map(board).collect::<Result<_, _>>()?;
         let board = repeatable.last().cloned().ok_or_else(|| D::Error::custom("the list of positions is empty"))?;

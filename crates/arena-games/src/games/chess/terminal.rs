@@ -2,10 +2,10 @@
 //! small in terminals, and their apparent color depends on the background.
 
 use crate::board::row::{Ink, Row};
-use crate::board::{Board, Note, View};
+use crate::board::{Board, BoardInput, Note};
 
-pub fn draw(view: &View<'_>) -> Board {
-    let View { stage, state, .. } = *view;
+pub fn draw(input: &BoardInput<'_>) -> Board {
+    let BoardInput { stage, state, .. } = *input;
     let fen = state["fen"].as_str().unwrap_or_default();
     let last = state["last_move"].as_str().unwrap_or_default();
     let fresh: Vec<(usize, usize)> =

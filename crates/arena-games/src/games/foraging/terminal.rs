@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::board::row::{Ink, Row, framed, number};
-use crate::board::{Board, Note, Room, Stage, View};
+use crate::board::{Board, BoardInput, Note, Stage, TerminalSize};
 
 /// The minimum width of a recognizable map, in characters.
 const MIN_WIDTH: usize = 16;
@@ -14,15 +14,15 @@ const MIN_WIDTH: usize = 16;
 const GAP: usize = 2;
 
 /// Draws the shared map.
-pub fn draw_shared(view: &View<'_>) -> Board {
-    let View { stage, state, room, .. } = *view;
+pub fn draw_shared(input: &BoardInput<'_>) -> Board {
+    let BoardInput { stage, state, room, .. } = *input;
     let notes = (0..stage.ids.len()).map(|seat| note(stage, state, seat)).collect();
     Board { rows: map(stage, state, room), notes }
 }
 
 /// Draws the maps side by side if they fit, or else the first one.
-pub fn draw_worlds(view: &View<'_>) -> Board {
-    let View { stage, states: worlds, room, .. } = *view;
+pub fn draw_worlds(input: &BoardInput<'_>) -> Board {
+    let BoardInput { stage, states: worlds, room, .. } = *input;
     let shown: Vec<(usize, &Value)> =
         worlds.iter().enumerate().filter(|(_, world)| world["bases"].is_array()).collect();
     let each = (room.columns + GAP) / shown.len().max(1);
@@ -34,7 +34,7 @@ pub fn draw_worlds(view: &View<'_>) -> Board {
     for (place, (seat, world)) in shown.iter().enumerate() {
         let mut column = vec![Row::default()];
         column[0].text(Ink::Seat(*seat), &format!("The world of {}", letter(*seat)));
-        column.extend(map(stage, world, Room { columns, rows: room.rows.saturating_sub(1) }));
+        column.extend(map(stage, world, TerminalSize { columns, rows: room.rows.saturating_sub(1) }));
         rows.resize_with(rows.len().max(column.len()), Row::default);
         let start = rows.iter().map(Row::width).max().unwrap_or(0) + if place > 0 { GAP } else { 0 };
         for (row, part) in rows.iter_mut().zip(&column) {
@@ -46,7 +46,7 @@ pub fn draw_worlds(view: &View<'_>) -> Board {
     Board { rows, notes }
 }
 
-fn map(stage: &Stage, state: &Value, room: Room) -> Vec<Row> {
+fn map(stage: &Stage, state: &Value, room: TerminalSize) -> Vec<Row> {
     let side = |key: &str| stage.config.get(key).and_then(Value::as_f64).filter(|side| *side > 0.0);
     let (Some(width), Some(height)) = (side("grid_width"), side("grid_height")) else { return Vec::new() };
     let most = |room: usize| room.saturating_sub(2).max(1) as f64;

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use crate::bots::{Player, View};
+use crate::bots::{BotInput, Player};
 
 /// The bot that searches the reachable cells before a step.
 pub const CAREFUL: Player =
-    Player { name: "careful", motto: "eats where it keeps room to live", think: |view| think(view, MAX_VISITED) };
+    Player { name: "careful", motto: "eats where it keeps room to live", think: |input| think(input, MAX_VISITED) };
 
 /// The bot that only avoids occupied cells.
 pub const HUNGRY: Player =
-    Player { name: "hungry", motto: "takes the straight way to the food", think: |view| think(view, 1) };
+    Player { name: "hungry", motto: "takes the straight way to the food", think: |input| think(input, 1) };
 
 type Cell = (i64, i64);
 
@@ -60,20 +60,20 @@ impl Grid {
     }
 }
 
-fn think(view: &View<'_>, look: usize) -> Option<String> {
-    let snakes = view.state.get("snakes")?.as_object()?;
+fn think(input: &BotInput<'_>, look: usize) -> Option<String> {
+    let snakes = input.state.get("snakes")?.as_object()?;
     let alive = || snakes.iter().filter(|(_, snake)| snake["alive"] == true);
-    let own = snakes.get(view.me).filter(|snake| snake["alive"] == true)?;
+    let own = snakes.get(input.me).filter(|snake| snake["alive"] == true)?;
     let head = cell_of(&own["head_position"])?;
     let length = own["positions"].as_array().map_or(1, Vec::len);
     let grid = Grid {
-        size: (view.state.get("grid")?["width"].as_i64()?, view.state.get("grid")?["height"].as_i64()?),
+        size: (input.state.get("grid")?["width"].as_i64()?, input.state.get("grid")?["height"].as_i64()?),
         // Tails count as occupied, because the tail of a snake that has just eaten stays in place.
         taken: alive().flat_map(|(_, snake)| cells_of(&snake["positions"])).collect(),
-        foods: view.state.get("foods").map(cells_of).unwrap_or_default().into_iter().collect(),
+        foods: input.state.get("foods").map(cells_of).unwrap_or_default().into_iter().collect(),
     };
     let others: Vec<Cell> =
-        alive().filter(|(id, _)| *id != view.me).filter_map(|(_, snake)| cell_of(&snake["head_position"])).collect();
+        alive().filter(|(id, _)| *id != input.me).filter_map(|(_, snake)| cell_of(&snake["head_position"])).collect();
     let free = STEPS.iter().map(|(name, step)| (name, (head.0 + step.0, head.1 + step.1)));
     let outlook = |cell: Cell| {
         let (room, food) = grid.explore(cell, look.min(2 * length + 10));

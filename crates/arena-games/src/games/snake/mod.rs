@@ -249,7 +249,7 @@ impl Body {
 
 /// A game of snake.
 #[derive(Serialize, Deserialize)]
-#[serde(from = "Kept")]
+#[serde(from = "StoredGame")]
 pub struct Snake {
     config: SnakeConfig,
     /// The agents' ids as JSON strings with a colon after them, by seat.
@@ -269,7 +269,7 @@ pub struct Snake {
 
 /// A serialized game.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredGame {
     config: SnakeConfig,
     keys: Vec<String>,
     snakes: Vec<Body>,
@@ -279,9 +279,9 @@ struct Kept {
     has_ended: bool,
 }
 
-impl From<Kept> for Snake {
-    fn from(kept: Kept) -> Snake {
-        let Kept { config, keys, snakes, foods, food_rng, epochs, has_ended } = kept;
+impl From<StoredGame> for Snake {
+    fn from(stored: StoredGame) -> Snake {
+        let StoredGame { config, keys, snakes, foods, food_rng, epochs, has_ended } = stored;
         let board = Board::new(config.grid_width as i16, config.grid_height as i16);
         let mut game = Snake { config, keys, snakes, foods, board, food_rng, epochs, has_ended };
         game.redraw();

@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 use crate::board::row::{Ink, Row, framed};
-use crate::board::{Board, Note, View, index};
+use crate::board::{Board, BoardInput, Note, index};
 
 /// The maximum number of cells that are drawn in each direction. No terminal is larger.
 const MAX_SIZE: usize = 256;
 
-pub fn draw(view: &View<'_>) -> Board {
-    let View { stage, state, .. } = *view;
+pub fn draw(input: &BoardInput<'_>) -> Board {
+    let BoardInput { stage, state, .. } = *input;
     let side = |key: &str| state["grid"][key].as_u64().map_or(0, |side| (side as usize).min(MAX_SIZE));
     let (width, height) = (side("width"), side("height"));
     let mut cells = vec![vec![(Ink::Faint, '·'); width]; height];
