@@ -485,7 +485,7 @@ impl Settings {
             }
             let challenge = builtin
                 .ok_or_else(|| refuse(format!("unknown challenge; available: {known}")))?
-                .map_err(|error| refuse(format!("options: {error}")))?;
+                .map_err(|error| refuse(error.to_string()))?;
             types.push(challenge);
         }
         Ok(types)
@@ -557,14 +557,14 @@ mod tests {
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"setsize":4}}]}"#,
             expect![
-                "challenges: psi: options: option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
+                "challenges: psi: option `setsize`: unknown field `setsize`, expected one of `players`, `range`, `intersectionSize`, `setSize`"
             ],
         );
         check(
             "config.json",
             r#"{"challenges":[{"name":"psi","options":{"range":[1,5]}}]}"#,
             expect![
-                "challenges: psi: options: range has 5 numbers, but intersectionSize + players × setSize needs 23 different ones"
+                "challenges: psi: range has 5 numbers, but intersectionSize + players × setSize needs 23 different ones"
             ],
         );
     }
