@@ -37,7 +37,7 @@ const ANSWER: Duration = Duration::from_secs(15);
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
 /// The pause between further retries of a persistent client, after the pauses in [`RETRIES`].
-const HOLD_ON: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The maximum pause before a retry, even if the server requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -60,7 +60,7 @@ pub struct Arena {
     /// Time limit of an answer, beyond the requested waiting time.
     patience: Duration,
     /// Time for which a request is retried while the server is unreachable or limits the rate of requests.
-    stamina: Duration,
+    retry_for: Duration,
 }
 
 /// The range of messages to read from a channel, and the waiting time.
@@ -133,7 +133,7 @@ pub enum CallError {
         what: String,
     },
     /// The server refused the request.
-    #[error("the server refused the request: {error} ({})", told(*.status, .code.as_deref()))]
+    #[error("the server refused the request: {error} ({})", status_text(*.status, .code.as_deref()))]
     Refused {
         /// HTTP status, 4xx.
         status: u16,
@@ -143,7 +143,7 @@ pub enum CallError {
         code: Option<String>,
     },
     /// The server failed.
-    #[error("the server failed: {error} ({})", told(*.status, .code.as_deref()))]
+    #[error("the server failed: {error} ({})", status_text(*.status, .code.as_deref()))]
     Failed {
         /// HTTP status, 5xx.
         status: u16,
@@ -157,7 +157,7 @@ pub enum CallError {
     Request(String),
 }
 
-fn told(status: u16, code: Option<&str>) -> String {
+fn status_text(status: u16, code: Option<&str>) -> String {
     match code {
         Some(code) => format!("{code}, HTTP {status}"),
         None => format!("HTTP {status}"),
@@ -212,14 +212,14 @@ impl Arena {
             key: None,
             administers: false,
             patience: ANSWER,
-            stamina: Duration::ZERO,
+            retry_for: Duration::ZERO,
         }
     }
 
-    /// Returns a persistent client. For the time `stamina`, it retries requests while the server is unreachable,
+    /// Returns a persistent client. For the time `retry_for`, it retries requests while the server is unreachable,
     /// restarts or limits the rate of requests. A retried write takes effect only once.
-    pub fn holding_out(self, stamina: Duration) -> Arena {
-        Arena { stamina, ..self }
+    pub fn with_retries_for(self, retry_for: Duration) -> Arena {
+        Arena { retry_for, ..self }
     }
 
     /// Returns a client with a session key.
@@ -437,11 +437,11 @@ impl Arena {
         let mut pauses = RETRIES.iter().copied();
         loop {
             let call = call();
-            let is_fresh = begun.elapsed() < self.stamina;
+            let is_fresh = begun.elapsed() < self.retry_for;
             let pause = match &call {
                 Ok(answer) => answer.asks_for_a_pause().filter(|_| is_fresh),
-                Err(error) if is_broken_connection(error) => pauses.next().or(is_fresh.then_some(HOLD_ON)),
-                Err(ureq::Error::Timeout(_)) => is_fresh.then_some(HOLD_ON),
+                Err(error) if is_broken_connection(error) => pauses.next().or(is_fresh.then_some(RETRY_PAUSE)),
+                Err(ureq::Error::Timeout(_)) => is_fresh.then_some(RETRY_PAUSE),
                 Err(_) => None,
             };
             match (pause, call) {
@@ -569,7 +569,7 @@ impl RawAnswer {
     /// Returns the pause before a retry if the status allows one (429, 502, 503, 504).
     fn asks_for_a_pause(&self) -> Option<Duration> {
         matches!(self.status, 429 | 502..=504)
-            .then(|| self.retry_after.map_or(HOLD_ON, Duration::from_secs).min(LONGEST_PAUSE))
+            .then(|| self.retry_after.map_or(RETRY_PAUSE, Duration::from_secs).min(LONGEST_PAUSE))
     }
 }
 

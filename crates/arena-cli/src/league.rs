@@ -25,29 +25,29 @@ use crate::tournament::entrants::check_name;
 
 pub fn run(verb: LeagueVerb, data: &DataArgs, style: Style) -> Result<(), Failure> {
     let data = data.data.clone().unwrap_or_else(|| Settings::default().data);
-    let keep = Keep { data, runtime: serve::runtime()? };
+    let context = LeagueContext { data, runtime: serve::runtime()? };
     match verb {
-        LeagueVerb::Create(args) => create(&keep, args, style),
-        LeagueVerb::Add(args) => add::add(&keep, &args, style),
-        LeagueVerb::Rm { name, agents } => remove(&keep, &name, &agents, style),
-        LeagueVerb::Run(args) => run::run(&keep, &args, style),
-        LeagueVerb::Show(args) => show(&keep, &args, style),
-        LeagueVerb::Season { name } => next_season(&keep, &name, style),
-        LeagueVerb::List => list(&keep, style),
+        LeagueVerb::Create(args) => create(&context, args, style),
+        LeagueVerb::Add(args) => add::add(&context, &args, style),
+        LeagueVerb::Rm { name, agents } => remove(&context, &name, &agents, style),
+        LeagueVerb::Run(args) => run::run(&context, &args, style),
+        LeagueVerb::Show(args) => show(&context, &args, style),
+        LeagueVerb::Season { name } => next_season(&context, &name, style),
+        LeagueVerb::List => list(&context, style),
     }
 }
 
 /// The data folder of the leagues, and the runtime for the store.
-struct Keep {
+struct LeagueContext {
     data: PathBuf,
     runtime: Runtime,
 }
 
-impl Keep {
+impl LeagueContext {
     /// Opens the store and finds the league `name`. Fails if another process has the store open.
     fn open(&self, name: &str) -> Result<(SqliteStore, League), Failure> {
         // Opening the store would create it, so a missing folder is refused first.
-        if self.look()?.is_none() && !self.data.exists() {
+        if self.find_leagues()?.is_none() && !self.data.exists() {
             return Err(self.unknown(name));
         }
         let store = SqliteStore::open_as_counted(&self.data).map_err(|error| match error {
@@ -69,7 +69,7 @@ impl Keep {
     }
 
     /// Opens the store for reading, even if another process has it open; `None` if there is no store.
-    fn look(&self) -> Result<Option<Leagues>, Failure> {
+    fn find_leagues(&self) -> Result<Option<Leagues>, Failure> {
         Leagues::beside_others(&self.data).map_err(unavailable)
     }
 
@@ -94,7 +94,7 @@ impl Keep {
     }
 }
 
-fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
+fn create(context: &LeagueContext, args: CreateArgs, style: Style) -> Result<(), Failure> {
     check_name("a league's name", &args.name)?;
     let game = find_builtin(&args.game)?;
     let seats = args.seats.map_or_else(|| 2.clamp(*game.seats.start(), *game.seats.end()), |seats| seats as usize);
@@ -123,10 +123,10 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
         Some(seed) => seed,
         None => settings::draw_seed()?,
     };
-    let store = SqliteStore::open_as_counted(&keep.data).map_err(unavailable)?;
+    let store = SqliteStore::open_as_counted(&context.data).map_err(unavailable)?;
     let new = NewLeague { name: args.name.clone(), rules, rules_version, seed, at: now() };
-    if keep.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
-        let sentence = format!("league {} already exists in {}", args.name, keep.data.display());
+    if context.wait(store.create_league(new)).map_err(unwritten)?.is_none() {
+        let sentence = format!("league {} already exists in {}", args.name, context.data.display());
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     let name = &args.name;
@@ -139,9 +139,9 @@ fn create(keep: &Keep, args: CreateArgs, style: Style) -> Result<(), Failure> {
     }
 }
 
-fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<(), Failure> {
-    let (store, league) = keep.open(name)?;
-    let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
+fn remove(context: &LeagueContext, name: &str, agents: &[String], style: Style) -> Result<(), Failure> {
+    let (store, league) = context.open(name)?;
+    let known = context.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
     let is_in = |agent: &String| known.iter().any(|known| known.facts.name == *agent && known.removed_at.is_none());
     // All names are checked first, so that the command removes all agents or none.
     if let Some(stranger) = agents.iter().find(|agent| !is_in(agent)) {
@@ -149,7 +149,7 @@ fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<()
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
     for agent in agents {
-        keep.wait(store.remove_league_agent(league.no, agent.clone(), now())).map_err(unwritten)?;
+        context.wait(store.remove_league_agent(league.no, agent.clone(), now())).map_err(unwritten)?;
     }
     match style {
         Style::Json => print(&json!({"league": name, "removed": agents}).to_string()),
@@ -161,9 +161,9 @@ fn remove(keep: &Keep, name: &str, agents: &[String], style: Style) -> Result<()
     }
 }
 
-fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
-    let (store, league) = keep.open(name)?;
-    let seasons = keep.wait(store.leagues().list_seasons(league.no)).map_err(unavailable)?;
+fn next_season(context: &LeagueContext, name: &str, style: Style) -> Result<(), Failure> {
+    let (store, league) = context.open(name)?;
+    let seasons = context.wait(store.leagues().list_seasons(league.no)).map_err(unavailable)?;
     let games = seasons.last().map_or(0, |season| season.games);
     let rules_version = check_rules(&league.rules).map_err(|error| unplayable(&error))?.rules_version;
     if games == 0 && rules_version == league.rules_version {
@@ -171,7 +171,7 @@ fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
             format!("season {} of league {name} has no games yet, so there is nothing to close", league.season);
         return Err(Failure::new(Exit::BadTournament, sentence));
     }
-    let next = keep.wait(store.close_league_season(league.no, rules_version, now())).map_err(unwritten)?;
+    let next = context.wait(store.close_league_season(league.no, rules_version, now())).map_err(unwritten)?;
     match style {
         Style::Json => {
             print(&json!({"league": name, "closed": league.season, "games_played": games, "season": next}).to_string())
@@ -184,15 +184,15 @@ fn next_season(keep: &Keep, name: &str, style: Style) -> Result<(), Failure> {
     }
 }
 
-fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure> {
-    let (leagues, league) = find_to_show(keep, args.name.as_deref())?;
+fn show(context: &LeagueContext, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure> {
+    let (leagues, league) = find_to_show(context, args.name.as_deref())?;
     let number = args.season.unwrap_or(league.season);
     if number > league.season {
         let sentence =
             format!("there is no season {number} of league {}: the current season is {}", league.name, league.season);
         return Err(Failure::new(Exit::Usage, sentence));
     }
-    let season = keep.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
+    let season = context.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
     let told = report(&season);
     match (args.csv, args.markdown, style) {
         (true, ..) => print(season::csv(&told).trim_end()),
@@ -206,21 +206,21 @@ fn show(keep: &Keep, args: &ShowLeagueArgs, style: Style) -> Result<(), Failure>
 }
 
 /// Finds the league of this name. Without a name, finds the only league.
-fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Failure> {
-    let Some(leagues) = keep.look()? else {
+fn find_to_show(context: &LeagueContext, name: Option<&str>) -> Result<(Leagues, League), Failure> {
+    let Some(leagues) = context.find_leagues()? else {
         return Err(match name {
-            Some(name) => keep.unknown(name),
-            None => keep.empty(),
+            Some(name) => context.unknown(name),
+            None => context.empty(),
         });
     };
     let league = match name {
-        Some(name) => keep.wait(leagues.find(name)).map_err(unavailable)?.ok_or_else(|| keep.unknown(name))?,
+        Some(name) => context.wait(leagues.find(name)).map_err(unavailable)?.ok_or_else(|| context.unknown(name))?,
         None => {
-            let mut all = keep.wait(leagues.list()).map_err(unavailable)?;
+            let mut all = context.wait(leagues.list()).map_err(unavailable)?;
             match (all.pop(), all.len()) {
                 (Some(only), 0) => only,
                 (None, _) => {
-                    return Err(keep.empty());
+                    return Err(context.empty());
                 }
                 (Some(last), _) => {
                     let names: Vec<&str> = all.iter().chain([&last]).map(|league| league.name.as_str()).collect();
@@ -233,13 +233,13 @@ fn find_to_show(keep: &Keep, name: Option<&str>) -> Result<(Leagues, League), Fa
     Ok((leagues, league))
 }
 
-fn list(keep: &Keep, style: Style) -> Result<(), Failure> {
+fn list(context: &LeagueContext, style: Style) -> Result<(), Failure> {
     let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in season", "created"]);
     let mut told = Vec::new();
-    if let Some(leagues) = keep.look()? {
-        for league in keep.wait(leagues.list()).map_err(unavailable)? {
-            let agents = keep.wait(leagues.count_present(league.no)).map_err(unavailable)?;
-            let seasons = keep.wait(leagues.list_seasons(league.no)).map_err(unavailable)?;
+    if let Some(leagues) = context.find_leagues()? {
+        for league in context.wait(leagues.list()).map_err(unavailable)? {
+            let agents = context.wait(leagues.count_present(league.no)).map_err(unavailable)?;
+            let seasons = context.wait(leagues.list_seasons(league.no)).map_err(unavailable)?;
             let games = seasons.last().map_or(0, |season| season.games);
             let League { name, rules, season, created_at, .. } = league;
             told.push(json!({
@@ -253,7 +253,7 @@ fn list(keep: &Keep, style: Style) -> Result<(), Failure> {
     match style {
         Style::Json => print(&json!(told).to_string()),
         Style::Pretty | Style::Compact if told.is_empty() => {
-            print(&format!("there is no league in {}", keep.data.display()))
+            print(&format!("there is no league in {}", context.data.display()))
         }
         Style::Pretty | Style::Compact => print(&table.right(2..=5).to_string()),
     }

@@ -56,15 +56,15 @@ struct Run {
 
 /// A finished game and its replay, a temporary file without its final name. Both games of a pair share a seed, so the
 /// program prints neither result before both games are over.
-struct Held {
+struct FinishedGame {
     contest: PlayedMatch,
     replay: Option<(PathBuf, OutputFile)>,
 }
 
-impl Held {
+impl FinishedGame {
     /// Gives the replay its final name and writes the logs beside it. Returns the game and the path of its replay.
     fn keep(self) -> Result<(PlayedMatch, Option<String>), Failure> {
-        let Held { contest, replay } = self;
+        let FinishedGame { contest, replay } = self;
         let Some((path, file)) = replay else { return Ok((contest, None)) };
         let has_logs = file.is_regular();
         let kept = file.keep().map_err(|error| cannot_write(&path, &error));
@@ -94,11 +94,11 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let mut score = Score::new(&run.agents);
     let (mut end, mut has_reader) = (Ok(()), true);
     let job = |number| run.hold(number, pace, &called_off);
-    let mut waiting: BTreeMap<usize, Held> = BTreeMap::new();
+    let mut waiting: BTreeMap<usize, FinishedGame> = BTreeMap::new();
     spread(run.games, args.play.concurrency as usize, &places, job, |number, held| {
         let told = held.and_then(|held| {
             waiting.insert(number, held);
-            let pair: Vec<(usize, Held)> = match run.pair(number).all(|number| waiting.contains_key(&number)) {
+            let pair: Vec<(usize, FinishedGame)> = match run.pair(number).all(|number| waiting.contains_key(&number)) {
                 true => run.pair(number).filter_map(|number| waiting.remove_entry(&number)).collect(),
                 false => Vec::new(),
             };
@@ -172,7 +172,12 @@ impl Run {
 
     /// Plays a game (numbered from 0). Two consecutive games share a seed, and the agents swap seats. With a `pace`,
     /// the terminal shows the game live, and each epoch for at least this time.
-    fn hold(&self, number: usize, pace: Option<Duration>, called_off: &Arc<AtomicBool>) -> Result<Held, Failure> {
+    fn hold(
+        &self,
+        number: usize,
+        pace: Option<Duration>,
+        called_off: &Arc<AtomicBool>,
+    ) -> Result<FinishedGame, Failure> {
         let seed = match self.games {
             1 => self.seed.clone(),
             _ => self.seed.derive(&format!("game pair {}", number / GAMES_A_PAIR)),
@@ -206,7 +211,7 @@ impl Run {
         let held = play_match(&plan, out, watch, called_off);
         // The last frame precedes all other output.
         drop(live);
-        Ok(Held { contest: held.map_err(explain)?, replay })
+        Ok(FinishedGame { contest: held.map_err(explain)?, replay })
     }
 
     /// Returns the numbers of the games with the same seed as this one.
@@ -220,7 +225,7 @@ impl Run {
     /// failure.
     fn keep_all(
         &self,
-        games: impl IntoIterator<Item = (usize, Held)>,
+        games: impl IntoIterator<Item = (usize, FinishedGame)>,
         score: &mut Score,
         style: Style,
     ) -> Result<bool, Failure> {

@@ -104,13 +104,13 @@ pub struct ModelArgs {
     #[arg(long, value_name = "N", requires = "model")]
     pub max_tokens: Option<u64>,
     /// Maximum cost, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_in", "price_out"], value_parser = price)]
+    #[arg(long, value_name = "USD", requires_all = ["model", "price_in", "price_out"], value_parser = non_negative)]
     pub max_cost: Option<f64>,
     /// Price of a million input tokens, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_out"], value_parser = price)]
+    #[arg(long, value_name = "USD", requires_all = ["model", "price_out"], value_parser = non_negative)]
     pub price_in: Option<f64>,
     /// Price of a million output tokens, in US dollars.
-    #[arg(long, value_name = "USD", requires_all = ["model", "price_in"], value_parser = price)]
+    #[arg(long, value_name = "USD", requires_all = ["model", "price_in"], value_parser = non_negative)]
     pub price_out: Option<f64>,
     /// Maximum time until the model leaves, in seconds.
     #[arg(long, value_name = "SECONDS", requires = "model", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
@@ -122,7 +122,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "N", requires = "model", value_parser = clap::value_parser!(u64).range(1000..))]
     pub context_tokens: Option<u64>,
     /// Sampling temperature [default: the endpoint's]
-    #[arg(long, value_name = "NUMBER", requires = "model", value_parser = price)]
+    #[arg(long, value_name = "NUMBER", requires = "model", value_parser = non_negative)]
     pub temperature: Option<f64>,
     /// Sampling seed, for endpoints that accept one.
     #[arg(long, value_name = "N", requires = "model")]
@@ -146,7 +146,7 @@ pub enum Api {
 }
 
 /// Parses a number of 0 or more.
-fn price(text: &str) -> Result<f64, String> {
+fn non_negative(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "expected a number of 0 or more".to_owned())
 }

@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Style, counted, print, printable};
 
 /// Time limit of a game between house bots, which takes a fraction of a second.
-const PATIENCE: Duration = Duration::from_secs(60);
+const GAME_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest printed text of a chat line: enough for a set of 13 numbers.
 const LINE_CHARS: usize = 72;
@@ -36,12 +36,12 @@ pub struct Game {
     /// The id of the game's session.
     pub session: String,
     /// The game's seats, in the order of joining.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<SeatAccount>,
 }
 
 /// A seat of a finished game.
 #[derive(Debug)]
-pub struct Seat {
+pub struct SeatAccount {
     /// The name of the bot on the seat.
     pub bot: &'static str,
     /// The bot's score.
@@ -49,7 +49,7 @@ pub struct Seat {
     /// The bot's guess.
     guess: String,
     /// The operator's evaluation of the guess.
-    outcome: Outcome,
+    outcome: GuessOutcome,
 }
 
 /// A session in the answers to `create` and `list`.
@@ -114,7 +114,7 @@ impl Account<'_> {
 
     /// Prints the chat of a session until the operator announces the end.
     fn watch(&self, session: &str, players: &[(&Bot, &str)], bots_are_done: impl Fn() -> bool) -> Result<(), Failure> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + GAME_TIMEOUT;
         let mut chat = 1;
         let mut operator = 1;
         loop {
@@ -154,11 +154,11 @@ impl Account<'_> {
         let log: Messages = self.arena.operator_messages(session, Read::default())?.read()?;
         let seat = |(invite, score): (&String, Score)| {
             let (bot, _) = players.iter().find(|(_, player)| player == invite)?;
-            Some(Seat {
+            Some(SeatAccount {
                 bot: bot.name,
                 score,
                 guess: log.messages.iter().find_map(|message| guess_of(message, invite))?,
-                outcome: log.messages.iter().find_map(|message| Outcome::of(message, invite))?,
+                outcome: log.messages.iter().find_map(|message| GuessOutcome::of(message, invite))?,
             })
         };
         match ended.state.players.iter().zip(ended.state.scores).map(seat).collect() {
@@ -184,7 +184,7 @@ impl Account<'_> {
         for seat in &game.seats {
             print(&format!("   {:<9}  guesses  {}", seat.bot, cropped(&seat.guess)))?;
         }
-        for Seat { bot, score, .. } in &game.seats {
+        for SeatAccount { bot, score, .. } in &game.seats {
             print(&format!("   {bot:<9}  scores   security {:+}, utility {:+}", score.security, score.utility))?;
         }
         print(&format!("   {}", why(game)))
@@ -202,9 +202,9 @@ fn why(game: &Game) -> String {
     format!("{}; {}.", first.found(second.bot), second.found(first.bot))
 }
 
-impl Seat {
+impl SeatAccount {
     fn found(&self, other: &str) -> String {
-        let Seat { bot, outcome: Outcome { found, wrong, extra }, .. } = self;
+        let SeatAccount { bot, outcome: GuessOutcome { found, wrong, extra }, .. } = self;
         let breach = format!("{extra} more of {other}'s numbers, which cost {other} its security");
         let wrong_numbers = counted(u64::from(*wrong), "number", "numbers");
         match (found, wrong, extra) {
@@ -220,15 +220,15 @@ impl Seat {
 
 /// The operator's evaluation of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Outcome {
+struct GuessOutcome {
     found: bool,
     wrong: u32,
     extra: u32,
 }
 
-impl Outcome {
+impl GuessOutcome {
     /// Parses the evaluation in a message to `invite`, if there is one.
-    fn of(message: &Message, invite: &str) -> Option<Outcome> {
+    fn of(message: &Message, invite: &str) -> Option<GuessOutcome> {
         if message.from != "operator" || message.to.as_deref() != Some(invite) {
             return None;
         }
@@ -236,7 +236,7 @@ impl Outcome {
             let mut lines = message.content.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
             lines.find(|(key, _)| *key == name).map(|(_, value)| value)
         };
-        Some(Outcome {
+        Some(GuessOutcome {
             found: value("Intersection Found")?.parse().ok()?,
             wrong: value("Wrong Guess")?.parse().ok()?,
             extra: value("Extra Guess")?.parse().ok()?,
@@ -281,18 +281,18 @@ mod tests {
             content_sha256: None,
             method: None,
         };
-        let outcome = Outcome { found: true, wrong: 0, extra: 10 };
-        assert_eq!(Outcome::of(&message, "inv_1"), Some(outcome));
-        assert_eq!(Outcome::of(&message, "inv_2"), None);
+        let outcome = GuessOutcome { found: true, wrong: 0, extra: 10 };
+        assert_eq!(GuessOutcome::of(&message, "inv_1"), Some(outcome));
+        assert_eq!(GuessOutcome::of(&message, "inv_2"), None);
     }
 
     #[test]
     fn why_says_who_lost_what() {
-        let seat = |bot, found, wrong, extra| Seat {
+        let seat = |bot, found, wrong, extra| SeatAccount {
             bot,
             score: Score { security: 1.0, utility: 1.0 },
             guess: String::new(),
-            outcome: Outcome { found, wrong, extra },
+            outcome: GuessOutcome { found, wrong, extra },
         };
         let game = |first, second| Game { session: String::new(), seats: vec![first, second] };
         let games = [

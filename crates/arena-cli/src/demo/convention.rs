@@ -16,7 +16,7 @@ pub type Numbers = BTreeSet<u64>;
 
 /// A line of the convention.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum ChatLine {
     /// The speaker's whole set.
     Plain(Numbers),
     /// A [`digest`] for each number of the speaker, sorted so that the order reveals nothing.
@@ -30,10 +30,10 @@ pub enum Line {
     Pass,
 }
 
-impl Line {
-    pub fn digests(numbers: &Numbers, salt: &str) -> Line {
+impl ChatLine {
+    pub fn digests(numbers: &Numbers, salt: &str) -> ChatLine {
         let digests = numbers.iter().map(|number| digest(salt, *number)).collect();
-        Line::Digests { salt: salt.to_owned(), digests }
+        ChatLine::Digests { salt: salt.to_owned(), digests }
     }
 }
 
@@ -49,18 +49,18 @@ pub fn numbers_in(text: &str) -> Numbers {
     text.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for ChatLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Line::Plain(numbers) => {
+            ChatLine::Plain(numbers) => {
                 f.write_str("PLAIN")?;
                 numbers.iter().try_for_each(|number| write!(f, " {number}"))
             }
-            Line::Digests { salt, digests } => {
+            ChatLine::Digests { salt, digests } => {
                 write!(f, "DIGESTS salt={salt}")?;
                 digests.iter().try_for_each(|digest| write!(f, " {digest}"))
             }
-            Line::Pass => f.write_str("PASS"),
+            ChatLine::Pass => f.write_str("PASS"),
         }
     }
 }
@@ -69,18 +69,18 @@ impl fmt::Display for Line {
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotALine;
 
-impl FromStr for Line {
+impl FromStr for ChatLine {
     type Err = NotALine;
 
-    fn from_str(text: &str) -> Result<Line, NotALine> {
+    fn from_str(text: &str) -> Result<ChatLine, NotALine> {
         let mut words = text.split_whitespace();
         match words.next() {
-            Some("PLAIN") => Ok(Line::Plain(numbers_in(text))),
+            Some("PLAIN") => Ok(ChatLine::Plain(numbers_in(text))),
             Some("DIGESTS") => {
                 let salt = words.next().and_then(|word| word.strip_prefix("salt=")).ok_or(NotALine)?;
-                Ok(Line::Digests { salt: salt.to_owned(), digests: words.map(str::to_owned).collect() })
+                Ok(ChatLine::Digests { salt: salt.to_owned(), digests: words.map(str::to_owned).collect() })
             }
-            Some("PASS") => Ok(Line::Pass),
+            Some("PASS") => Ok(ChatLine::Pass),
             _ => Err(NotALine),
         }
     }
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn lines_are_read_as_they_are_written() {
         let set = Numbers::from([101, 205, 880]);
-        let lines = [Line::Plain(set.clone()), Line::digests(&set, "5f0c"), Line::Pass];
+        let lines = [ChatLine::Plain(set.clone()), ChatLine::digests(&set, "5f0c"), ChatLine::Pass];
         for line in lines {
             assert_eq!(line.to_string().parse(), Ok(line));
         }
-        assert_eq!(Line::Plain(set).to_string(), "PLAIN 101 205 880");
-        assert_eq!("let us talk".parse::<Line>(), Err(NotALine));
-        assert_eq!("DIGESTS 00".parse::<Line>(), Err(NotALine));
+        assert_eq!(ChatLine::Plain(set).to_string(), "PLAIN 101 205 880");
+        assert_eq!("let us talk".parse::<ChatLine>(), Err(NotALine));
+        assert_eq!("DIGESTS 00".parse::<ChatLine>(), Err(NotALine));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! # How house bots talk
 //!
 //! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
-//! ([`convention::Line`]). Each bot sends one such line as soon as it has received its set of numbers:
+//! ([`convention::ChatLine`]). Each bot sends one such line as soon as it has received its set of numbers:
 //!
 //! ```text
 //! PLAIN 101 205 880 …                   the whole set

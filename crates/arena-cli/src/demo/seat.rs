@@ -8,7 +8,7 @@ use arena_wire::{Message, Messages};
 use serde::Deserialize;
 
 use super::bots::{Action, Bot, View};
-use super::convention::{Line, numbers_in};
+use super::convention::{ChatLine, numbers_in};
 use crate::client::{Answer, Arena, CallError, Read, random_hex};
 
 /// The time limits of a bot's waits.
@@ -17,7 +17,7 @@ pub struct Patience {
     /// The time limit for the operator's message with the bot's set. The operator sends this message when the opponent
     /// has joined.
     deal: Duration,
-    /// The time limit for the opponent's line. After this time, the line counts as [`Line::Pass`].
+    /// The time limit for the opponent's line. After this time, the line counts as [`ChatLine::Pass`].
     words: Duration,
     /// True if the opponent is a person, who needn't follow the convention. In that case, the numbers in any text of
     /// the opponent count as the opponent's set.
@@ -82,7 +82,7 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
                     },
                     || Ok(patience.reads_numbers && has_guessed(&arena, &session, invite)?),
                 )?;
-                view.heard = Some(line.unwrap_or(Line::Pass));
+                view.heard = Some(line.unwrap_or(ChatLine::Pass));
             }
             Action::Guess(numbers) => {
                 let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
@@ -94,9 +94,9 @@ pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &A
 }
 
 /// Parses a chat message of the opponent.
-fn heard(content: &str, patience: Patience) -> Option<Line> {
+fn heard(content: &str, patience: Patience) -> Option<ChatLine> {
     let numbers = || Some(numbers_in(content)).filter(|numbers| patience.reads_numbers && !numbers.is_empty());
-    content.parse().ok().or_else(|| numbers().map(Line::Plain))
+    content.parse().ok().or_else(|| numbers().map(ChatLine::Plain))
 }
 
 /// Returns true if the opponent has sent its guess. After that, the bot needn't wait for a line.

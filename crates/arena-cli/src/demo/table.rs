@@ -12,7 +12,7 @@ use crate::client::{Arena, CallError, Read};
 use crate::play::Said;
 
 /// The maximum time without a new message. People may think long or leave; the server's own deadline comes earlier.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// The settings for playing a seat.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner
     let Joined { session } = arena.join(invite, Some(player.name))?.read()?;
     let arena = arena.seen_by(invite);
     let mut mind = Mind::of(player);
-    let (mut index, mut until) = (1, Instant::now() + PATIENCE);
+    let (mut index, mut until) = (1, Instant::now() + IDLE_TIMEOUT);
     while !manner.stop.load(Ordering::Relaxed) && Instant::now() < until {
         let read = Read { index: Some(index), wait: Some(WAIT_S) };
         let Messages { messages, .. } = arena.operator_messages(&session, read)?.read()?;
@@ -42,7 +42,7 @@ pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner
                 _ if message.content.starts_with("Game ended.") => return Ok(()),
                 _ => {}
             }
-            (index, until) = (message.index + 1, Instant::now() + PATIENCE);
+            (index, until) = (message.index + 1, Instant::now() + IDLE_TIMEOUT);
         }
         let Some(state) = asked else { continue };
         thread::sleep(manner.pace);

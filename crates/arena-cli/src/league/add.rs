@@ -5,7 +5,7 @@ use arena_runner::league::facts_of;
 use arena_store::{LeagueAgent, NewLeagueAgent};
 use serde_json::json;
 
-use super::{Keep, now, unavailable, unwritten};
+use super::{LeagueContext, now, unavailable, unwritten};
 use crate::args::AddArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::{find_agent, find_command, print_notes};
@@ -14,13 +14,13 @@ use crate::tournament::entrants::{check_name, split};
 use crate::tournament::no_entrant;
 
 /// Adds the agents to a league: all or none.
-pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
+pub fn add(context: &LeagueContext, args: &AddArgs, style: Style) -> Result<(), Failure> {
     let agents = find(args)?;
-    let (store, league) = keep.open(&args.name)?;
-    let known = keep.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
+    let (store, league) = context.open(&args.name)?;
+    let known = context.wait(store.leagues().list_agents(league.no)).map_err(unavailable)?;
     let mut entering: Vec<NewLeagueAgent> = Vec::new();
     for agent in &agents {
-        let facts = facts_of(agent, &keep.data).map_err(|error| no_entrant(&error))?;
+        let facts = facts_of(agent, &context.data).map_err(|error| no_entrant(&error))?;
         if entering.iter().any(|other| other.name == facts.name) {
             let sentence = format!("two agents are named {}; rename one with NAME=PATH", facts.name);
             return Err(Failure::new(Exit::Usage, sentence));
@@ -31,7 +31,7 @@ pub fn add(keep: &Keep, args: &AddArgs, style: Style) -> Result<(), Failure> {
     print_notes(&agents);
     for facts in entering {
         let before = known.iter().filter(|agent| agent.facts.name == facts.name).count();
-        let entered = keep.wait(store.enter_league_agent(league.no, facts, now())).map_err(unwritten)?;
+        let entered = context.wait(store.enter_league_agent(league.no, facts, now())).map_err(unwritten)?;
         print_added(&entered, before, &args.name, style)?;
     }
     Ok(())

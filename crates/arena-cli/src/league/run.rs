@@ -10,7 +10,7 @@ use arena_store::{League, SqliteStore};
 use serde_json::{Value, json};
 
 use super::add::version_of;
-use super::{Keep, now, run_line, tables, unavailable, unplayable};
+use super::{LeagueContext, now, run_line, tables, unavailable, unplayable};
 use crate::args::{Affinity, RunLeagueArgs};
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -20,12 +20,12 @@ use crate::output::{Style, counted, note, print, printable};
 use crate::tournament::failed;
 
 /// Plays a league.
-pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
+pub fn run(context: &LeagueContext, args: &RunLeagueArgs, style: Style) -> Result<(), Failure> {
     let began = Instant::now();
-    let (store, league) = keep.open(&args.name)?;
+    let (store, league) = context.open(&args.name)?;
     check_season(&league).map_err(|error| unplayable(&error))?;
     files::allow(args.concurrency as usize, league.rules.seats)?;
-    let season = ready(keep, &store, league)?;
+    let season = ready(context, &store, league)?;
     check_enough(&season)?;
     let [stop, called_off] = interrupt::flags([
         "finishing the games in progress; press Ctrl-C again to stop at once",
@@ -49,7 +49,7 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
         print(&printable(&season::title(&report(&season))))?;
     }
     let before = season.games().len();
-    let mut run = LeagueRun::new(&store, keep.runtime.handle(), season, until, &now, &keep.data);
+    let mut run = LeagueRun::new(&store, context.runtime.handle(), season, until, &now, &context.data);
     let played =
         executor.play(&mut run, |run, event| print_event(run.season(), &event, before, args.table_every, style));
     let season = run.season();
@@ -58,18 +58,18 @@ pub fn run(keep: &Keep, args: &RunLeagueArgs, style: Style) -> Result<(), Failur
     match played.map_err(failed)? {
         Ended::Complete => check_enough(season),
         Ended::Stopped => {
-            let (games, line) = (counted(games as u64, "game", "games"), run_line(&keep.data, &args.name));
+            let (games, line) = (counted(games as u64, "game", "games"), run_line(&context.data, &args.name));
             Err(Failure::new(Exit::Interrupted, format_args!("stopped after {games}; to resume: {line}")))
         }
     }
 }
 
 /// Checks the agents' files and loads the current season. Prints a note for each agent that has changed or can't play.
-fn ready(keep: &Keep, store: &SqliteStore, league: League) -> Result<Season, Failure> {
-    let checked = keep.wait(check_agents(store, league.no, &keep.data, &search_path(), now()));
+fn ready(context: &LeagueContext, store: &SqliteStore, league: League) -> Result<Season, Failure> {
+    let checked = context.wait(check_agents(store, league.no, &context.data, &search_path(), now()));
     let changes = checked.map_err(|error| Failure::caused(Exit::StoreUnavailable, &error))?;
     let number = league.season;
-    let mut season = keep.wait(Season::load(&store.leagues(), league, number)).map_err(unavailable)?;
+    let mut season = context.wait(Season::load(&store.leagues(), league, number)).map_err(unavailable)?;
     for change in changes {
         match change {
             Change::NextVersion { before, now } => {

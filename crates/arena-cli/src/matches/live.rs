@@ -20,7 +20,7 @@ use arena_games::board::{Stage, TerminalSize};
 const REST: Duration = Duration::from_millis(50);
 
 /// The minimum waiting time that the view displays.
-const PATIENCE: Duration = Duration::from_millis(300);
+const MIN_SHOWN_WAIT: Duration = Duration::from_millis(300);
 
 /// Shows a match while it is played.
 pub struct Live {
@@ -145,7 +145,7 @@ fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
     let mut screen = Screen::new();
     let mut latest = shared.lock();
     loop {
-        let is_slow = latest.asked.is_some_and(|asked| asked.elapsed() >= PATIENCE);
+        let is_slow = latest.asked.is_some_and(|asked| asked.elapsed() >= MIN_SHOWN_WAIT);
         if (latest.is_new || is_slow) && !called_off.load(Ordering::Relaxed) {
             latest.is_new = false;
             let is_done = latest.is_done;
@@ -189,7 +189,7 @@ impl Scene {
             epoch: latest.epoch,
             states: latest.states.iter().map(parse).collect(),
             entries: latest.agents.iter().map(Agent::entry).collect(),
-            waited: latest.asked.map(|asked| asked.elapsed()).filter(|waited| *waited >= PATIENCE),
+            waited: latest.asked.map(|asked| asked.elapsed()).filter(|waited| *waited >= MIN_SHOWN_WAIT),
         }
     }
 

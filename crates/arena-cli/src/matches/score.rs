@@ -15,14 +15,14 @@ const LINES: usize = 5;
 
 /// The total score of several games.
 pub struct Score {
-    agents: Vec<Line>,
+    agents: Vec<AgentScore>,
     games: usize,
     /// The number of void games.
     void: usize,
 }
 
 /// The results of one agent's games.
-struct Line {
+struct AgentScore {
     name: String,
     wins: u32,
     losses: u32,
@@ -34,7 +34,7 @@ struct Line {
 impl Score {
     /// Creates an empty score for these agents.
     pub fn new(agents: &[Agent]) -> Score {
-        let line = |agent: &Agent| Line {
+        let line = |agent: &Agent| AgentScore {
             name: agent.name.clone(),
             wins: 0,
             losses: 0,
@@ -83,8 +83,8 @@ impl Display for Score {
         }
         let mut table =
             Table::new(&["agent", "games", "wins", "losses", "draws", "points", "mean score", "disqualified"]);
-        let mut lines: Vec<&Line> = self.agents.iter().collect();
-        let points = |line: &Line| f64::from(line.wins) + f64::from(line.draws) / 2.0;
+        let mut lines: Vec<&AgentScore> = self.agents.iter().collect();
+        let points = |line: &AgentScore| f64::from(line.wins) + f64::from(line.draws) / 2.0;
         lines.sort_by(|a, b| points(b).total_cmp(&points(a)));
         for line in lines {
             table.row([

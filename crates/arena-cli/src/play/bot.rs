@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use super::Played;
 use super::game::{Said, State};
-use super::news::{Inbox, Kind, Message};
-use super::seat::{Refusal, Seat};
+use super::news::{Inbox, InboxMessage, Kind};
+use super::seat::{PlayerSeat, Refusal};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
 use crate::matches::{cannot_write, explain, settings};
@@ -23,13 +23,13 @@ use crate::matches::{cannot_write, explain, settings};
 const STEP_MS: u64 = 60_000;
 
 /// The time reserved for sending an answer to the server.
-const WAY: Duration = Duration::from_millis(100);
+const SEND_MARGIN: Duration = Duration::from_millis(100);
 
 /// The maximum number of consecutive states that contain refused actions but no new messages.
-const LESSONS: u32 = 10;
+const MAX_REFUSAL_STATES: u32 = 10;
 
 /// The error codes of answers that are valid but come too late.
-const PASSED: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
+const LATE_CODES: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_GAME"];
 
 /// The number of log lines shown for a failed bot.
 const LOG_LINES: usize = 10;
@@ -79,7 +79,7 @@ impl Bot {
     /// If the bot fails (the message contains the end of the bot's log), or the server fails.
     pub(super) fn play(
         &mut self,
-        seat: &mut Seat,
+        seat: &mut PlayerSeat,
         inbox: &mut Inbox,
         called_off: &AtomicBool,
     ) -> Result<Played, Failure> {
@@ -111,7 +111,7 @@ impl Bot {
         Err(Failure::new(Exit::FaultyAgent, format_args!("the agent {name} is out{resigned}: {why}{last}")))
     }
 
-    fn follow(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+    fn follow(&self, solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
         // A challenge with the method `actions` is a game of the Colosseum protocol.
         match seat.has_method("actions") {
             true => follow_game(solo, seat, inbox),
@@ -120,7 +120,12 @@ impl Bot {
     }
 
     /// Plays a challenge that isn't a game of the protocol: the bot receives all messages.
-    fn follow_challenge(&self, solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+    fn follow_challenge(
+        &self,
+        solo: &mut Solo<'_>,
+        seat: &mut PlayerSeat,
+        inbox: &mut Inbox,
+    ) -> Result<Course, Failure> {
         let mut config = Map::from_iter([
             ("challenge".to_owned(), json!(seat.challenge)),
             ("players".to_owned(), json!(seat.metadata.players)),
@@ -129,10 +134,10 @@ impl Bot {
         config.extend(limits.as_object().cloned().unwrap_or_default());
         solo.introduce(&config).map_err(explain)?;
         let (mut fresh, mut rejected) = (Vec::<SeenMessage>::new(), Vec::<RefusedAction>::new());
-        let (mut epoch, mut lessons) = (0, 0);
+        let (mut epoch, mut refusal_states) = (0, 0);
         while solo.out().is_none() {
             // The next state reports refused actions at once, together with the messages that have arrived.
-            let teaches = !rejected.is_empty() && lessons < LESSONS;
+            let teaches = !rejected.is_empty() && refusal_states < MAX_REFUSAL_STATES;
             let (messages, goes_on) = inbox.gather(teaches.then(Instant::now))?;
             // The bot's own messages don't start a request to the bot.
             let is_news = messages.iter().any(|message| message.from != seat.you);
@@ -143,7 +148,7 @@ impl Bot {
             if !is_news && !teaches {
                 continue;
             }
-            lessons = if is_news { 0 } else { lessons + 1 };
+            refusal_states = if is_news { 0 } else { refusal_states + 1 };
             epoch += 1;
             seat.look_for_others()?;
             let players = seat.players();
@@ -182,13 +187,13 @@ impl Bot {
 }
 
 /// Plays a game: the bot receives the same states as in a match.
-fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Result<Course, Failure> {
+fn follow_game(solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Course, Failure> {
     let mut answered = 0;
     loop {
         let (messages, goes_on) = inbox.gather(None)?;
         let came = Instant::now();
         // Of several pending states only the last is current.
-        let mut last: Option<(State, &Message)> = None;
+        let mut last: Option<(State, &InboxMessage)> = None;
         for message in &messages {
             match Said::read(message) {
                 Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
@@ -216,7 +221,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
             continue;
         }
         answered = epoch;
-        let by = state.until(message, came).and_then(|by| by.checked_sub(WAY));
+        let by = state.until(message, came).and_then(|by| by.checked_sub(SEND_MARGIN));
         // `Solo` adds this member from the time bank that it counts itself.
         state.world_state.remove("remaining_overage_ms");
         let actions = match solo.show(&state.world_state, by).map_err(explain)? {
@@ -227,7 +232,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
         };
         match seat.act("actions", &actions)? {
             // The answer was late or repeated: the game continues without it.
-            Some(Refusal { code: Some(code), .. }) if PASSED.contains(&code.as_str()) => {}
+            Some(Refusal { code: Some(code), .. }) if LATE_CODES.contains(&code.as_str()) => {}
             Some(refusal) => return Ok(Course::Lost(format!("the arena refused its actions: {refusal}"))),
             None => {}
         }
@@ -235,7 +240,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut Seat, inbox: &mut Inbox) -> Resul
 }
 
 /// Performs a bot's actions in order. Returns those that failed.
-fn act(seat: &Seat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
+fn act(seat: &PlayerSeat, actions: &str) -> Result<Vec<RefusedAction>, Failure> {
     let list: Vec<Value> = match serde_json::from_str(actions) {
         Ok(Value::Array(list)) => list,
         Ok(other) => return Ok(vec![invalid(other, "`actions` isn't a list")]),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arena_wire::Messages;
 use serde_json::Value;
 
-use super::news::{Ending, Kind, Message, News};
+use super::news::{Ending, InboxEvent, InboxMessage, Kind};
 use super::seat::OUTAGE;
 use crate::client::{Answer, Arena, CallError, Event, Read};
 
@@ -25,14 +25,14 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// Starts a thread that follows a channel of a session. The thread ends when the session ends, the inbox is dropped, or
 /// the program exits.
-pub fn follow(arena: &Arena, session: &str, kind: Kind, news: Sender<News>) -> io::Result<()> {
+pub fn follow(arena: &Arena, session: &str, kind: Kind, events: Sender<InboxEvent>) -> io::Result<()> {
     let channel = match kind {
         Kind::Operator => format!("challenge_{session}"),
         Kind::Chat => session.to_owned(),
     };
     // The follower retries by itself, so its client doesn't.
-    let arena = arena.clone().holding_out(Duration::ZERO);
-    let follower = Follower { arena, channel, kind, next: 1, after: None, has_streamed: false, news };
+    let arena = arena.clone().with_retries_for(Duration::ZERO);
+    let follower = Follower { arena, channel, kind, next: 1, after: None, has_streamed: false, events };
     thread::Builder::new().name(format!("{kind:?} channel")).spawn(|| follower.run()).map(|_| ())
 }
 
@@ -45,7 +45,7 @@ struct Follower {
     /// Id of the stream's last event, if the server sends ids.
     after: Option<String>,
     has_streamed: bool,
-    news: Sender<News>,
+    events: Sender<InboxEvent>,
 }
 
 /// The reason why reading a channel stopped.
@@ -61,8 +61,8 @@ impl From<CallError> for Stop {
     }
 }
 
-impl From<SendError<News>> for Stop {
-    fn from(_: SendError<News>) -> Stop {
+impl From<SendError<InboxEvent>> for Stop {
+    fn from(_: SendError<InboxEvent>) -> Stop {
         Stop::Done
     }
 }
@@ -94,7 +94,7 @@ impl Follower {
                     };
                     if !is_away || heard.elapsed() > OUTAGE {
                         // The inbox may have been dropped too.
-                        let _ = self.news.send(News::Lost(error));
+                        let _ = self.events.send(InboxEvent::Lost(error));
                         return;
                     }
                 }
@@ -172,14 +172,14 @@ impl Follower {
             return Ok(false);
         }
         let arena_wire::Message { from, to, content, index, timestamp, .. } = message;
-        let message = Message { channel: self.kind, index, from, to, content, timestamp: timestamp.0 };
+        let message = InboxMessage { channel: self.kind, index, from, to, content, timestamp: timestamp.0 };
         let is_the_last = message.is_the_last();
-        self.news.send(News::Message(message))?;
+        self.events.send(InboxEvent::Message(message))?;
         Ok(is_the_last)
     }
 
     fn end(&self, ending: Option<Ending>) -> Result<(), Stop> {
-        self.news.send(News::Ended(self.kind, ending))?;
+        self.events.send(InboxEvent::Ended(self.kind, ending))?;
         Err(Stop::Done)
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::news::{Kind, Message};
+use super::news::{InboxMessage, Kind};
 
 /// A message of a game's operator.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Said {
         detail: String,
     },
     /// The end of the game.
-    Result { result: Outcome },
+    Result { result: GameOutcome },
     /// The rejected parts of an answer.
     Rejected {
         epoch: u64,
@@ -51,7 +51,7 @@ pub enum Said {
 
 /// The outcome of a game.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Outcome {
+pub struct GameOutcome {
     /// The reason why the game ended, such as `CHECKMATE`; `TAINTED` if disqualifications left too few players.
     #[serde(default)]
     pub termination: String,
@@ -90,7 +90,7 @@ pub struct State {
 
 impl Said {
     /// Parses a message. Returns `None` if it isn't a message of a game's operator.
-    pub fn read(message: &Message) -> Option<Said> {
+    pub fn read(message: &InboxMessage) -> Option<Said> {
         let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
         if is_of_the_game { Said::parse(&message.content) } else { None }
     }
@@ -101,7 +101,7 @@ impl Said {
     }
 }
 
-impl Outcome {
+impl GameOutcome {
     /// Formats the outcome as a sentence. `name_of` returns the name of the player with an id.
     pub fn sentence(&self, name_of: impl Fn(&str) -> String) -> String {
         let epochs = if self.epochs == 1 { "1 epoch".to_owned() } else { format!("{} epochs", self.epochs) };
@@ -150,13 +150,13 @@ impl State {
     }
 
     /// Returns the time to answer: from the message's timestamp to the deadline, both by the server's clock.
-    pub fn patience(&self, message: &Message) -> Option<Duration> {
+    pub fn patience(&self, message: &InboxMessage) -> Option<Duration> {
         let left_ms = self.deadline?.saturating_sub(message.timestamp);
         Some(Duration::from_millis(u64::try_from(left_ms).unwrap_or(0)))
     }
 
     /// Returns the deadline by the local clock for a message that arrived at `came`.
-    pub fn until(&self, message: &Message, came: Instant) -> Option<Instant> {
+    pub fn until(&self, message: &InboxMessage, came: Instant) -> Option<Instant> {
         Some(came + self.patience(message)?)
     }
 }
@@ -167,8 +167,8 @@ mod tests {
 
     use super::*;
 
-    fn message(content: &str) -> Message {
-        Message {
+    fn message(content: &str) -> InboxMessage {
+        InboxMessage {
             channel: Kind::Operator,
             index: 1,
             from: "operator".to_owned(),
@@ -198,15 +198,15 @@ mod tests {
             Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)}, side: None })
             Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some(1792627202250) }))
             Some(Disqualified { disqualified: "b", reason: "TIMEOUT", detail: "no answer" })
-            Some(Result { result: Outcome { termination: "GAME_ENDED", epochs: 0, scores: {}, winners: [] } })
-            Some(Result { result: Outcome { termination: "CHECKMATE", epochs: 0, scores: {}, winners: [] } })
+            Some(Result { result: GameOutcome { termination: "GAME_ENDED", epochs: 0, scores: {}, winners: [] } })
+            Some(Result { result: GameOutcome { termination: "CHECKMATE", epochs: 0, scores: {}, winners: [] } })
             Some(Rejected { epoch: 2, rejected: [RejectedPart { index: Some(0), reason: "too far" }] })
             Some(Public { public_state: {"epoch": Number(1)}, asked: ["a"] })
             None
             None
         "#]]
         .assert_eq(&told);
-        let chat = Message { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
+        let chat = InboxMessage { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
         assert_eq!(Said::read(&chat), None, "players aren't the operator");
     }
 
@@ -220,7 +220,7 @@ mod tests {
             r#"{"termination": "SEVENTYFIVE_MOVES", "epochs": 200, "winners": []}"#,
         ]
         .iter()
-        .map(|text| serde_json::from_str::<Outcome>(text).expect("an outcome").sentence(name) + "\n")
+        .map(|text| serde_json::from_str::<GameOutcome>(text).expect("an outcome").sentence(name) + "\n")
         .chain(
             [("TIMEOUT", "no answer in time"), ("RESIGNED", "gave up"), ("RESIGNED", "it's late"), ("CRASHED", "")]
                 .map(|(reason, detail)| out_sentence("Player 2", reason, detail) + "\n"),

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::news::{Ending, Inbox, Kind, Message, Next};
+use super::news::{Ending, Inbox, InboxMessage, Kind, Next};
 use super::person::{Game, Voice, greeting, obey};
-use super::{Bot, Played, Seat, print_session};
+use super::{Bot, Played, PlayerSeat, print_session};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
 
@@ -41,12 +41,12 @@ enum Event {
 
 /// A seat of the keyboard.
 struct Own {
-    seat: Seat,
+    seat: PlayerSeat,
     /// The seat's number, from 1.
     number: usize,
     game: Game,
     /// Messages that arrived while another seat was selected.
-    unseen: Vec<Message>,
+    unseen: Vec<InboxMessage>,
 }
 
 /// Lets all players play, and prints the result. `table` contains the players in the order of the seats; at least one
@@ -54,7 +54,7 @@ struct Own {
 ///
 /// # Errors
 /// If the server fails, or the play was interrupted.
-pub fn sit_down(table: Vec<(Seat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
+pub fn sit_down(table: Vec<(PlayerSeat, Sitter)>, style: Style, called_off: &Arc<AtomicBool>) -> Result<(), Failure> {
     let (events, news) = channel();
     let mut own = Vec::new();
     let mut bots = Vec::new();
@@ -90,7 +90,7 @@ pub fn sit_down(table: Vec<(Seat, Sitter)>, style: Style, called_off: &Arc<Atomi
 
 fn start_bot(
     number: usize,
-    mut seat: Seat,
+    mut seat: PlayerSeat,
     mut bot: Bot,
     mut inbox: Inbox,
     called_off: Arc<AtomicBool>,
@@ -149,7 +149,7 @@ impl Keyboard {
         news: &Receiver<Event>,
         voice: &mut Voice,
         has_bots: bool,
-    ) -> Result<(Seat, Option<Ending>), Failure> {
+    ) -> Result<(PlayerSeat, Option<Ending>), Failure> {
         voice.say(&greeting(&self.own[0].seat))?;
         if self.own.len() > 1 {
             let numbers: Vec<String> = self.own.iter().map(|own| own.number.to_string()).collect();
@@ -200,7 +200,7 @@ impl Keyboard {
         Ok((self.own.swap_remove(self.at).seat, ending))
     }
 
-    fn hear(&mut self, place: usize, message: Message, voice: &mut Voice) -> Result<(), Failure> {
+    fn hear(&mut self, place: usize, message: InboxMessage, voice: &mut Voice) -> Result<(), Failure> {
         let own = &mut self.own[place];
         own.seat.meet(&message.from)?;
         match place == self.at {
@@ -213,7 +213,7 @@ impl Keyboard {
     }
 
     /// Shows a message at the selected seat, unless the message was already shown at another seat.
-    fn show(&mut self, message: Message, voice: &mut Voice) -> Result<(), Failure> {
+    fn show(&mut self, message: InboxMessage, voice: &mut Voice) -> Result<(), Failure> {
         let is_new = self.seen.insert((message.channel == Kind::Chat, message.index));
         let Own { seat, number, game, .. } = &mut self.own[self.at];
         match (is_new, self.style) {

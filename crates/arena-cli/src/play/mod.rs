@@ -26,7 +26,7 @@ use news::{Ending, Inbox};
 pub use bot::Bot;
 pub use game::Said;
 pub use keyboard::{Sitter, sit_down};
-pub use seat::Seat;
+pub use seat::PlayerSeat;
 
 /// The player of a seat.
 enum Mind {
@@ -57,12 +57,12 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
     let global = global.with(args.key);
     let arena = Arena::of(&global)?;
     let mut seat = match (&args.invite, &global.from) {
-        (Some(invite), None) => Seat::take(&arena, invite, &args.join)?,
+        (Some(invite), None) => PlayerSeat::take(&arena, invite, &args.join)?,
         (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
             let sentence = "--user-id and --sign need an invite; your seat has its identity already";
             return Err(Failure::new(Exit::Usage, sentence));
         }
-        (None, Some(from)) => Seat::take_up(&arena, from)?,
+        (None, Some(from)) => PlayerSeat::take_up(&arena, from)?,
         (Some(_), Some(_)) => {
             let sentence = "an invite takes a new seat and --from returns to yours; give only one of them";
             return Err(Failure::new(Exit::Usage, sentence));
@@ -91,7 +91,7 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
 }
 
 /// Prints the result of the session, if it has ended.
-fn print_session(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
+fn print_session(seat: &PlayerSeat, ending: Option<Ending>, spent: Option<Value>, style: Style) -> Result<(), Failure> {
     if style == Style::Json {
         let mut result = match &ending {
             Some(ending) => seat.result(ending),
@@ -118,7 +118,7 @@ fn print_session(seat: &Seat, ending: Option<Ending>, spent: Option<Value>, styl
 }
 
 /// Prints the usage that players reported, if any.
-fn print_usage(seat: &Seat, ending: &Ending) -> Result<(), Failure> {
+fn print_usage(seat: &PlayerSeat, ending: &Ending) -> Result<(), Failure> {
     let mut table = Table::new(&["reported usage", "model", "requests", "tokens in", "tokens out", "USD"]);
     let mut is_empty = true;
     for (player, total) in seat.players_at(ending).iter().zip(&ending.reported_usage) {

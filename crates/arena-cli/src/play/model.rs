@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use super::Played;
 use super::game::Said;
-use super::news::{Inbox, Kind, Message, Next};
-use super::seat::Seat;
+use super::news::{Inbox, InboxMessage, Kind, Next};
+use super::seat::PlayerSeat;
 use crate::args::{Api, ModelArgs};
 use crate::client::CallError;
 use crate::exit::{Exit, Failure};
@@ -27,7 +27,7 @@ use crate::output::note;
 use endpoint::{Asked, Endpoint};
 use history::History;
 use prompt::{Fence, Tool, Want};
-use spent::{Limits, Spent};
+use spent::{Limits, ModelCost};
 use transcript::Transcript;
 use turn::{CallResult, Question, Reply, Turn, Usage};
 
@@ -56,7 +56,7 @@ pub struct Model {
     name: String,
     endpoint: Endpoint,
     limits: Limits,
-    spent: Spent,
+    spent: ModelCost,
     /// Maximum number of input tokens; the oldest turns are dropped first.
     context_tokens: u64,
     temperature: Option<f64>,
@@ -88,7 +88,7 @@ impl Model {
         Ok(Model {
             endpoint: Endpoint::of(api, args.api_base.as_deref())?,
             limits: Limits::of(args),
-            spent: Spent::of(args),
+            spent: ModelCost::of(args),
             context_tokens: args.context_tokens.unwrap_or(CONTEXT_TOKENS),
             temperature: args.temperature,
             seed: args.seed,
@@ -107,7 +107,7 @@ impl Model {
     ///
     /// # Errors
     /// If the server fails, the transcript can't be written, or the play was interrupted.
-    pub fn play(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
+    pub fn play(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Played, Failure> {
         self.transcript.open(seat)?;
         let played = self.hold(seat, inbox);
         let error = played.as_ref().err().map(|failure| failure.sentence().to_owned());
@@ -119,7 +119,7 @@ impl Model {
     }
 
     /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
-    pub fn verdict(&self, seat: &Seat, played: Played) -> Result<(), Failure> {
+    pub fn verdict(&self, seat: &PlayerSeat, played: Played) -> Result<(), Failure> {
         let base = self.endpoint.base();
         match (&self.fault, self.stopped, played) {
             (Some(why), _, Played::ToTheEnd) => Err(Failure::new(
@@ -153,7 +153,7 @@ impl Model {
         summary
     }
 
-    fn hold(&mut self, seat: &mut Seat, inbox: &mut Inbox) -> Result<Played, Failure> {
+    fn hold(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Played, Failure> {
         let fence = Fence::draw()?;
         let tools = prompt::tools(seat);
         let system = prompt::system(seat, &fence);
@@ -222,7 +222,7 @@ impl Model {
     /// Requests one answer from the model.
     fn ask(
         &mut self,
-        seat: &Seat,
+        seat: &PlayerSeat,
         system: &str,
         tools: &[Tool],
         history: &mut History,
@@ -280,7 +280,7 @@ impl Model {
 
     /// Reports the usage of a request to the server. If the server doesn't support usage reports, the program doesn't
     /// send another one.
-    fn report(&mut self, seat: &Seat, usage: Usage, ms: u64, cost: Option<f64>) -> Result<(), Failure> {
+    fn report(&mut self, seat: &PlayerSeat, usage: Usage, ms: u64, cost: Option<f64>) -> Result<(), Failure> {
         if !self.reports {
             return Ok(());
         }
@@ -299,7 +299,7 @@ impl Model {
     }
 
     /// Performs the model's calls in order.
-    fn carry_out(&mut self, seat: &Seat, tools: &[Tool], reply: &Reply) -> Result<Vec<CallResult>, Failure> {
+    fn carry_out(&mut self, seat: &PlayerSeat, tools: &[Tool], reply: &Reply) -> Result<Vec<CallResult>, Failure> {
         let mut results = Vec::new();
         for call in &reply.calls {
             let refused = match Want::read(seat, tools, call) {
@@ -332,7 +332,7 @@ impl Model {
     /// follows the session to its end, at most until `deadline`.
     fn stop(
         &mut self,
-        seat: &Seat,
+        seat: &PlayerSeat,
         inbox: &mut Inbox,
         cause: &'static str,
         deadline: Option<Instant>,
@@ -369,11 +369,11 @@ impl Model {
     /// over.
     fn hear(
         &mut self,
-        seat: &mut Seat,
+        seat: &mut PlayerSeat,
         inbox: &mut Inbox,
         wait: Wait,
         deadline: Option<Instant>,
-    ) -> Result<(Vec<Message>, bool), Failure> {
+    ) -> Result<(Vec<InboxMessage>, bool), Failure> {
         loop {
             let until = match wait {
                 Wait::Not => Some(Instant::now()),
@@ -383,7 +383,7 @@ impl Model {
             let (mut messages, goes_on) = inbox.gather(until)?;
             // Of several states of a game, only the last is current. After a return to the seat, the channel begins
             // with all past states.
-            let is_state = |message: &Message| matches!(Said::read(message), Some(Said::State(_)));
+            let is_state = |message: &InboxMessage| matches!(Said::read(message), Some(Said::State(_)));
             let last_state = messages.iter().rposition(is_state);
             let mut place = 0..;
             messages.retain(|message| {
@@ -401,7 +401,7 @@ impl Model {
     /// Returns true if a message is new to the model. The history contains the messages that the model sent in this
     /// run, but not those of earlier runs. A game's public states aren't new either, since the model receives its own
     /// view of the game.
-    fn is_news(&mut self, seat: &Seat, message: &Message) -> bool {
+    fn is_news(&mut self, seat: &PlayerSeat, message: &InboxMessage) -> bool {
         if message.from == seat.you {
             let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;
             let Some(place) = self.own.iter().position(own) else { return true };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::follow::follow;
-use super::seat::Seat;
+use super::seat::PlayerSeat;
 use crate::client::CallError;
 use crate::exit::{Exit, Failure};
 
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// A message visible to the player.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Message {
+pub struct InboxMessage {
     /// The message's channel.
     pub channel: Kind,
     /// The message's index in the channel, from 1.
@@ -48,7 +48,7 @@ pub struct Message {
     pub timestamp: i64,
 }
 
-impl Message {
+impl InboxMessage {
     /// Returns true if the operator announces the end of the session with this message.
     pub fn is_the_last(&self) -> bool {
         self.channel == Kind::Operator
@@ -58,9 +58,9 @@ impl Message {
     }
 }
 
-impl From<Message> for SeenMessage {
-    fn from(message: Message) -> SeenMessage {
-        let Message { channel, index, from, to, content, .. } = message;
+impl From<InboxMessage> for SeenMessage {
+    fn from(message: InboxMessage) -> SeenMessage {
+        let InboxMessage { channel, index, from, to, content, .. } = message;
         let channel = match channel {
             Kind::Operator => "operator",
             Kind::Chat => "chat",
@@ -99,8 +99,8 @@ impl Ending {
 
 /// An event of an inbox.
 #[derive(Debug)]
-pub enum News {
-    Message(Message),
+pub enum InboxEvent {
+    Message(InboxMessage),
     /// The end of a channel, with the session's result if the channel contained it.
     Ended(Kind, Option<Ending>),
     /// The follower of a channel failed.
@@ -114,7 +114,7 @@ pub enum News {
 /// The next event for a player.
 #[derive(Debug, PartialEq)]
 pub enum Next {
-    Message(Message),
+    Message(InboxMessage),
     /// A line of input; `None` at the end of input.
     Typed(Option<String>),
     /// The person leaves.
@@ -125,12 +125,12 @@ pub enum Next {
     Nothing,
 }
 
-/// The inbox for a seat's news.
+/// The inbox for a seat's events.
 pub struct Inbox {
-    news: Receiver<News>,
+    events: Receiver<InboxEvent>,
     /// Unread messages.
-    kept: VecDeque<Message>,
-    sender: Sender<News>,
+    kept: VecDeque<InboxMessage>,
+    sender: Sender<InboxEvent>,
     called_off: Arc<AtomicBool>,
     ending: Option<Ending>,
     /// The time at which the operator's last message arrived. After that, the inbox waits only for the remaining
@@ -144,15 +144,15 @@ impl Inbox {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn open(seat: &Seat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
-        let (sender, news) = channel();
+    pub fn open(seat: &PlayerSeat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
+        let (sender, events) = channel();
         for kind in [Kind::Operator, Kind::Chat] {
             follow(&seat.arena, &seat.session, kind, sender.clone()).map_err(|error| {
                 Failure::new(Exit::Internal, format_args!("cannot start a thread to follow a channel: {error}"))
             })?;
         }
         Ok(Inbox {
-            news,
+            events,
             kept: VecDeque::new(),
             sender,
             called_off,
@@ -163,7 +163,7 @@ impl Inbox {
     }
 
     /// Returns a sender for events of other sources, such as typed lines.
-    pub fn sender(&self) -> Sender<News> {
+    pub fn sender(&self) -> Sender<InboxEvent> {
         self.sender.clone()
     }
 
@@ -215,26 +215,26 @@ impl Inbox {
                 Some(until) => until.saturating_duration_since(now).min(LOOK),
                 None => LOOK,
             };
-            match self.news.recv_timeout(patience) {
-                Ok(News::Message(message)) => {
+            match self.events.recv_timeout(patience) {
+                Ok(InboxEvent::Message(message)) => {
                     if message.is_the_last() {
                         self.ending_since.get_or_insert(now);
                         self.ending.get_or_insert_with(|| Ending::read(&message.content));
                     }
                     return Ok(Next::Message(message));
                 }
-                Ok(News::Ended(kind, ending)) => {
+                Ok(InboxEvent::Ended(kind, ending)) => {
                     self.ended[kind as usize] = true;
                     self.ending_since.get_or_insert(now);
                     // The result in the server's event takes precedence over the one in the operator's message.
                     self.ending = ending.or(self.ending.take());
                 }
-                Ok(News::Lost(error)) => match self.ending_since {
+                Ok(InboxEvent::Lost(error)) => match self.ending_since {
                     Some(_) => self.ended = [true; 2],
                     None => return Err(error.into()),
                 },
-                Ok(News::Typed(line)) => return Ok(Next::Typed(line)),
-                Ok(News::Leave) => return Ok(Next::Leave),
+                Ok(InboxEvent::Typed(line)) => return Ok(Next::Typed(line)),
+                Ok(InboxEvent::Leave) => return Ok(Next::Leave),
                 Err(RecvTimeoutError::Timeout) if is_last => return Ok(Next::Over),
                 Err(RecvTimeoutError::Timeout) if until.is_some_and(|until| Instant::now() >= until) => {
                     return Ok(Next::Nothing);
@@ -249,7 +249,7 @@ impl Inbox {
     ///
     /// # Errors
     /// As [`Inbox::next`].
-    pub fn gather(&mut self, until: Option<Instant>) -> Result<(Vec<Message>, bool), Failure> {
+    pub fn gather(&mut self, until: Option<Instant>) -> Result<(Vec<InboxMessage>, bool), Failure> {
         let mut messages = Vec::new();
         loop {
             let until = if messages.is_empty() { until } else { Some(Instant::now()) };

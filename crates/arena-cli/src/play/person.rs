@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::Played;
 use super::game::{Said, out_sentence};
-use super::news::{Inbox, Message, News, Next};
-use super::seat::{Refusal, Seat};
+use super::news::{Inbox, InboxEvent, InboxMessage, Next};
+use super::seat::{PlayerSeat, Refusal};
 use super::typed::Typed;
 use crate::boards::{Entry, picture};
 use crate::exit::{Exit, Failure};
@@ -33,7 +33,7 @@ const HELP: &str = concat!(
 );
 
 /// Lets a person, or a program on a pipe, play the seat.
-pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, Failure> {
+pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Played, Failure> {
     let mut voice = Voice::open(inbox.sender(), style)?;
     voice.say(&greeting(seat))?;
     let mut game = Game::default();
@@ -62,7 +62,7 @@ pub fn play(seat: &mut Seat, inbox: &mut Inbox, style: Style) -> Result<Played, 
 }
 
 /// Executes a line of input.
-pub(super) fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
+pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
@@ -90,7 +90,7 @@ pub(super) fn obey(seat: &mut Seat, line: &str, voice: &mut Voice) -> Result<Pla
     Ok(Played::ToTheEnd)
 }
 
-pub(super) fn greeting(seat: &Seat) -> String {
+pub(super) fn greeting(seat: &PlayerSeat) -> String {
     format!(
         "{}: {}\n\n{}\n\n{}\n\nYou are {} of {} players.",
         seat.challenge,
@@ -102,7 +102,7 @@ pub(super) fn greeting(seat: &Seat) -> String {
     )
 }
 
-fn help(seat: &Seat) -> String {
+fn help(seat: &PlayerSeat) -> String {
     let mut text = String::new();
     for method in &seat.metadata.methods {
         let name = format!("/{} …", method.name);
@@ -120,7 +120,7 @@ pub(super) struct Game {
 
 impl Game {
     /// Formats a message of the game's operator for people.
-    fn describe(&mut self, seat: &Seat, said: Said) -> String {
+    fn describe(&mut self, seat: &PlayerSeat, said: Said) -> String {
         match said {
             Said::Start { config, side, .. } => {
                 let told = side.as_ref().map(|side| format!("the game begins; you play {side}"));
@@ -144,7 +144,7 @@ impl Game {
         }
     }
 
-    fn draw(&self, seat: &Seat, state: Map<String, Value>, turn: &str) -> String {
+    fn draw(&self, seat: &PlayerSeat, state: Map<String, Value>, turn: &str) -> String {
         let ids = state.get("agent_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let ids: Vec<String> = ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
         let entries: Vec<Entry> = ids.iter().map(|id| Entry { name: seat.name_of(id), ..Entry::default() }).collect();
@@ -170,7 +170,7 @@ impl Game {
 
     /// Returns a player's side. The operator announces only the side of this seat; in chess, the opponent's side
     /// follows from it.
-    fn side_of(&self, seat: &Seat, id: &str) -> Option<&'static str> {
+    fn side_of(&self, seat: &PlayerSeat, id: &str) -> Option<&'static str> {
         let is_white = self.side.as_deref().map(|side| side == "WHITE")?;
         Some(if is_white == (id == seat.you) { "WHITE" } else { "BLACK" })
     }
@@ -188,19 +188,19 @@ pub(super) enum Voice {
 
 impl Voice {
     /// Starts a thread that reads input, and chooses the output: a terminal, plain lines or JSON.
-    pub(super) fn open(typed: Sender<News>, style: Style) -> Result<Voice, Failure> {
+    pub(super) fn open(typed: Sender<InboxEvent>, style: Style) -> Result<Voice, Failure> {
         let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread for input: {error}"));
         let is_terminal = style == Style::Pretty && std::io::stdin().is_terminal() && can_draw();
         if !is_terminal {
             let read = move || {
                 // A line that isn't UTF-8 counts as the end of the input.
                 for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                    if typed.send(News::Typed(Some(line))).is_err() {
+                    if typed.send(InboxEvent::Typed(Some(line))).is_err() {
                         return;
                     }
                 }
                 // The inbox is dropped when the session has ended.
-                let _ = typed.send(News::Typed(None));
+                let _ = typed.send(InboxEvent::Typed(None));
             };
             // The thread ends with the input, or with the program.
             thread::Builder::new().name("input".to_owned()).spawn(read).map_err(no_thread)?;
@@ -216,12 +216,12 @@ impl Voice {
                     Ok(line) => {
                         // The history is a convenience, so a failure to store a line in it is ignored.
                         let _ = editor.add_history_entry(&line);
-                        News::Typed(Some(line))
+                        InboxEvent::Typed(Some(line))
                     }
-                    Err(ReadlineError::Interrupted) => News::Leave,
-                    Err(_) => News::Typed(None),
+                    Err(ReadlineError::Interrupted) => InboxEvent::Leave,
+                    Err(_) => InboxEvent::Typed(None),
                 };
-                let is_last = !matches!(news, News::Typed(Some(_)));
+                let is_last = !matches!(news, InboxEvent::Typed(Some(_)));
                 if typed.send(news).is_err() || is_last {
                     return;
                 }
@@ -231,7 +231,12 @@ impl Voice {
         Ok(Voice::Terminal { printer, _restored: restored })
     }
 
-    pub(super) fn print_message(&mut self, seat: &Seat, message: &Message, game: &mut Game) -> Result<(), Failure> {
+    pub(super) fn print_message(
+        &mut self,
+        seat: &PlayerSeat,
+        message: &InboxMessage,
+        game: &mut Game,
+    ) -> Result<(), Failure> {
         if let Voice::Json = self {
             return print(&json!(message).to_string());
         }

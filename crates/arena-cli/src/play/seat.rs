@@ -1,5 +1,5 @@
 //! A seat in a session and its player's actions. A player takes the seat with an invite, or returns to a seat taken
-//! before. All kinds of player act through [`Seat`].
+//! before. All kinds of player act through [`PlayerSeat`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,7 +27,7 @@ const LISTS: [(Option<&str>, u64); 3] = [(None, 3), (Some("active"), 20), (Some(
 const PAGE: u32 = 100;
 
 /// The player's seat.
-pub struct Seat {
+pub struct PlayerSeat {
     /// The client of this seat. It retries requests while the server is unreachable.
     pub arena: Arena,
     /// The session's id.
@@ -99,39 +99,39 @@ struct Page {
     challenges: Vec<Listed>,
 }
 
-impl Seat {
+impl PlayerSeat {
     /// Takes the seat of an invite, and prints the command to return to it.
     ///
     /// # Errors
     /// If the invite doesn't exist or is used.
-    pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<Seat, Failure> {
+    pub fn take(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<PlayerSeat, Failure> {
         let (known, joined) = join(arena, invite, args)?;
         // The command to return is printed at once, so that the user can recover from any later failure.
         note(&format!("the seat is yours; to return to it: {}", way_back(invite, joined.key.as_deref())));
-        Seat::of(arena, invite, known, joined)
+        PlayerSeat::of(arena, invite, known, joined)
     }
 
     /// Takes the seat of an invite on a temporary server. No command to return is printed, since the server doesn't
     /// outlive the program.
     ///
     /// # Errors
-    /// As [`Seat::take`].
-    pub fn take_for_now(arena: &Arena, invite: &str) -> Result<Seat, Failure> {
+    /// As [`PlayerSeat::take`].
+    pub fn take_for_now(arena: &Arena, invite: &str) -> Result<PlayerSeat, Failure> {
         let (known, joined) = join(arena, invite, &JoinArgs { user_id: None, sign: None })?;
-        Seat::of(arena, invite, known, joined)
+        PlayerSeat::of(arena, invite, known, joined)
     }
 
-    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<Seat, Failure> {
+    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<PlayerSeat, Failure> {
         let Joined { session, metadata, key } = joined;
         let back = way_back(invite, key.as_deref());
-        let arena = arena.seen_by(invite).with_key(key).holding_out(OUTAGE);
+        let arena = arena.seen_by(invite).with_key(key).with_retries_for(OUTAGE);
         let known = match known {
             Some(known) => Some(known),
             None => find(&arena, None, |listed| listed.id == session)?,
         };
         // A session can be played even if no list contains it.
         let challenge = known.map_or_else(|| metadata.name.clone(), |known| known.challenge_type);
-        let mut seat = Seat {
+        let mut seat = PlayerSeat {
             arena,
             session,
             challenge,
@@ -150,7 +150,7 @@ impl Seat {
     ///
     /// # Errors
     /// If no session has this player.
-    pub fn take_up(arena: &Arena, invite: &str) -> Result<Seat, Failure> {
+    pub fn take_up(arena: &Arena, invite: &str) -> Result<PlayerSeat, Failure> {
         let found = find(arena, None, |listed| listed.state.players.iter().any(|player| player == invite))?;
         let Some(listed) = found else {
             let sentence = format!(
@@ -163,8 +163,8 @@ impl Seat {
             return Err(Failure::new(Exit::Usage, sentence));
         }
         let metadata = arena.metadata(Some(&listed.challenge_type))?.read()?;
-        Ok(Seat {
-            arena: arena.clone().holding_out(OUTAGE),
+        Ok(PlayerSeat {
+            arena: arena.clone().with_retries_for(OUTAGE),
             session: listed.id,
             challenge: listed.challenge_type,
             metadata,
@@ -188,7 +188,7 @@ impl Seat {
     /// Sends a message to all players, or to the player with this public name.
     ///
     /// # Errors
-    /// As [`Seat::act`].
+    /// As [`PlayerSeat::act`].
     pub fn say(&self, text: &str, to: Option<&str>) -> Result<Option<Refusal>, Failure> {
         refusal(self.arena.say(&self.session, text, to))
     }

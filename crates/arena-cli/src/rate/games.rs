@@ -39,7 +39,7 @@ pub struct Games {
     games: Vec<(usize, u32, bool)>,
     /// The pair number and the number of games for each hash of a seed and a set of agents.
     pairs: HashMap<u64, (u32, u32)>,
-    seen: HashMap<u64, Seen>,
+    seen: HashMap<u64, Occurrences>,
     /// The move fingerprints of the games so far: see [`Games::alike`].
     played: HashSet<u64>,
     hasher: RandomState,
@@ -54,7 +54,7 @@ pub struct Games {
 
 /// The occurrences of a game.
 #[derive(Debug, Default)]
-struct Seen {
+struct Occurrences {
     /// The number of times that the game counts.
     counted: u32,
     /// The last file that contains the game.

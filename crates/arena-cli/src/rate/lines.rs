@@ -45,7 +45,7 @@ pub struct About {
 
 /// The error of a line.
 #[derive(Debug)]
-pub enum Wrong {
+pub enum LineError {
     /// The line isn't valid JSON; for example, an incomplete line.
     NoJson,
     /// The result is invalid; contains the reason.
@@ -137,7 +137,7 @@ impl OutcomeText<'_> {
 }
 
 /// Parses a line. Adds its game if the line is a result under version `only` of the rules, or under an unknown version.
-pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<Kind, Wrong> {
+pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<Kind, LineError> {
     let is_other = |version: Option<u32>| only.zip(version).is_some_and(|(only, version)| only != version);
     // Most lines come from journals, so the format of journals is tried first.
     if let Ok(text) = serde_json::from_slice::<GameText<'_>>(line) {
@@ -153,9 +153,8 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         };
         match text.outcome.is_void() {
             true => games.void += 1,
-            false => {
-                add(&mut names, text.ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(Wrong::Result)?
-            }
+            false => add(&mut names, text.ranks, first, &text.seed.0, text.moves.as_ref(), games)
+                .map_err(LineError::Result)?,
         }
         return Ok(Kind::Game(About {
             game: text.game.map(|game| game.0.into_owned()),
@@ -174,7 +173,9 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         let first = sides.first(&text.game.0, &Map::new(), &text.seed.0, &ranks, text.outcome.result());
         match text.outcome.is_void() {
             true => games.void += 1,
-            false => add(&mut names, ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(Wrong::Result)?,
+            false => {
+                add(&mut names, ranks, first, &text.seed.0, text.moves.as_ref(), games).map_err(LineError::Result)?
+            }
         }
         let is_tainted = text.outcome.tainted_reason.is_some();
         return Ok(Kind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
@@ -184,7 +185,7 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
         Ok(Head { arena_replay: Some(_), .. }) => Ok(Kind::Replay),
         Ok(Head { standings: Some(_), cross_table: Some(_), .. }) => Ok(Kind::Standings),
         _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => Ok(Kind::Other),
-        _ => Err(Wrong::NoJson),
+        _ => Err(LineError::NoJson),
     }
 }
 
@@ -196,20 +197,20 @@ pub fn take_replay(
     only: Option<u32>,
     games: &mut Games,
     sides: &mut Sides,
-) -> Result<Option<About>, Wrong> {
-    let wrong = |error: serde_json::Error| Wrong::Result(error.to_string());
+) -> Result<Option<About>, LineError> {
+    let wrong = |error: serde_json::Error| LineError::Result(error.to_string());
     let header: HeaderLine = serde_json::from_slice(header).map_err(wrong)?;
     if only.is_some_and(|only| only != header.rules_version) {
         return Ok(None);
     }
-    let ResultLine { result, .. } = serde_json::from_slice(result).map_err(|_| Wrong::NoJson)?;
+    let ResultLine { result, .. } = serde_json::from_slice(result).map_err(|_| LineError::NoJson)?;
     let mut names: Vec<&str> = header.agents.iter().map(|agent| agent.name.as_str()).collect();
     let ranks: Vec<u32> = result.ranks.iter().map(|rank| u32::try_from(*rank).unwrap_or(u32::MAX)).collect();
     let is_tainted = result.outcome.tainted_reason.is_some();
     let first = sides.first(&header.game, &header.options, &header.seed, &ranks, result.outcome.result.as_deref());
     match result.outcome.is_void() {
         true => games.void += 1,
-        false => add(&mut names, ranks, first, &header.seed, None, games).map_err(Wrong::Result)?,
+        false => add(&mut names, ranks, first, &header.seed, None, games).map_err(LineError::Result)?,
     }
     Ok(Some(About { game: Some(header.game), rules_version: Some(header.rules_version), is_tainted }))
 }

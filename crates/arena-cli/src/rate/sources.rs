@@ -12,7 +12,7 @@ use arena_runner::REPLAYS;
 use arena_tournament::Record;
 
 use super::games::{Games, Played, is_seed};
-use super::lines::{self, About, Kind, Sides, Wrong, next_line};
+use super::lines::{self, About, Kind, LineError, Sides, next_line};
 use super::pgn::{self, End, is_pgn};
 use crate::exit::{Exit, Failure};
 use crate::last_line::last_line;
@@ -269,13 +269,13 @@ impl Sources {
                 // Standings are skipped, since they follow from the games before them.
                 Ok(Kind::Standings) => {}
                 Ok(_) => others += 1,
-                Err(Wrong::NoJson) if found && !is_whole => {
+                Err(LineError::NoJson) if found && !is_whole => {
                     self.remark(path, "ends in the middle of a line; the lines before it count");
                 }
                 // No result precedes this line, so the file isn't a file of results.
-                Err(Wrong::NoJson) if !found => return Ok(Found::Nothing),
-                Err(Wrong::NoJson) => return Err(wrong(path, &format!("line {number} isn't valid JSON"))),
-                Err(Wrong::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
+                Err(LineError::NoJson) if !found => return Ok(Found::Nothing),
+                Err(LineError::NoJson) => return Err(wrong(path, &format!("line {number} isn't valid JSON"))),
+                Err(LineError::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
             }
         }
         if found && others > 0 {
@@ -363,11 +363,11 @@ impl Sources {
         match lines::take_replay(&header, &result, self.only, &mut self.games, &mut self.sides) {
             Ok(Some(about)) => self.about(about, path),
             Ok(None) => self.other_rules += 1,
-            Err(Wrong::NoJson) => {
+            Err(LineError::NoJson) => {
                 self.broken_replays += 1;
                 return Ok(Found::Nothing);
             }
-            Err(Wrong::Result(what)) => return Err(wrong(path, &what)),
+            Err(LineError::Result(what)) => return Err(wrong(path, &what)),
         }
         self.files.replays += 1;
         Ok(Found::Results)

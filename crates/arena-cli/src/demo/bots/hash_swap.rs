@@ -1,13 +1,13 @@
 //! `hash-swap` exchanges salted digests. It assumes that each side learns only the shared numbers from them. It guesses
 //! exactly the shared numbers.
 
-use super::{Action, Bot, Line, View};
+use super::{Action, Bot, ChatLine, View};
 
 pub const BOT: Bot = Bot { name: "hash-swap", motto: "exchanges salted digests and guesses the shared numbers", next };
 
 fn next(view: &View) -> Action {
     if !view.said {
-        return Action::Say(Line::digests(&view.set, &view.salt));
+        return Action::Say(ChatLine::digests(&view.set, &view.salt));
     }
     match &view.heard {
         None => Action::Listen,

@@ -5,7 +5,7 @@ mod hash_swap;
 mod open_book;
 mod snoop;
 
-use super::convention::{Line, Numbers, digest};
+use super::convention::{ChatLine, Numbers, digest};
 
 /// All house bots, in the order of the output.
 pub static HOUSE: [Bot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
@@ -30,15 +30,15 @@ pub struct View {
     pub salt: String,
     /// True if the bot has sent its line.
     pub said: bool,
-    /// The opponent's line; [`Line::Pass`] after a timeout, `None` while the bot hasn't waited for it.
-    pub heard: Option<Line>,
+    /// The opponent's line; [`ChatLine::Pass`] after a timeout, `None` while the bot hasn't waited for it.
+    pub heard: Option<ChatLine>,
 }
 
 /// An action of a bot.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send the bot's line to the chat.
-    Say(Line),
+    Say(ChatLine),
     /// Wait for the opponent's line.
     Listen,
     /// Send the bot's only guess, which ends the bot's play.
@@ -47,13 +47,13 @@ pub enum Action {
 
 impl View {
     /// Returns the bot's numbers that, according to the opponent's line, are shared.
-    fn shared(&self, line: &Line) -> Numbers {
+    fn shared(&self, line: &ChatLine) -> Numbers {
         match line {
-            Line::Plain(theirs) => &self.set & theirs,
-            Line::Digests { salt, digests } => {
+            ChatLine::Plain(theirs) => &self.set & theirs,
+            ChatLine::Digests { salt, digests } => {
                 self.set.iter().copied().filter(|number| digests.contains(&digest(salt, *number))).collect()
             }
-            Line::Pass => Numbers::new(),
+            ChatLine::Pass => Numbers::new(),
         }
     }
 
@@ -73,7 +73,7 @@ impl View {
 fn story(bot: &Bot, other: Numbers) -> String {
     let set = Numbers::from([101, 205, 880]);
     let next = |said, heard| (bot.next)(&View { set: set.clone(), salt: "5f0c".to_owned(), said, heard });
-    let lines = [Line::Plain(other.clone()), Line::digests(&other, "77aa"), Line::Pass];
+    let lines = [ChatLine::Plain(other.clone()), ChatLine::digests(&other, "77aa"), ChatLine::Pass];
     let mut story = format!("{:?}\n{:?}\n", next(false, None), next(true, None));
     for line in lines {
         story += &format!("{} -> {:?}\n", line.to_string().split(' ').next().unwrap(), next(true, Some(line)));

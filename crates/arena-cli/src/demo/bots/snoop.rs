@@ -2,7 +2,7 @@
 //! hides nothing. Its guess is the opponent's whole set, which contains the shared numbers and breaches the opponent's
 //! security.
 
-use super::{Action, Bot, Line, View};
+use super::{Action, Bot, ChatLine, View};
 use crate::demo::convention::{Numbers, RANGE, digest};
 
 pub const BOT: Bot =
@@ -10,15 +10,15 @@ pub const BOT: Bot =
 
 fn next(view: &View) -> Action {
     if !view.said {
-        return Action::Say(Line::digests(&view.set, &view.salt));
+        return Action::Say(ChatLine::digests(&view.set, &view.salt));
     }
     let theirs = match &view.heard {
         None => return Action::Listen,
-        Some(Line::Plain(theirs)) => theirs.clone(),
-        Some(Line::Digests { salt, digests }) => {
+        Some(ChatLine::Plain(theirs)) => theirs.clone(),
+        Some(ChatLine::Digests { salt, digests }) => {
             RANGE.filter(|number| digests.contains(&digest(salt, *number))).collect()
         }
-        Some(Line::Pass) => Numbers::new(),
+        Some(ChatLine::Pass) => Numbers::new(),
     };
     Action::Guess(view.or_a_shot_in_the_dark(theirs, 1))
 }

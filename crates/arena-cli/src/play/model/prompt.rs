@@ -6,8 +6,8 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::news::Message;
-use super::super::seat::Seat;
+use super::super::news::InboxMessage;
+use super::super::seat::PlayerSeat;
 use super::turn::{Call, Turn};
 use crate::client::random_hex;
 use crate::exit::Failure;
@@ -68,7 +68,7 @@ impl Fence {
 }
 
 /// Returns the tools of a seat: one for each method of the challenge, and the tools that every challenge has.
-pub fn tools(seat: &Seat) -> Vec<Tool> {
+pub fn tools(seat: &PlayerSeat) -> Vec<Tool> {
     let method = |method: &arena_model::Method| Tool {
         name: tool_name(&method.name),
         description: format!("Act: {}", method.description),
@@ -109,7 +109,7 @@ fn tool_name(method: &str) -> String {
 }
 
 /// Returns the system prompt.
-pub fn system(seat: &Seat, fence: &Fence) -> String {
+pub fn system(seat: &PlayerSeat, fence: &Fence) -> String {
     let (challenge, rules, players) = (&seat.metadata.name, seat.metadata.prompt.trim(), seat.metadata.players);
     let (you, mark) = (seat.name_of(&seat.you).replace(" (you)", ""), &fence.0);
     let id = &seat.you;
@@ -131,7 +131,7 @@ pub fn system(seat: &Seat, fence: &Fence) -> String {
 }
 
 /// Formats new messages as a turn for the model.
-pub fn news(seat: &Seat, fence: &Fence, messages: &[Message], turns: &[Turn]) -> String {
+pub fn news(seat: &PlayerSeat, fence: &Fence, messages: &[InboxMessage], turns: &[Turn]) -> String {
     let mut text = String::new();
     if turns.last().and_then(Turn::reply).is_some_and(|reply| reply.calls.is_empty()) {
         text +=
@@ -156,7 +156,7 @@ impl Want {
     ///
     /// # Errors
     /// If the call is invalid. The error is a message for the model.
-    pub fn read(seat: &Seat, tools: &[Tool], call: &Call) -> Result<Want, String> {
+    pub fn read(seat: &PlayerSeat, tools: &[Tool], call: &Call) -> Result<Want, String> {
         let Some(tool) = tools.iter().find(|tool| tool.name == call.name) else {
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             return Err(format!("there is no tool {}; the tools are {}", call.name, names.join(", ")));

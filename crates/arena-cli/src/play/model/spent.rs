@@ -23,7 +23,7 @@ pub struct Limits {
 
 /// The cost of a model so far.
 #[derive(Debug, Clone, Default)]
-pub struct Spent {
+pub struct ModelCost {
     /// The number of answered requests.
     pub turns: u64,
     input: u64,
@@ -46,7 +46,7 @@ impl Limits {
     }
 
     /// Returns the command-line option of a limit that is reached, if any.
-    pub fn reached(&self, spent: &Spent) -> Option<&'static str> {
+    pub fn reached(&self, spent: &ModelCost) -> Option<&'static str> {
         let is_up = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
         if is_up(self.turns, spent.turns) {
             return Some("--max-turns");
@@ -58,10 +58,10 @@ impl Limits {
     }
 }
 
-impl Spent {
+impl ModelCost {
     /// Creates an empty account with the prices given on the command line.
-    pub fn of(args: &ModelArgs) -> Spent {
-        Spent { prices: args.price_in.zip(args.price_out), ..Spent::default() }
+    pub fn of(args: &ModelArgs) -> ModelCost {
+        ModelCost { prices: args.price_in.zip(args.price_out), ..ModelCost::default() }
     }
 
     /// Adds the usage of a request. Returns the request's cost in US dollars, if prices are known.
@@ -90,7 +90,7 @@ impl Spent {
     }
 }
 
-impl fmt::Display for Spent {
+impl fmt::Display for ModelCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns = if self.turns == 1 { "1 turn".to_owned() } else { format!("{} turns", self.turns) };
         write!(f, "{turns}, {} tokens in, {} out", self.input, self.output)?;
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_limit_that_is_reached_is_named() {
-        let mut spent = Spent { prices: Some((3.0, 15.0)), ..Spent::default() };
+        let mut spent = ModelCost { prices: Some((3.0, 15.0)), ..ModelCost::default() };
         let limits = |turns, tokens, cost| Limits { turns, tokens, cost, time: None };
         let loose = limits(Some(3), Some(300_000), Some(1.0));
         assert_eq!(loose.reached(&spent), None);

@@ -11,7 +11,7 @@ use arena_engine::Environment;
 use arena_match::open_direct;
 use serde_json::{Value, json};
 
-use super::super::seat::Seat;
+use super::super::seat::PlayerSeat;
 use crate::exit::Failure;
 use crate::matches::cannot_write;
 
@@ -36,7 +36,7 @@ impl Transcript {
     ///
     /// # Errors
     /// If the file can't be created.
-    pub fn open(&mut self, seat: &Seat) -> Result<(), Failure> {
+    pub fn open(&mut self, seat: &PlayerSeat) -> Result<(), Failure> {
         if self.file.is_some() {
             return Ok(());
         }

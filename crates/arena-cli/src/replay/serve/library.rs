@@ -28,12 +28,12 @@ pub struct Library {
     /// True for a single replay.
     pub single: bool,
     root: PathBuf,
-    shelves: RwLock<Vec<Arc<Shelf>>>,
+    replay_files: RwLock<Vec<Arc<ReplayFile>>>,
     /// The folder of the index files, which are served like replays.
     indexes: TempDir,
 }
 
-struct Shelf {
+struct ReplayFile {
     path: PathBuf,
     /// The replay's index. The lock is held during indexing, so that concurrent requests index the replay once.
     indexed: Mutex<Option<(Stamp, Indexed)>>,
@@ -79,12 +79,12 @@ impl Library {
         })?;
         // The path is made absolute, so that messages contain the full path.
         let root = path.canonicalize().map_err(cannot)?;
-        let library = Library { single, root, shelves: RwLock::default(), indexes };
+        let library = Library { single, root, replay_files: RwLock::default(), indexes };
         if single {
             library.add(vec![library.root.clone()]);
         } else {
-            library.look_again().map_err(cannot)?;
-            if library.shelves.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            library.rescan().map_err(cannot)?;
+            if library.replay_files.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
                 let sentence =
                     format!("{} contains no replays; write them with `arena match run --replay`", path.display());
                 return Err(Failure::new(Exit::BadReplay, sentence));
@@ -95,15 +95,15 @@ impl Library {
 
     /// Returns the path of a replay.
     pub fn path(&self, number: usize) -> Result<PathBuf, Failure> {
-        self.shelf(number).map(|shelf| shelf.path.clone())
+        self.replay_file(number).map(|replay_file| replay_file.path.clone())
     }
 
     /// Returns a replay with its index. The index is created at the first request, and again after the file has
     /// changed.
     pub fn indexed(&self, number: usize) -> Result<Indexed, Failure> {
-        let shelf = self.shelf(number)?;
-        let path = &shelf.path;
-        let mut indexed = shelf.indexed.lock().unwrap_or_else(PoisonError::into_inner);
+        let replay_file = self.replay_file(number)?;
+        let path = &replay_file.path;
+        let mut indexed = replay_file.indexed.lock().unwrap_or_else(PoisonError::into_inner);
         let from = open_file(path)?;
         let data = from.get_ref().metadata();
         let data = data.map_err(|error| bad(path, &ReplayError::Read(error)))?;
@@ -122,26 +122,26 @@ impl Library {
 
     /// Searches for new replays, and returns the page of the list that begins with replay number `from`.
     pub fn list(&self, from: usize) -> Result<Page, Failure> {
-        self.look_again().map_err(|error| {
+        self.rescan().map_err(|error| {
             Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", self.root.display()))
         })?;
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let entry = |(number, shelf): (usize, &Arc<Shelf>)| Entry {
+        let replay_files = self.replay_files.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let entry = |(number, replay_file): (usize, &Arc<ReplayFile>)| Entry {
             number,
-            name: shelf.path.strip_prefix(&self.root).unwrap_or(&shelf.path).display().to_string(),
-            ends: ends(&shelf.path),
+            name: replay_file.path.strip_prefix(&self.root).unwrap_or(&replay_file.path).display().to_string(),
+            ends: ends(&replay_file.path),
         };
-        let entries = shelves.iter().enumerate().skip(from).take(PAGE).map(entry).collect();
-        Ok(Page { root: self.root.display().to_string(), all: shelves.len(), from, entries })
+        let entries = replay_files.iter().enumerate().skip(from).take(PAGE).map(entry).collect();
+        Ok(Page { root: self.root.display().to_string(), all: replay_files.len(), from, entries })
     }
 
-    fn shelf(&self, number: usize) -> Result<Arc<Shelf>, Failure> {
-        let shelves = self.shelves.read().unwrap_or_else(PoisonError::into_inner);
+    fn replay_file(&self, number: usize) -> Result<Arc<ReplayFile>, Failure> {
+        let replay_files = self.replay_files.read().unwrap_or_else(PoisonError::into_inner);
         let none = || Failure::new(Exit::Usage, format_args!("there is no replay {number}"));
-        shelves.get(number).cloned().ok_or_else(none)
+        replay_files.get(number).cloned().ok_or_else(none)
     }
 
-    fn look_again(&self) -> io::Result<()> {
+    fn rescan(&self) -> io::Result<()> {
         let mut found = Vec::new();
         find(&self.root, DEPTH, &mut found)?;
         self.add(found);
@@ -149,10 +149,10 @@ impl Library {
     }
 
     fn add(&self, paths: Vec<PathBuf>) {
-        let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        let known: BTreeSet<PathBuf> = shelves.iter().map(|shelf| shelf.path.clone()).collect();
+        let mut replay_files = self.replay_files.write().unwrap_or_else(PoisonError::into_inner);
+        let known: BTreeSet<PathBuf> = replay_files.iter().map(|replay_file| replay_file.path.clone()).collect();
         let new = paths.into_iter().filter(|path| !known.contains(path));
-        shelves.extend(new.map(|path| Arc::new(Shelf { path, indexed: Mutex::default() })));
+        replay_files.extend(new.map(|path| Arc::new(ReplayFile { path, indexed: Mutex::default() })));
     }
 }
 
