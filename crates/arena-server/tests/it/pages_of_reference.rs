@@ -1,10 +1,11 @@
-//! Generated pages of `docs/reference`: error codes and metrics. To update them, run
+//! Pages of reference: error codes and metrics, which are generated, and settings. To update them, run
 //! `UPDATE_EXPECT=1 cargo test -p arena-server --test it pages_of_reference`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use arena_match::Launcher;
+use arena_server::Settings;
 use arena_testkit::{Host, known_secret};
 use expect_test::expect_file;
 
@@ -117,4 +118,36 @@ This page is generated from the server's answer.
         }
     }
     expect_file!["../../../../docs/reference/metrics.md"].assert_eq(&page);
+}
+
+#[test]
+fn settings_page_shows_all_keys_with_their_defaults() {
+    let page = include_str!("../../../../docs/settings.md");
+    let (_, block) = page.split_once("```toml\n").expect("the page has a block of settings");
+    let (block, _) = block.split_once("\n```").expect("the block ends");
+    // This section is an example. Without it, all built-in challenges are hosted.
+    let (before, example) = block.split_once("[[challenges]]").expect("the block has an example of a challenge");
+    let after = &example[example.find("\n[").expect("more sections follow")..];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("arena.toml");
+    std::fs::write(&file, format!("{before}{after}")).unwrap();
+    let (settings, defaults) = (Settings::from_file(&file).unwrap(), Settings::default());
+    assert_eq!(settings, defaults);
+
+    // Every field is on the page, or on the page of its section.
+    let tournaments = include_str!("../../../../docs/server-tournaments.md");
+    let is_named = |key: &str| {
+        [block, tournaments].iter().flat_map(|text| text.lines()).any(|line| {
+            let line = line.trim_start_matches("# ").trim_start_matches('[');
+            line.strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', ']', '.', '=']))
+        })
+    };
+    let shown = format!("{defaults:#?}");
+    let fields = shown.lines().filter_map(|line| line.trim().split_once(": ").map(|(field, _)| field));
+    let missing: BTreeSet<&str> = fields
+        .filter(|field| field.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        .filter(|field| !is_named(field))
+        .collect();
+    // These fields have other names in the file, or no key at all.
+    assert_eq!(missing, BTreeSet::from(["admin_token", "database", "nodes", "worker"]));
 }
