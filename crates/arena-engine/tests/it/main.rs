@@ -1,6 +1,7 @@
 //! Tests of scheduled work, with a clock that the test sets.
 
 mod bell;
+mod group;
 mod services;
 
 use std::sync::Arc;

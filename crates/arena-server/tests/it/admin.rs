@@ -611,13 +611,13 @@ fn an_answer_of_the_reference_can_be_imported() {
         .map(|skipped| format!("{} {}", skipped["line"], skipped["reason"].as_str().expect("a reason")))
         .collect();
     let beginnings = [
-        "3 not a JSON object",
+        "3 cannot parse the JSON object",
         "5 the message doesn't belong to the session before it",
         "7 messages[2]: the message is redacted",
         "7 a message of the record belongs to another session",
         &format!("8 session {} has an invite of another session", id(3)),
         "10 the user exists already",
-        "11 not a JSON object",
+        "11 cannot parse the JSON object",
     ];
     let mut expected: Vec<&str> = beginnings.to_vec();
     for line in &skipped {
