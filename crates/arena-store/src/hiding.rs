@@ -36,7 +36,8 @@ impl Store {
                 });
                 let Some((content, hidden)) = found.await? else { return Ok(None) };
                 if let Some(hash) = hidden {
-                    return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(channel, error))?));
+                    let what = format!("message {index} of channel {channel}");
+                    return Ok(Some(hash.parse().map_err(|error| StoreError::damaged(what, error))?));
                 }
                 let hash = ContentHash::of(&content);
                 let [session, number, index] = place;

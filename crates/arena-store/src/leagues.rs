@@ -439,7 +439,7 @@ fn read_league(row: &Row<'_>) -> Result<League, StoreError> {
     let name: String = row.get(1)?;
     let json = |column: usize| read_json(row, column, &format!("league {name}"));
     let Value::Object(options) = json(3)? else {
-        return Err(damaged(&format!("league {name}"), "its options aren't a JSON object"));
+        return Err(StoreError::damaged(format!("league {name}"), "its options aren't a JSON object"));
     };
     let count = |column: usize| -> Result<u64, rusqlite::Error> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
     Ok(League {
@@ -478,7 +478,8 @@ fn read_agents(connection: &Connection, league: LeagueNo) -> Result<Vec<LeagueAg
                 path: row.get(4)?,
                 dialect: row.get(5)?,
                 reach: read_json(row, 6, &what)?,
-                files: serde_json::from_value(read_json(row, 7, &what)?).map_err(|error| damaged(&what, error))?,
+                files: serde_json::from_value(read_json(row, 7, &what)?)
+                    .map_err(|error| StoreError::damaged(what, error))?,
                 sha256: row.get(8)?,
                 name,
             },
@@ -526,7 +527,9 @@ fn read_games(connection: &Connection, league: LeagueNo, season: u32) -> Result<
         let verdict: Option<String> = row.get(12)?;
         let verdict = verdict.map(|name| {
             let known = Verdict::ALL.into_iter().find(|verdict| verdict.name() == name);
-            known.ok_or_else(|| damaged(&format!("game {number} of a league"), format_args!("unknown verdict {name}")))
+            known.ok_or_else(|| {
+                StoreError::damaged(format!("game {number} of a league"), format_args!("unknown verdict {name}"))
+            })
         });
         let seat = SeatResult {
             agent: LeagueAgentNo(row.get(9)?),
@@ -554,7 +557,7 @@ fn present_season(connection: &Connection, league: LeagueNo) -> Result<u32, Writ
             row.get(0)
         })
         .optional()?;
-    number.ok_or_else(|| damaged(&format!("league {}", league.0), "it has no current season").into())
+    number.ok_or_else(|| StoreError::damaged(format!("league {}", league.0), "it has no current season").into())
 }
 
 fn begin_season(
@@ -578,11 +581,7 @@ fn remove_agent(connection: &Connection, league: LeagueNo, name: &str, at: Times
 
 fn read_json(row: &Row<'_>, column: usize, what: &str) -> Result<Value, StoreError> {
     let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
-    serde_json::from_str(text).map_err(|error| damaged(what, error))
-}
-
-fn damaged(what: &str, reason: impl ToString) -> StoreError {
-    StoreError::Damaged { what: what.to_owned(), reason: reason.to_string() }
+    serde_json::from_str(text).map_err(|error| StoreError::damaged(what, error))
 }
 
 /// Converts a count to SQLite's type of integers.

@@ -33,8 +33,6 @@ mod users;
 mod value;
 mod writer_health;
 
-use std::fmt::Display;
-
 use arena_model::{ChatMessage, Session, SessionId, Status, Timestamp};
 
 pub use audit::{AuditEntry, AuditNo};
@@ -279,8 +277,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    pub(crate) fn damaged(session: impl Display, reason: impl ToString) -> StoreError {
-        StoreError::Damaged { what: format!("session {session}"), reason: reason.to_string() }
+    /// Returns the error for a damaged row. `what` names the row, such as `session` and its id.
+    pub(crate) fn damaged(what: impl Into<String>, reason: impl ToString) -> StoreError {
+        StoreError::Damaged { what: what.into(), reason: reason.to_string() }
     }
 }
 

@@ -336,7 +336,7 @@ impl<'b> BatchPlan<'b> {
             return Ok(ImportOutcome::ForeignInvite);
         }
         if session.status() != Status::Ended {
-            return Err(StoreError::damaged(id, "it hasn't ended").into());
+            return Err(StoreError::damaged(format!("session {id}"), "it hasn't ended").into());
         }
         self.known.ids.insert(id);
         self.known.codes.extend(&session.facts.invites);

@@ -266,7 +266,8 @@ impl Store {
             let mut len = |column: usize| -> Result<u64, StoreError> {
                 let Some(last) = row.text_or_null(Sessions::COLUMNS.len() + column)? else { return Ok(0) };
                 let read = || last.split_once(' ').and_then(|(idx, at)| Some((idx.parse().ok()?, at.parse().ok()?)));
-                let (len, at) = read().ok_or_else(|| StoreError::damaged(id, "its last message is invalid"))?;
+                let (len, at) = read()
+                    .ok_or_else(|| StoreError::damaged(format!("session {id}"), "its last message is invalid"))?;
                 last_activity = last_activity.max(Timestamp(at));
                 Ok(len)
             };
@@ -382,5 +383,5 @@ impl Store {
 
 fn read_id(row: &dyn Columns, column: usize) -> Result<SessionId, StoreError> {
     let id = row.text(column)?;
-    id.parse().map_err(|error| StoreError::damaged(id, error))
+    id.parse().map_err(|error| StoreError::damaged(format!("session {id}"), error))
 }

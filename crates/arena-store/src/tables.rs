@@ -95,7 +95,7 @@ table! {
 pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), StoreError> {
     let no = SessionNo(row.integer(Sessions::No as usize)?);
     let id = row.text(Sessions::Id as usize)?;
-    let damaged = |reason: String| StoreError::damaged(id, reason);
+    let damaged = |reason: String| StoreError::damaged(format!("session {id}"), reason);
     let text = |column: Sessions| row.text(column as usize).map_err(|error| damaged(error.to_string()));
     let time = |column: Sessions| -> Result<Option<Timestamp>, StoreError> {
         Ok(row.integer_or_null(column as usize)?.map(Timestamp))
@@ -170,7 +170,8 @@ pub(crate) fn read_session(row: &dyn Columns) -> Result<(SessionNo, Session), St
         || session.usage.len() > session.seats.len()
         || !seats_exist
     {
-        return Err(StoreError::damaged(id, "the lengths of its lists by seat contradict each other"));
+        let what = format!("session {id}");
+        return Err(StoreError::damaged(what, "the lengths of its lists by seat contradict each other"));
     }
     Ok((no, session))
 }
@@ -273,9 +274,8 @@ fn read_seed(row: &dyn Columns) -> Result<Option<Seed>, StoreError> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let seed = bytes
-        .try_into()
-        .map_err(|_| StoreError::damaged(row.text(Sessions::Id as usize).unwrap_or("?"), "its seed isn't 32 bytes"));
+    let id = row.text(Sessions::Id as usize).unwrap_or("?");
+    let seed = bytes.try_into().map_err(|_| StoreError::damaged(format!("session {id}"), "its seed isn't 32 bytes"));
     seed.map(|seed| Some(Seed(seed)))
 }
 
@@ -287,7 +287,7 @@ pub(crate) fn seed_bytes(seed: Option<&Seed>) -> &[u8] {
 pub(crate) fn read_message(row: &dyn Columns, channel: Channel) -> Result<ChatMessage, StoreError> {
     let hidden = match row.text_or_null(Messages::Hidden as usize)? {
         Some(hash) => {
-            let damaged = |reason| StoreError::Damaged { what: format!("a message of channel {channel}"), reason };
+            let damaged = |reason: String| StoreError::damaged(format!("a message of channel {channel}"), reason);
             Some(parse(hash).map_err(damaged)?)
         }
         None => None,

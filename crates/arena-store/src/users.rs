@@ -69,7 +69,7 @@ const PROFILE: &str = "u.id, u.username, u.model, u.benchmark";
 
 fn read_profile(row: &dyn Columns) -> Result<UserProfile, StoreError> {
     let id = row.prose(0)?;
-    let damaged = |reason: String| StoreError::Damaged { what: format!("user {id}"), reason };
+    let damaged = |reason: String| StoreError::damaged(format!("user {id}"), reason);
     let text = |column: usize| -> Result<_, StoreError> {
         row.prose_or_null(column)?
             .map(|text| text.parse())
@@ -397,9 +397,7 @@ impl Store {
                 let sql = "SELECT id FROM users WHERE no = $1";
                 let id = db.find(sql, &[user.into()], |row| Ok(row.prose(0)?.into_owned())).await?.unwrap_or_default();
                 let what = format!("user {id}");
-                let id: UserId = id
-                    .parse()
-                    .map_err(|error: arena_model::IdError| StoreError::Damaged { what, reason: error.to_string() })?;
+                let id: UserId = id.parse().map_err(|error: arena_model::IdError| StoreError::damaged(what, error))?;
                 Ok((counted.played.unsigned_abs(), id, same))
             })
         });

@@ -173,7 +173,7 @@ impl JournalRead {
 
 impl JournalRow {
     fn read(n: i64, row: &Row) -> Result<JournalRow, StoreError> {
-        let damaged = |reason: String| StoreError::Damaged { what: format!("entry {n} of the journal"), reason };
+        let damaged = |reason: String| StoreError::damaged(format!("entry {n} of the journal"), reason);
         let names = |column: usize| -> Result<BTreeSet<String>, StoreError> {
             Ok(row.try_get::<_, Vec<String>>(column)?.into_iter().collect())
         };

@@ -106,6 +106,24 @@ async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() 
     }
 }
 
+#[tokio::test]
+async fn the_error_of_a_damaged_hash_names_its_message() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let file = folder.path().join("arena.sqlite3");
+    let place = Place::Folder(folder);
+    let store = open(&place).await;
+    let mut session = session(1);
+    let no = create(&store, &session).await;
+    let chat = Channel::Chat(session.facts.id);
+    session.version = 2;
+    update(&store, no, &session, vec![said(chat, 1, "hello")]).await.expect("the commit is stored");
+    let other = rusqlite::Connection::open(file).expect("a database");
+    other.execute_batch("UPDATE messages SET hidden = 'damaged'").expect("the store is idle");
+    let error = store.hide_message(Some(no), chat, 1, |_| audit("hide")).await.expect_err("the hash is damaged");
+    let CommitError::Unavailable(error) = error else { panic!("{error}") };
+    assert!(error.to_string().starts_with(&format!("message 1 of channel {chat} cannot be read: ")), "{error}");
+}
+
 async fn bans_outlive_a_restart_and_are_lifted_once(place: Place) {
     let store = open(&place).await;
     let ban = |subject: BanSubject, reason: &str| Ban { subject, reason: reason.to_owned(), at: Timestamp(7) };
