@@ -67,8 +67,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     let wanted = |scenario: &&Scenario| {
         arguments.scenarios.iter().any(|name| name == scenario.name || (name == ALL && scenario.in_all))
     };
-    // Only scenarios outside of `all` can run without the arena's binary.
-    if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.in_all) {
+    if scenarios::LIST.iter().filter(wanted).any(|scenario| scenario.needs_arena) {
         server::check_binary(&arguments.arena())?;
     }
     server::sweep(&arguments.work())?;

@@ -19,7 +19,7 @@ use crate::latency::{Latencies, LatencySummary, median};
 use crate::psi::{self, Invited, Opposite, chat_body};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::round_json;
-use crate::server::{ArenaFolder, Server, check_binary};
+use crate::server::{ArenaFolder, Server};
 use crate::stream::{EventStream, Postmark};
 use crate::usage::Usage;
 
@@ -79,7 +79,6 @@ struct Setting<'a> {
 /// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
-    check_binary(&arguments.arena())?;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
     let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
     let folders = [folder()?, folder()?, folder()?, folder()?];
