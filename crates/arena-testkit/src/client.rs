@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The time limit for a response. A test without a response in this time fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client of one server. Each request has a connection of its own.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ fn connect_from(from: IpAddr, to: SocketAddr) -> std::io::Result<TcpStream> {
 impl Client {
     /// Returns a client of the server at `address`.
     pub fn new(address: SocketAddr) -> Client {
-        Client { address, from: None, patience: PATIENCE }
+        Client { address, from: None, patience: TIMEOUT }
     }
 
     /// Returns the same client with another time limit for answers.

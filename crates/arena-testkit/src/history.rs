@@ -1,12 +1,12 @@
 //! A record of the requests and observations of clients, for comparison with the final state of the arena.
 //!
 //! This module does no I/O. A test records each request with its time, node and response ([`History`]), reads the
-//! final state of the arena (`Present`, in `history/present.rs`), and calls [`check`], which returns the
+//! final state of the arena (`FinalState`, in `history/final_state.rs`), and calls [`check`], which returns the
 //! contradictions. All times count from the start of the history on one monotonic clock, so times of different
 //! clients can be compared.
 
 mod check;
-mod present;
+mod final_state;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use check::check;
-pub use present::{Message, Present, Seen, Standing};
+pub use final_state::{BoardRow, FinalState, ObservedMessage, SessionState};
 
 /// The time since the start of the history.
 pub type Moment = Duration;
@@ -40,14 +40,14 @@ pub struct Write {
     /// The `Idempotency-Key` of the write's requests, unique among all writes.
     pub key: String,
     /// The operation.
-    pub deed: Deed,
+    pub operation: WriteOperation,
     /// All requests for this write, in the order sent.
     pub attempts: Vec<Attempt>,
 }
 
 /// The operation of a write.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum WriteOperation {
     /// The creation of a session. Creations with equal options are compared only by their number.
     Create {
         /// The challenge type.
@@ -91,11 +91,11 @@ pub enum Deed {
     },
 }
 
-impl Deed {
+impl WriteOperation {
     /// Returns the creation of a session with these options.
-    pub fn create(challenge: &str, options: &Map<String, Value>) -> Deed {
+    pub fn create(challenge: &str, options: &Map<String, Value>) -> WriteOperation {
         let options = options.iter().map(|(key, value)| (key.clone(), value.to_string())).collect();
-        Deed::Create { challenge: challenge.to_owned(), options }
+        WriteOperation::Create { challenge: challenge.to_owned(), options }
     }
 }
 
@@ -109,12 +109,12 @@ pub struct Attempt {
     /// The time at which the client received the response or gave up.
     pub done: Moment,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// The outcome of a request, as far as the client knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The client got no connection and sent nothing.
     Unsent,
     /// The client sent the request and got no complete or conclusive response. The write may have happened, or may
@@ -165,7 +165,7 @@ pub struct Delivery {
     /// The time of arrival.
     pub at: Moment,
     /// The message.
-    pub message: Message,
+    pub message: ObservedMessage,
 }
 
 /// A contradiction between the history and the final state: a promise that the arena broke.

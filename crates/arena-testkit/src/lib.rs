@@ -3,26 +3,26 @@
 //! servers, and the locations of Node.js and Python packages.
 
 mod client;
-mod dice;
+mod environment;
 pub mod history;
 mod host;
-mod lab;
 mod nats;
 mod node;
 mod player;
 mod port;
 mod postgres;
 mod python;
+mod rng;
 mod tier;
 mod twins;
 
 pub use client::{Answer, Client, EventStream};
-pub use dice::Dice;
+pub use environment::TestEnvironment;
 pub use host::Host;
-pub use lab::Lab;
 pub use nats::NatsServer;
 pub use node::node_packages;
 pub use player::{Player, known_admin_token, known_secret};
 pub use postgres::{Pooler, Postgres};
 pub use python::python;
+pub use rng::TestRng;
 pub use twins::WithSecret;

@@ -13,7 +13,7 @@ use crate::port::free_port;
 
 /// The time limit for starting the server. It is much longer than usually needed, because build machines may be slow
 /// and busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A shell script that starts the server, and kills it when the pipe to the test process closes for any reason. The
 /// script then removes the folder, unless the test restarts the server. `$1` is the folder; the other arguments are
@@ -104,7 +104,7 @@ impl NatsServer {
         let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(told).spawn().expect("a shell");
         let pipe = child.stdin.take().expect("a pipe");
         self.watcher = Some((child, pipe));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !self.is_ready(&log) {
             let log = || fs::read_to_string(&log).unwrap_or_default();
             assert!(Instant::now() < until, "nats-server doesn't answer: {}", log());

@@ -15,7 +15,7 @@ use crate::port::free_port;
 
 /// The time limit for starting or stopping the server. It is much longer than usually needed, because build machines
 /// may be slow and busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The user and password of the tests.
 const USER: (&str, &str) = ("arena", "open sesame");
@@ -106,7 +106,7 @@ impl Postgres {
         let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("a shell");
         let pipe = child.stdin.take().expect("a pipe");
         self.watcher = Some((child, pipe));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut ready = Command::new(self.programs.join("pg_isready"));
         ready.args(["-q", "-h", "127.0.0.1", "-p"]).arg(self.port.to_string());
         while !ready.status().expect("pg_isready runs").success() {
@@ -160,7 +160,7 @@ impl Postgres {
             .spawn()
             .expect("tests need PgBouncer: `cargo xtask setup` installs it; by hand it is Debian's package pgbouncer");
         let pooler = Pooler { child, port, folder };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             let log = || fs::read_to_string(pooler.folder.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < until, "PgBouncer doesn't listen: {}", log());

@@ -15,7 +15,7 @@ use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::Style;
-use crate::play::{Bot, Seat, Sitter, sit_down};
+use crate::play::{Bot, PlayerSeat, Sitter, sit_down};
 use crate::{scripts, serve};
 
 /// The answer to the creation of a session.
@@ -104,7 +104,7 @@ fn play(
     }
     let mut table = Vec::new();
     for (number, invite) in (1..).zip(&invites) {
-        let seat = Seat::take_for_now(arena, invite)?;
+        let seat = PlayerSeat::take_for_now(arena, invite)?;
         let bot = bots.iter().position(|(seat, _)| *seat == number).map(|place| bots.swap_remove(place).1);
         table.push((seat, bot.map_or(Sitter::Person, |bot| Sitter::Bot(Box::new(bot)))));
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 
 /// The time limit for any wait. It is far longer than needed, because build machines are slow and busy.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The interval of polling.
 const LOOK: Duration = Duration::from_millis(25);
@@ -50,7 +50,7 @@ impl Driver {
         let (process, port) =
             (0..5).find_map(|_| Driver::try_start(folder.path())).expect("the driver prints its port");
         let settings = Agent::config_builder().http_status_as_error(false).proxy(None);
-        let agent = settings.timeout_global(Some(PATIENCE)).build().new_agent();
+        let agent = settings.timeout_global(Some(TIMEOUT)).build().new_agent();
         let url = format!("http://127.0.0.1:{port}/session");
         Driver { process, agent, url, folder, windows: Cell::new(0) }
     }
@@ -208,7 +208,7 @@ impl Window<'_> {
     /// Retries an action for as long as its error may be temporary.
     #[track_caller]
     fn patiently<T>(&self, what: &str, mut attempt: impl FnMut() -> Result<Option<T>, Refusal>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let last = match attempt() {
                 Ok(Some(found)) => return found,

@@ -33,15 +33,15 @@ struct View {
 }
 
 /// An arena with content for every page, and the list of pages.
-struct Town {
+struct SiteFixture {
     world: World,
     viewer: Running,
     _bots: Vec<Bot>,
     views: Vec<View>,
 }
 
-impl Town {
-    fn build(data: &Path) -> Town {
+impl SiteFixture {
+    fn build(data: &Path) -> SiteFixture {
         let world = World::with_tournaments(data);
         let common =
             |sets: &[Vec<u64>; 2]| -> Vec<u64> { sets[0].iter().filter(|n| sets[1].contains(n)).copied().collect() };
@@ -160,7 +160,7 @@ impl Town {
             View { token: Some(right), ..at("admin", "/admin".to_owned(), "document.querySelector('#bans *')") },
             View { name: "replay", url: viewer.url.clone(), ready: "document.querySelector('.chart')", token: None },
         ];
-        Town { world, viewer, _bots: bots, views }
+        SiteFixture { world, viewer, _bots: bots, views }
     }
 }
 
@@ -239,7 +239,7 @@ fn cost(window: &Window<'_>) -> (u64, f64) {
 #[test]
 fn pages_are_accessible_on_every_screen() {
     let data = folder();
-    let town = Town::build(data.path());
+    let fixture = SiteFixture::build(data.path());
     let axe = axe();
     let pictures = std::env::var_os("ARENA_SCREENSHOTS").map(PathBuf::from);
     let driver = Driver::start();
@@ -249,7 +249,7 @@ fn pages_are_accessible_on_every_screen() {
         let window = driver.window();
         window.excuse("status of 404");
         window.excuse("status of 401");
-        for view in &town.views {
+        for view in &fixture.views {
             window.look(width, false);
             window.devtools("Network.clearBrowserCache", &json!({}));
             window.open(&view.url);
@@ -298,5 +298,5 @@ fn pages_are_accessible_on_every_screen() {
     // The time to the first paint, which should be 200 ms, is only printed, because it is longer on a busy machine.
     println!("{costs}");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
-    drop((town.world, town.viewer));
+    drop((fixture.world, fixture.viewer));
 }

@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::Dice;
-use arena_testkit::history::{Attempt, Deed, History, Message, Moment, Outcome, Read, Write};
+use arena_testkit::TestRng;
+use arena_testkit::history::{Attempt, History, Moment, ObservedMessage, Read, RequestOutcome, Write, WriteOperation};
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::nodes::Place;
 
 /// The time limit for an operation, over all attempts. It is far longer than needed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -83,7 +83,7 @@ impl Field {
 /// A client.
 pub struct Caller<'f> {
     pub field: &'f Field,
-    pub dice: Dice,
+    pub rng: TestRng,
     /// The session key, if players must authenticate.
     pub key: Option<String>,
     /// The only node for the client's requests; `None` means that the client chooses nodes.
@@ -91,13 +91,13 @@ pub struct Caller<'f> {
 }
 
 impl<'f> Caller<'f> {
-    pub fn new(field: &'f Field, dice: Dice) -> Caller<'f> {
-        Caller { field, dice, key: None, only: None }
+    pub fn new(field: &'f Field, rng: TestRng) -> Caller<'f> {
+        Caller { field, rng, key: None, only: None }
     }
 
     /// Returns another client with the same rights.
     pub fn fork(&mut self) -> Caller<'f> {
-        Caller { field: self.field, dice: self.dice.fork(), key: self.key.clone(), only: self.only }
+        Caller { field: self.field, rng: self.rng.fork(), key: self.key.clone(), only: self.only }
     }
 
     /// Chooses a node for a request: usually a node that is marked as up, and not the node `not` if there are others.
@@ -109,19 +109,19 @@ impl<'f> Caller<'f> {
         let others: Vec<usize> = (0..places.len()).filter(|node| Some(*node) != not).collect();
         let up: Vec<usize> = others.iter().copied().filter(|node| places[*node].up.load(Ordering::SeqCst)).collect();
         // Some requests go to a node that is down, as those of clients without a load balancer.
-        let among = if up.is_empty() || self.dice.chance(2) { &others } else { &up };
-        if among.is_empty() { 0 } else { among[self.dice.below(among.len() as u64) as usize] }
+        let among = if up.is_empty() || self.rng.chance(2) { &others } else { &up };
+        if among.is_empty() { 0 } else { among[self.rng.below(among.len() as u64) as usize] }
     }
 
     /// Carries out a write: retries until it is accepted or refused. Returns the answer, or the code of the refusal.
     #[track_caller]
-    pub fn write(&mut self, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
-        self.write_as(deed, path, body, true).1.expect("a write with `insists` returns an answer")
+    pub fn write(&mut self, operation: WriteOperation, path: &str, body: &Value) -> Result<Value, String> {
+        self.write_as(operation, path, body, true).1.expect("a write with `insists` returns an answer")
     }
 
     /// Attempts a write; the outcome may stay unknown.
-    pub fn try_write(&mut self, deed: Deed, path: &str, body: &Value) {
-        self.write_as(deed, path, body, false);
+    pub fn try_write(&mut self, operation: WriteOperation, path: &str, body: &Value) {
+        self.write_as(operation, path, body, false);
     }
 
     /// Sends a write. Returns its key and its answer. If the outcome is unknown, the method retries if `insists` is
@@ -129,36 +129,36 @@ impl<'f> Caller<'f> {
     #[track_caller]
     pub fn write_as(
         &mut self,
-        deed: Deed,
+        operation: WriteOperation,
         path: &str,
         body: &Value,
         insists: bool,
     ) -> (String, Option<Result<Value, String>>) {
         let key = format!("key of the write {}", self.field.number());
         let mut attempts: Vec<Attempt> = Vec::new();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let result = loop {
             let node = self.choose(attempts.last().map(|attempt| attempt.node));
             let attempt = self.attempt(node, &key, path, body);
             attempts.push(attempt.clone());
             match attempt.outcome {
-                Outcome::Accepted(body) => {
+                RequestOutcome::Accepted(body) => {
                     break Some(Ok(serde_json::from_str(&body).expect("the body was parsed before")));
                 }
-                Outcome::Refused(code) => break Some(Err(code)),
-                Outcome::Unsent | Outcome::Unknown if !insists => break None,
-                Outcome::Unsent | Outcome::Unknown => {
-                    assert!(Instant::now() < until, "no node accepts {deed:?}: {attempts:#?}");
+                RequestOutcome::Refused(code) => break Some(Err(code)),
+                RequestOutcome::Unsent | RequestOutcome::Unknown if !insists => break None,
+                RequestOutcome::Unsent | RequestOutcome::Unknown => {
+                    assert!(Instant::now() < until, "no node accepts {operation:?}: {attempts:#?}");
                     thread::sleep(PAUSE);
                 }
             }
         };
         // Some accepted writes are repeated on any node, as by a client that has lost the answer.
-        if matches!(result, Some(Ok(_))) && self.dice.chance(10) {
+        if matches!(result, Some(Ok(_))) && self.rng.chance(10) {
             let node = self.choose(attempts.last().map(|attempt| attempt.node));
             attempts.push(self.attempt(node, &key, path, body));
         }
-        self.field.note(|history| history.writes.push(Write { key: key.clone(), deed, attempts }));
+        self.field.note(|history| history.writes.push(Write { key: key.clone(), operation, attempts }));
         (key, result)
     }
 
@@ -170,15 +170,15 @@ impl<'f> Caller<'f> {
         let client = self.field.places[node].client().patient_for(self.field.timeout);
         let answer = client.try_request("POST", path, &headers, body.to_string().as_bytes());
         let outcome = match answer {
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => Outcome::Unsent,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => RequestOutcome::Unsent,
             Err(error) => self.open(error.kind().to_string()),
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body).into_owned();
                 let json: Option<Value> = serde_json::from_str(&text).ok();
                 let code = |answer: &Value| answer["code"].as_str().unwrap_or(&text).to_owned();
                 match (answer.status, json) {
-                    (200, Some(_)) => Outcome::Accepted(text),
-                    (400..=499, Some(refusal)) => Outcome::Refused(code(&refusal)),
+                    (200, Some(_)) => RequestOutcome::Accepted(text),
+                    (400..=499, Some(refusal)) => RequestOutcome::Refused(code(&refusal)),
                     (503, Some(answer)) => self.open(code(&answer)),
                     // An answer that was cut short has no valid body.
                     (_, None) => self.open("cut short".to_owned()),
@@ -193,27 +193,31 @@ impl<'f> Caller<'f> {
     }
 
     /// Counts an inconclusive answer by its kind.
-    fn open(&self, why: String) -> Outcome {
+    fn open(&self, why: String) -> RequestOutcome {
         *self.field.open.lock().entry(why).or_default() += 1;
-        Outcome::Unknown
+        RequestOutcome::Unknown
     }
 
     /// Returns the messages of a channel from an index on, from any node. Waits a moment if there are none.
     #[track_caller]
-    pub fn read(&mut self, channel: &str, viewer: &str, from: u64, wait: bool) -> Vec<Message> {
+    pub fn read(&mut self, channel: &str, viewer: &str, from: u64, wait: bool) -> Vec<ObservedMessage> {
         let route = if channel.starts_with("challenge_") { "arena" } else { "chat" };
         // The wait is shorter than the client's timeout.
         let wait = if wait { "&wait=1" } else { "" };
         let path = format!("/api/{route}/sync?channel={channel}&from={viewer}&index={from}{wait}");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut last = None;
         loop {
             let node = self.choose(last);
             last = Some(node);
             let sent = self.field.now();
             if let Some(answer) = self.get(node, &path) {
-                let messages: Vec<Message> =
-                    answer["messages"].as_array().expect("messages are a list").iter().map(Message::of).collect();
+                let messages: Vec<ObservedMessage> = answer["messages"]
+                    .as_array()
+                    .expect("messages are a list")
+                    .iter()
+                    .map(ObservedMessage::of)
+                    .collect();
                 let last = messages.last().map_or(from - 1, |message| message.index);
                 let read = Read { node, channel: channel.to_owned(), sent, done: self.field.now(), from, last };
                 self.field.note(|history| history.reads.push(read));

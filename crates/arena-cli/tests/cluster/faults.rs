@@ -7,7 +7,7 @@ use arena_engine::Environment;
 use arena_testkit::{Client, Player};
 use serde_json::{Value, json};
 
-use crate::load::{Clock, dice, tell, under_load};
+use crate::load::{Clock, rng, tell, under_load};
 use crate::nodes::{Cluster, Plan, Sharing};
 use crate::proxy::SILENCE;
 
@@ -180,11 +180,11 @@ fn wrong_and_jumping_clocks_do_no_harm() {
 fn random_faults_in_sequence_do_no_harm() {
     let mut cluster = Cluster::start(Plan { proxied: true, ..Plan::THREE });
     under_load(&mut cluster, false, |cluster, clock| {
-        let mut dice = dice();
+        let mut rng = rng();
         let mut fates: Vec<String> = Vec::new();
         while fates.len() < 4 || !clock.is_over() {
-            let node = dice.below(cluster.len() as u64) as usize;
-            let (fate, moment) = (dice.below(6), Duration::from_millis(dice.below(1_000)));
+            let node = rng.below(cluster.len() as u64) as usize;
+            let (fate, moment) = (rng.below(6), Duration::from_millis(rng.below(1_000)));
             let told = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
             fates.push(format!("{told} {node}"));
             match fate {

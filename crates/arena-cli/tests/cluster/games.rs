@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Instant;
 
 use arena_engine::Environment;
-use arena_testkit::history::{Deed, Message};
-use arena_testkit::{Dice, Player as Signer};
+use arena_testkit::history::{ObservedMessage, WriteOperation};
+use arena_testkit::{Player as Signer, TestRng};
 use serde_json::{Value, json};
 
-use crate::call::{Caller, Field, PATIENCE};
+use crate::call::{Caller, Field, TIMEOUT};
 use crate::watch;
 
 /// The number of users behind all players. It is small, so that several nodes update the same standings at once.
@@ -53,13 +53,13 @@ impl Kind {
 }
 
 /// Plays games in sequence until it is time to close.
-pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
+pub fn play_on(field: &Field, rng: &mut TestRng, manners: Manners) {
     while !field.is_closing() {
         // In ultimatum a player may repeat a move in its next turn, so both moves of a race could be accepted.
         let kinds =
             if manners.races { [Kind::Psi, Kind::Psi, Kind::Chess] } else { [Kind::Psi, Kind::Ultimatum, Kind::Chess] };
-        let kind = kinds[dice.below(3) as usize];
-        play(field, dice, kind, manners);
+        let kind = kinds[rng.below(3) as usize];
+        play(field, rng, kind, manners);
     }
 }
 
@@ -67,29 +67,29 @@ pub fn play_on(field: &Field, dice: &mut Dice, manners: Manners) {
 pub type Opened = (String, Vec<String>);
 
 pub fn open(caller: &mut Caller<'_>, challenge: &str, options: &Value) -> Opened {
-    let deed = Deed::create(challenge, options.as_object().unwrap());
-    let created = caller.write(deed, &format!("/api/challenges/{challenge}"), &json!({ "options": options }));
+    let operation = WriteOperation::create(challenge, options.as_object().unwrap());
+    let created = caller.write(operation, &format!("/api/challenges/{challenge}"), &json!({ "options": options }));
     let created = created.expect("the session is created");
     let invites = created["invites"].as_array().unwrap().iter().map(|invite| invite.as_str().unwrap().to_owned());
     (created["id"].as_str().unwrap().to_owned(), invites.collect())
 }
 
-fn play(field: &Field, dice: &mut Dice, kind: Kind, manners: Manners) {
-    let mut caller = Caller::new(field, dice.fork());
+fn play(field: &Field, rng: &mut TestRng, kind: Kind, manners: Manners) {
+    let mut caller = Caller::new(field, rng.fork());
     let number = field.number();
     let (session, invites) = open(&mut caller, kind.name(), &kind.options(number));
-    let is_watched = dice.chance(30);
-    let first = dice.below(USERS);
+    let is_watched = rng.chance(30);
+    let first = rng.below(USERS);
     // In some games a user plays itself. Such games aren't counted.
-    let second = if dice.chance(3) { first } else { (first + 1 + dice.below(USERS - 1)) % USERS };
+    let second = if rng.chance(3) { first } else { (first + 1 + rng.below(USERS - 1)) % USERS };
     thread::scope(|scope| {
         if is_watched {
-            let channel = if dice.chance(50) { session.clone() } else { format!("challenge_{session}") };
-            let caller = Caller::new(field, dice.fork());
+            let channel = if rng.chance(50) { session.clone() } else { format!("challenge_{session}") };
+            let caller = Caller::new(field, rng.fork());
             scope.spawn(move || watch::until_the_end(caller, channel));
         }
         for (invite, user) in invites.iter().zip([first, second]) {
-            let caller = Caller::new(field, dice.fork());
+            let caller = Caller::new(field, rng.fork());
             let mut player = Player {
                 caller,
                 kind,
@@ -124,24 +124,24 @@ pub fn join(caller: &mut Caller<'_>, invite: &str, user: u64, manners: Manners) 
         let user = format!("user {user}");
         (user.clone(), json!({ "invite": invite, "userId": user }))
     };
-    let deed = Deed::Join { invite: invite.to_owned(), user: Some(user) };
+    let operation = WriteOperation::Join { invite: invite.to_owned(), user: Some(user) };
     let joined = if manners.races {
-        race(caller, deed, "/api/arena/join", &body)
+        race(caller, operation, "/api/arena/join", &body)
     } else {
-        caller.write(deed, "/api/arena/join", &body)
+        caller.write(operation, "/api/arena/join", &body)
     };
     joined.map(|answer| answer["sessionKey"].as_str().map(str::to_owned))
 }
 
 /// Sends a write to two nodes at the same time, with two keys. Returns the answer to the accepted write.
-fn race(caller: &mut Caller<'_>, deed: Deed, path: &str, body: &Value) -> Result<Value, String> {
+fn race(caller: &mut Caller<'_>, operation: WriteOperation, path: &str, body: &Value) -> Result<Value, String> {
     let first = caller.choose(None);
     let second = caller.choose(Some(first));
     let mut racers = [first, second].map(|node| Caller { only: Some(node), ..caller.fork() });
     let [one, other] = &mut racers;
     let (one, other) = thread::scope(|scope| {
-        let other = scope.spawn(|| other.write_as(deed.clone(), path, body, true));
-        (one.write_as(deed.clone(), path, body, true), other.join().expect("a failing racer reports its reason"))
+        let other = scope.spawn(|| other.write_as(operation.clone(), path, body, true));
+        (one.write_as(operation.clone(), path, body, true), other.join().expect("a failing racer reports its reason"))
     });
     caller.field.note(|history| history.races.push([one.0, other.0]));
     let [one, other] = [one.1, other.1].map(|result| result.expect("a write with `insists` returns an answer"));
@@ -165,10 +165,10 @@ struct Sight {
 impl Player<'_> {
     fn play(&mut self, user: u64) {
         let me = self.me;
-        if self.caller.dice.chance(20) {
-            let deed = Deed::Announce { invite: me.to_owned() };
+        if self.caller.rng.chance(20) {
+            let operation = WriteOperation::Announce { invite: me.to_owned() };
             self.caller
-                .write(deed, "/api/invites", &json!({ "inviteId": me }))
+                .write(operation, "/api/invites", &json!({ "inviteId": me }))
                 .expect("the invite is announced only here");
         }
         self.caller.key =
@@ -183,14 +183,14 @@ impl Player<'_> {
             // The player moves after a whole read, because later messages may change the possible moves.
             if !sight.moves.is_empty() && !sight.ended {
                 let moves = std::mem::take(&mut sight.moves);
-                let (method, content) = moves[self.caller.dice.below(moves.len() as u64) as usize].clone();
+                let (method, content) = moves[self.caller.rng.below(moves.len() as u64) as usize].clone();
                 self.act(method, &content);
             }
-            if self.caller.dice.chance(30) && sight.seats.len() > 1 {
+            if self.caller.rng.chance(30) && sight.seats.len() > 1 {
                 self.say();
             }
             assert!(
-                last.elapsed() < PATIENCE,
+                last.elapsed() < TIMEOUT,
                 "{:?} {} doesn't continue for {me} after index {index}",
                 self.kind,
                 self.session
@@ -199,7 +199,7 @@ impl Player<'_> {
     }
 
     fn act(&mut self, method: &str, content: &str) {
-        let deed = Deed::Act {
+        let operation = WriteOperation::Act {
             session: self.session.to_owned(),
             from: self.me.to_owned(),
             method: method.to_owned(),
@@ -208,19 +208,19 @@ impl Player<'_> {
         let body = json!({ "challengeId": self.session, "from": self.me, "messageType": method, "content": content });
         let path = "/api/arena/message";
         let acted = if self.manners.races {
-            race(&mut self.caller, deed, path, &body)
+            race(&mut self.caller, operation, path, &body)
         } else {
-            self.caller.write(deed, path, &body)
+            self.caller.write(operation, path, &body)
         };
         acted.unwrap_or_else(|code| panic!("{:?}: {method} {content:?} of {} is refused: {code}", self.kind, self.me));
     }
 
     fn say(&mut self) {
-        let to = self.caller.dice.chance(30).then(|| self.others[0].as_str());
+        let to = self.caller.rng.chance(30).then(|| self.others[0].as_str());
         say(&mut self.caller, self.session, self.me, to, true);
     }
 
-    fn see(&mut self, sight: &mut Sight, message: &Message) {
+    fn see(&mut self, sight: &mut Sight, message: &ObservedMessage) {
         if message.from != "operator" {
             return;
         }
@@ -248,7 +248,7 @@ impl Player<'_> {
         // The game starts when both players have received their sets.
         let begins = sight.seats.len() == 2 && !sight.set.is_empty();
         if begins {
-            let some = sight.set.len().min(1 + self.caller.dice.below(4) as usize);
+            let some = sight.set.len().min(1 + self.caller.rng.below(4) as usize);
             sight.moves = vec![("guess", sight.set.drain(..).take(some).collect::<Vec<_>>().join(", "))];
         }
     }
@@ -262,7 +262,7 @@ impl Player<'_> {
         if !seat.is_some_and(|seat| content.contains(&format!("Player {}'s turn.", seat + 1))) {
             return;
         }
-        let share = self.caller.dice.below(self.number + 1);
+        let share = self.caller.rng.below(self.number + 1);
         sight.moves = vec![("pass", String::new()), ("submit_offer", format!("{share}, {}", self.number - share))];
         if sight.offered {
             sight.moves.extend([("accept", String::new()), ("reject", String::new())]);
@@ -282,16 +282,16 @@ impl Player<'_> {
 
 /// Sends a unique chat message.
 pub fn say(caller: &mut Caller<'_>, session: &str, from: &str, to: Option<&str>, insists: bool) {
-    let content = format!("{} {}", caller.field.number(), "·".repeat(caller.dice.below(60) as usize));
+    let content = format!("{} {}", caller.field.number(), "·".repeat(caller.rng.below(60) as usize));
     let mut body = json!({ "channel": session, "from": from, "content": content });
     if let Some(to) = to {
         body["to"] = json!(to);
     }
     let (session, from, to) = (session.to_owned(), from.to_owned(), to.map(str::to_owned));
-    let deed = Deed::Say { session, from, to, content };
+    let operation = WriteOperation::Say { session, from, to, content };
     if insists {
-        caller.write(deed, "/api/chat/send", &body).expect("players may talk");
+        caller.write(operation, "/api/chat/send", &body).expect("players may talk");
     } else {
-        caller.try_write(deed, "/api/chat/send", &body);
+        caller.try_write(operation, "/api/chat/send", &body);
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::Dice;
-use arena_testkit::history::{Deed, History, Outcome};
+use arena_testkit::TestRng;
+use arena_testkit::history::{History, RequestOutcome, WriteOperation};
 use serde_json::json;
 
 use crate::call::{Caller, Field};
@@ -39,10 +39,10 @@ fn length() -> Duration {
 
 /// Returns the generator of random plans, and prints its seed. Another run with this seed makes the same plans, as far
 /// as the timing allows.
-pub fn dice() -> Dice {
+pub fn rng() -> TestRng {
     let seed = number("ARENA_FAULT_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
     tell(&format!("ARENA_FAULT_SEED={seed}"));
-    Dice(seed)
+    TestRng(seed)
 }
 
 /// Prints a line for readers of the output.
@@ -89,27 +89,27 @@ impl Clock {
 /// nodes ready, because all are compared. Returns the number of requests without a conclusive answer, which clients
 /// have repeated.
 pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
-    let mut dice = dice();
+    let mut rng = rng();
     let manners = Manners { auth: cluster.auth(), races };
     let field = Field::new(cluster.places(), cluster.timeout());
-    let (hall, invites) = open_hall(&field, &mut dice, manners);
+    let (hall, invites) = open_hall(&field, &mut rng, manners);
     let heard = AtomicU64::new(u64::MAX);
     let began = Instant::now();
     thread::scope(|scope| {
         let players: Vec<_> = (0..TABLES)
             .map(|_| {
-                let (field, mut dice) = (&field, dice.fork());
-                scope.spawn(move || games::play_on(field, &mut dice, manners))
+                let (field, mut rng) = (&field, rng.fork());
+                scope.spawn(move || games::play_on(field, &mut rng, manners))
             })
             .collect();
         let talkers: Vec<_> = (0..TALKERS)
             .map(|talker| {
-                let (field, dice, hall, seat) = (&field, dice.fork(), &hall, &invites[talker % 2]);
-                scope.spawn(move || talk(field, dice, hall, seat))
+                let (field, rng, hall, seat) = (&field, rng.fork(), &hall, &invites[talker % 2]);
+                scope.spawn(move || talk(field, rng, hall, seat))
             })
             .collect();
         for _ in 0..WATCHERS {
-            let (caller, hall, heard) = (Caller::new(&field, dice.fork()), hall.clone(), &heard);
+            let (caller, hall, heard) = (Caller::new(&field, rng.fork()), hall.clone(), &heard);
             scope.spawn(move || watch::until_long(caller, hall, heard));
         }
 
@@ -121,11 +121,11 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
         }));
         field.closing.store(true, Ordering::SeqCst);
         let others: Vec<bool> = players.into_iter().chain(talkers).map(|client| client.join().is_ok()).collect();
-        let length = Caller::new(&field, dice.fork()).read(&hall, "viewer", 1, false).len();
+        let length = Caller::new(&field, rng.fork()).read(&hall, "viewer", 1, false).len();
         heard.store(length as u64 + 1, Ordering::SeqCst);
         // The subscribers wait until they have received this number of messages.
         let (invite, key) = &invites[0];
-        let mut last = Caller { key: key.clone(), ..Caller::new(&field, dice.fork()) };
+        let mut last = Caller { key: key.clone(), ..Caller::new(&field, rng.fork()) };
         games::say(&mut last, &hall, invite, None, true);
         if let Err(failed) = failed {
             std::panic::resume_unwind(failed);
@@ -140,8 +140,8 @@ pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cl
 }
 
 /// Creates a session in which both players have joined and can chat.
-fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(String, Option<String>)>) {
-    let mut caller = Caller::new(field, dice.fork());
+fn open_hall(field: &Field, rng: &mut TestRng, manners: Manners) -> (String, Vec<(String, Option<String>)>) {
+    let mut caller = Caller::new(field, rng.fork());
     let (hall, invites) = games::open(&mut caller, "psi", &json!({ "range": [100, field.number()] }));
     let seats = invites.into_iter().zip(0..).map(|(invite, user)| {
         let key =
@@ -152,13 +152,13 @@ fn open_hall(field: &Field, dice: &mut Dice, manners: Manners) -> (String, Vec<(
 }
 
 /// Chats until the field is closing. Most messages are repeated until they are acknowledged.
-fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<String>)) {
-    let mut caller = Caller { key: key.clone(), ..Caller::new(field, dice) };
+fn talk(field: &Field, rng: TestRng, hall: &str, (invite, key): &(String, Option<String>)) {
+    let mut caller = Caller { key: key.clone(), ..Caller::new(field, rng) };
     let mut next = 1;
     while !field.is_closing() {
-        let insists = caller.dice.chance(80);
+        let insists = caller.rng.chance(80);
         games::say(&mut caller, hall, invite, None, insists);
-        if caller.dice.chance(30) {
+        if caller.rng.chance(30) {
             // The read may go to any node, where the acknowledged message must be visible.
             let messages = caller.read(hall, invite, next, false);
             next = messages.last().map_or(next, |message| message.index + 1);
@@ -170,8 +170,8 @@ fn talk(field: &Field, dice: Dice, hall: &str, (invite, key): &(String, Option<S
 fn account(history: &History, open: &BTreeMap<String, usize>, loaded: Duration) -> String {
     let attempts = history.writes.iter().map(|write| write.attempts.len()).sum::<usize>();
     let said = history.writes.iter().filter_map(|write| {
-        let Deed::Say { session, content, .. } = &write.deed else { return None };
-        let taken = write.attempts.iter().find(|attempt| matches!(attempt.outcome, Outcome::Accepted(_)))?;
+        let WriteOperation::Say { session, content, .. } = &write.operation else { return None };
+        let taken = write.attempts.iter().find(|attempt| matches!(attempt.outcome, RequestOutcome::Accepted(_)))?;
         Some(((session, content), taken))
     });
     let said: BTreeMap<_, _> = said.collect();

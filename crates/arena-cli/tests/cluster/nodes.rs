@@ -20,7 +20,7 @@ use crate::proxy::Proxy;
 static POSTGRES: Mutex<Option<Postgres>> = Mutex::new(None);
 
 /// The time limit for a node to become ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The configuration of an arena.
 pub struct Plan {
@@ -220,7 +220,7 @@ impl Cluster {
     /// Waits until a node reports that it is ready.
     #[track_caller]
     pub fn until_ready(&self, node: usize) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !self.is_ready(node) {
             assert!(Instant::now() < until, "node {node} isn't ready");
             // The test polls, because a node doesn't announce that it is ready.

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::history::{Deed, FaultKind, History, Message, Present, check};
+use arena_testkit::history::{FaultKind, FinalState, History, ObservedMessage, WriteOperation, check};
 use arena_testkit::{Client, known_admin_token};
 use serde_json::json;
 
@@ -20,8 +20,8 @@ pub fn compare(cluster: &Cluster, history: &History) {
     let mut played: Vec<&String> = history
         .writes
         .iter()
-        .filter_map(|write| match &write.deed {
-            Deed::Create { challenge, .. } => Some(challenge),
+        .filter_map(|write| match &write.operation {
+            WriteOperation::Create { challenge, .. } => Some(challenge),
             _ => None,
         })
         .collect();
@@ -30,14 +30,14 @@ pub fn compare(cluster: &Cluster, history: &History) {
     let mut faults = Vec::new();
     for node in 0..cluster.len() {
         let client = cluster.client(node);
-        let mut present = stored(&client);
+        let mut final_state = stored(&client);
         if node + 1 == cluster.len() {
-            present.mended = mended(&client);
+            final_state.mended = mended(&client);
         }
         let until = Instant::now() + BEHIND;
         let found = loop {
-            take_counts(&mut present, &client, &played);
-            let found = check(history, &present);
+            take_counts(&mut final_state, &client, &played);
+            let found = check(history, &final_state);
             if found.iter().all(|fault| fault.kind != FaultKind::Miscounted) || Instant::now() > until {
                 break found;
             }
@@ -52,30 +52,31 @@ pub fn compare(cluster: &Cluster, history: &History) {
 }
 
 /// Reads sessions and channels from a node's store.
-fn stored(client: &Client) -> Present {
+fn stored(client: &Client) -> FinalState {
     let export = client.get_with(known_admin_token().reveal(), "/api/admin/export");
     assert_eq!(export.status, 200, "{}", export.text());
-    let mut present = Present::of_export(export.text());
+    let mut final_state = FinalState::of_export(export.text());
     let invites = client.get("/api/chat/sync?channel=invites").ok();
-    let invites = invites["messages"].as_array().expect("messages are a list").iter().map(Message::of).collect();
-    present.channels.insert("invites".to_owned(), invites);
-    present
+    let invites =
+        invites["messages"].as_array().expect("messages are a list").iter().map(ObservedMessage::of).collect();
+    final_state.channels.insert("invites".to_owned(), invites);
+    final_state
 }
 
 /// Reads a node's counts, from all routes that show them.
-fn take_counts(present: &mut Present, client: &Client, played: &[&String]) {
-    present.take_stats(&client.get("/api/stats").ok());
+fn take_counts(final_state: &mut FinalState, client: &Client, played: &[&String]) {
+    final_state.take_stats(&client.get("/api/stats").ok());
     for challenge in played {
-        present.take_boards(challenge, &client.get(&format!("/api/scoring/{challenge}?strategy=average")).ok());
+        final_state.take_boards(challenge, &client.get(&format!("/api/scoring/{challenge}?strategy=average")).ok());
     }
     let total = |path: String| client.get(&path).ok()["total"].as_u64().expect("total is a number");
     for status in ["open", "active", "ended"] {
-        present.listed.insert(status.to_owned(), total(format!("/api/challenges?status={status}&limit=1")));
+        final_state.listed.insert(status.to_owned(), total(format!("/api/challenges?status={status}&limit=1")));
     }
-    let users: Vec<String> = present.right_histories().into_keys().collect();
+    let users: Vec<String> = final_state.right_histories().into_keys().collect();
     for user in users {
         let path = format!("/api/users/{}/challenges?limit=1", user.replace(' ', "%20"));
-        present.histories.insert(user, total(path));
+        final_state.histories.insert(user, total(path));
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::history::{Delivery, Message, Subscription};
+use arena_testkit::history::{Delivery, ObservedMessage, Subscription};
 
-use crate::call::{Caller, PATIENCE};
+use crate::call::{Caller, TIMEOUT};
 
 /// The duration of silence after which a subscriber reconnects.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ fn watch(mut caller: Caller<'_>, channel: String, is_over: impl Fn(&Subscription
             progress = Instant::now();
         }
         // The time limit only prevents an endless wait. The checker reports missing messages.
-        if progress.elapsed() > PATIENCE {
+        if progress.elapsed() > TIMEOUT {
             break;
         }
         thread::sleep(PAUSE);
@@ -76,11 +76,11 @@ fn connect(
             _ => panic!("unknown event: {event}"),
         };
         let at = caller.field.now();
-        let messages = messages.iter().map(|message| Delivery { node, at, message: Message::of(message) });
+        let messages = messages.iter().map(|message| Delivery { node, at, message: ObservedMessage::of(message) });
         subscription.deliveries.extend(messages);
         *last_id = Some(id);
         // Sometimes a subscriber disconnects at a random moment.
-        if is_over(subscription) || caller.dice.chance(1) {
+        if is_over(subscription) || caller.rng.chance(1) {
             return;
         }
     }

@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use crate::lab::runtime;
+use crate::fixture::runtime;
 use crate::program::run;
 
 /// A kind of false result.

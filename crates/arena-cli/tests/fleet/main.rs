@@ -2,7 +2,7 @@
 //! must equal those of a tournament on one machine.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
-mod lab;
+mod fixture;
 mod liar;
 #[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
@@ -16,28 +16,28 @@ use async_nats::jetstream;
 use futures_util::StreamExt;
 use rustix::process::Signal;
 
-use lab::{Lab, finish};
+use fixture::{FleetFixture, finish};
 use liar::Lie;
 
 #[test]
 fn workers_get_the_same_results_as_one_machine() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
-    lab.play_here(&agents, &["--replays", "--rounds", "2"]);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0), fixture.bot("c", 3, 0.0)];
+    fixture.play_here(&agents, &["--replays", "--rounds", "2"]);
     let parrot = repeat_results(&nats.url());
-    let running = lab.workers(&nats, &["one", "two"]);
-    let told = lab.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
+    let running = fixture.workers(&nats, &["one", "two"]);
+    let told = fixture.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
     assert_eq!(told.code, 0, "{told:#?}");
     parrot.abort();
     // Journal, replays, logs and standings are the same, although each result arrived twice.
-    lab.assert_same();
+    fixture.assert_same();
     for number in 1..=12 {
         for file in ["jsonl", "seat0.log", "seat1.log"] {
             let name = format!("replays/{number}.{file}");
-            assert_eq!(lab.file("far", &name), lab.file("here", &name), "{name}");
+            assert_eq!(fixture.file("far", &name), fixture.file("here", &name), "{name}");
         }
     }
-    let journal = lab.journal("far");
+    let journal = fixture.journal("far");
     for name in ["one", "two"] {
         assert!(journal.contains(&format!(r#""worker":{{"name":"{name}""#)), "{name} has played: {journal}");
     }
@@ -51,77 +51,77 @@ fn workers_get_the_same_results_as_one_machine() {
 
 #[test]
 fn a_worker_that_is_killed_loses_nothing() {
-    let (lab, nats) = (Lab::new(), NatsServer::start_guarded("tok3n"));
-    let agents = [lab.bot("a", 1, 0.1), lab.bot("b", 2, 0.0)];
-    lab.play_here(&agents, &["--rounds", "3"]);
-    let first = lab.worker(&nats, &["--name", "first", "--concurrency", "2"]);
-    let tournament = lab.start_far(&nats, &agents, &["--rounds", "3", "--cross-check", "0"]);
-    lab.wait_for_games("far", 1);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start_guarded("tok3n"));
+    let agents = [fixture.bot("a", 1, 0.1), fixture.bot("b", 2, 0.0)];
+    fixture.play_here(&agents, &["--rounds", "3"]);
+    let first = fixture.worker(&nats, &["--name", "first", "--concurrency", "2"]);
+    let tournament = fixture.start_far(&nats, &agents, &["--rounds", "3", "--cross-check", "0"]);
+    fixture.wait_for_games("far", 1);
     first.signal(Signal::KILL);
-    let _second = lab.worker(&nats, &["--name", "second", "--concurrency", "2"]);
+    let _second = fixture.worker(&nats, &["--name", "second", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
-    lab.assert_same();
+    fixture.assert_same();
 }
 
 #[test]
 fn a_worker_that_is_stopped_finishes_or_returns_its_games() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.2), lab.bot("b", 2, 0.0)];
-    lab.play_here(&agents, &["--rounds", "2"]);
-    let mut patient = lab.worker(&nats, &["--name", "patient"]);
-    let tournament = lab.start_far(&nats, &agents, &["--rounds", "2", "--cross-check", "0"]);
-    lab.wait_for_games("far", 1);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.2), fixture.bot("b", 2, 0.0)];
+    fixture.play_here(&agents, &["--rounds", "2"]);
+    let mut patient = fixture.worker(&nats, &["--name", "patient"]);
+    let tournament = fixture.start_far(&nats, &agents, &["--rounds", "2", "--cross-check", "0"]);
+    fixture.wait_for_games("far", 1);
     patient.signal(Signal::TERM);
     assert_eq!(patient.ended().code(), Some(0));
-    let games = lab.games("far");
-    let mut hasty = lab.worker(&nats, &["--name", "hasty"]);
-    lab.wait_for_games("far", games + 1);
+    let games = fixture.games("far");
+    let mut hasty = fixture.worker(&nats, &["--name", "hasty"]);
+    fixture.wait_for_games("far", games + 1);
     // The signals differ, because the kernel merges pending signals of the same kind.
     hasty.signal(Signal::INT);
     hasty.signal(Signal::TERM);
     assert_eq!(hasty.ended().code(), Some(0));
     assert!(hasty.said().contains("returning the games in progress"));
-    let _last = lab.worker(&nats, &["--name", "last", "--concurrency", "2"]);
+    let _last = fixture.worker(&nats, &["--name", "last", "--concurrency", "2"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     for name in ["patient", "hasty"] {
         assert!(told.stderr.contains(&format!("worker {name} has stopped")), "{}", told.stderr);
     }
-    lab.assert_same();
+    fixture.assert_same();
 }
 
 #[test]
 fn a_server_that_is_restarted_and_a_tournament_that_is_killed_lose_nothing() {
-    let (lab, mut nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.0)];
-    lab.play_here(&agents, &["--rounds", "5"]);
-    let _workers = lab.workers(&nats, &["one", "two"]);
-    let mut tournament = lab.start_far(&nats, &agents, &["--rounds", "5", "--cross-check", "0.3"]);
-    lab.wait_for_games("far", 2);
+    let (fixture, mut nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.05), fixture.bot("b", 2, 0.0)];
+    fixture.play_here(&agents, &["--rounds", "5"]);
+    let _workers = fixture.workers(&nats, &["one", "two"]);
+    let mut tournament = fixture.start_far(&nats, &agents, &["--rounds", "5", "--cross-check", "0.3"]);
+    fixture.wait_for_games("far", 2);
     nats.restart();
-    lab.wait_for_games("far", 4);
+    fixture.wait_for_games("far", 4);
     tournament.kill().unwrap();
     tournament.wait().unwrap();
-    let told = lab.resume_far(&nats, &["--cross-check", "0.3"]);
+    let told = fixture.resume_far(&nats, &["--cross-check", "0.3"]);
     assert_eq!(told.code, 0, "{told:#?}");
-    lab.assert_same();
+    fixture.assert_same();
 }
 
 #[test]
 fn workers_with_false_results_are_found_and_their_games_are_played_again() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
-    let cheat = lab.bot("cheat", 7, 0.0);
-    lab.play_here(&agents, &["--rounds", "4"]);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
+    let cheat = fixture.bot("cheat", 7, 0.0);
+    fixture.play_here(&agents, &["--rounds", "4"]);
     let liars = [
         liar::start(&nats.url(), "cheat", Lie::OtherAgents, &cheat),
         liar::start(&nats.url(), "forger", Lie::OtherResult, &cheat),
     ];
-    let tournament = lab.start_far(&nats, &agents, &["--rounds", "4", "--cross-check", "1"]);
+    let tournament = fixture.start_far(&nats, &agents, &["--rounds", "4", "--cross-check", "1"]);
     // The other workers start after the first false results.
     liars.iter().for_each(liar::Liar::wait);
-    let _workers = lab.workers(&nats, &["one", "two"]);
+    let _workers = fixture.workers(&nats, &["one", "two"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     let said = &told.stderr;
@@ -136,17 +136,17 @@ fn workers_with_false_results_are_found_and_their_games_are_played_again() {
         "{said}"
     );
     assert!(!said.contains("worker one is quarantined") && !said.contains("worker two is quarantined"), "{said}");
-    lab.assert_same_games();
-    let report = lab.standings("far", &["--html"]);
+    fixture.assert_same_games();
+    let report = fixture.standings("far", &["--html"]);
     assert!(report.contains("worker cheat was quarantined"), "{report}");
 }
 
 #[test]
 fn random_agents_put_no_worker_in_quarantine() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.random_bot("dice"), lab.bot("b", 2, 0.0)];
-    let _workers = lab.workers(&nats, &["one", "two", "three"]);
-    let told = lab.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.random_bot("dice"), fixture.bot("b", 2, 0.0)];
+    let _workers = fixture.workers(&nats, &["one", "two", "three"]);
+    let told = fixture.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
     assert_eq!(told.code, 0, "{told:#?}");
     assert!(told.stderr.contains("don't play deterministically"), "{}", told.stderr);
     assert!(!told.stderr.contains("quarantined"), "{}", told.stderr);
@@ -154,26 +154,26 @@ fn random_agents_put_no_worker_in_quarantine() {
 
 #[test]
 fn replays_that_are_larger_than_a_message_arrive() {
-    let (lab, nats) = (Lab::new(), NatsServer::start_with("max_payload: 6000"));
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start_with("max_payload: 6000"));
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
     let long = ["--replays", "--set", "n_epochs=300"];
-    lab.play_here(&agents, &long);
-    let _worker = lab.worker(&nats, &[]);
-    let told = lab.play_far(&nats, &agents, &long);
+    fixture.play_here(&agents, &long);
+    let _worker = fixture.worker(&nats, &[]);
+    let told = fixture.play_far(&nats, &agents, &long);
     assert_eq!(told.code, 0, "{told:#?}");
     for number in 1..=2 {
         let name = format!("replays/{number}.jsonl");
-        assert_eq!(lab.file("far", &name), lab.file("here", &name));
+        assert_eq!(fixture.file("far", &name), fixture.file("here", &name));
     }
     assert_eq!(left_behind(&nats.url()), ["arena_jobs 0", "arena_results 0"]);
 }
 
 #[test]
 fn workers_of_other_versions_get_no_games() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
-    let client = lab::runtime().block_on(async_nats::connect(nats.url())).unwrap();
-    let others = lab::runtime().spawn(async move {
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
+    let client = fixture::runtime().block_on(async_nats::connect(nats.url())).unwrap();
+    let others = fixture::runtime().spawn(async move {
         let presence =
             r#"{"id":"n","name":"newer","generation":"9_9_9-1","slots":1,"sandbox":"on","playing":{},"leaving":false}"#;
         let tournament = r#"{"tournament":"newest","generation":"9_9_9-1"}"#;
@@ -183,8 +183,8 @@ fn workers_of_other_versions_get_no_games() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    let mut own = lab.worker(&nats, &[]);
-    let told = lab.play_far(&nats, &agents, &[]);
+    let mut own = fixture.worker(&nats, &[]);
+    let told = fixture.play_far(&nats, &agents, &[]);
     others.abort();
     assert_eq!(told.code, 0, "{told:#?}");
     let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
@@ -202,28 +202,28 @@ fn workers_of_other_versions_get_no_games() {
 
 #[test]
 fn a_worker_without_an_interpreter_leaves_games_to_others() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
-    lab.play_here(&agents, &[]);
-    let client = lab::runtime().block_on(async_nats::connect(nats.url())).unwrap();
-    let mut troubles = lab::runtime().block_on(client.subscribe("arena.fleet.trouble.>")).unwrap();
-    let _poor = lab.worker_with(&nats, &["--name", "poor"], &[("PATH", "/nowhere")]);
-    let tournament = lab.start_far(&nats, &agents, &[]);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
+    fixture.play_here(&agents, &[]);
+    let client = fixture::runtime().block_on(async_nats::connect(nats.url())).unwrap();
+    let mut troubles = fixture::runtime().block_on(client.subscribe("arena.fleet.trouble.>")).unwrap();
+    let _poor = fixture.worker_with(&nats, &["--name", "poor"], &[("PATH", "/nowhere")]);
+    let tournament = fixture.start_far(&nats, &agents, &[]);
     let trouble =
-        lab::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
+        fixture::runtime().block_on(async { tokio::time::timeout(Duration::from_secs(60), troubles.next()).await });
     let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
     assert!(trouble.contains("needs the program `python3`, which isn't in PATH"), "{trouble}");
-    let _rich = lab.worker(&nats, &["--name", "rich"]);
+    let _rich = fixture.worker(&nats, &["--name", "rich"]);
     let told = finish(tournament);
     assert_eq!(told.code, 0, "{told:#?}");
     assert!(told.stderr.contains("worker poor cannot play: "), "{}", told.stderr);
-    lab.assert_same();
+    fixture.assert_same();
 }
 
 /// Publishes results a second time, as a worker does if an acknowledgment is lost. The last result is excluded, because
 /// the streams are cleaned up after it.
 fn repeat_results(url: &str) -> tokio::task::AbortHandle {
-    let runtime = lab::runtime();
+    let runtime = fixture::runtime();
     let client = runtime.block_on(async_nats::connect(url)).unwrap();
     let mut results = runtime.block_on(client.subscribe("arena.results.>")).unwrap();
     let task = runtime.spawn(async move {
@@ -239,7 +239,7 @@ fn repeat_results(url: &str) -> tokio::task::AbortHandle {
 
 /// Returns the existing streams, and the number of messages in each. The last messages may take a moment to disappear.
 fn left_behind(url: &str) -> Vec<String> {
-    lab::runtime().block_on(async {
+    fixture::runtime().block_on(async {
         let js = jetstream::new(async_nats::connect(url).await.unwrap());
         let until = tokio::time::Instant::now() + Duration::from_secs(10);
         loop {

@@ -10,16 +10,16 @@ use arena_testkit::NatsServer;
 use expect_test::{Expect, expect};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::lab::{Lab, finish};
+use crate::fixture::{FleetFixture, finish};
 use crate::program::{arena, run};
 
 /// Starts a tournament and compares its exit code and its error. In `args`, `URL` is replaced by the server's URL, and
 /// `LAB` by the folder of agents.
 #[track_caller]
-fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
-    let lab_path = lab.path("");
+fn check(fixture: &FleetFixture, url: &str, args: &str, expected: Expect) {
+    let lab_path = fixture.path("");
     let lab_path = lab_path.to_str().unwrap().trim_end_matches('/');
-    let out = lab.path("refused");
+    let out = fixture.path("refused");
     let out = out.to_str().unwrap();
     let args = args.replace("URL", url).replace("LAB", lab_path);
     let args = ["tournament", "run", "snake", "--out", out].into_iter().chain(args.split(' '));
@@ -27,21 +27,21 @@ fn check(lab: &Lab, url: &str, args: &str, expected: Expect) {
     let port = url.rsplit(':').next().unwrap();
     let said = told.stderr.replace(lab_path, "LAB").replace(port, "PORT");
     expected.assert_eq(&format!("{}: {}", told.code, said.lines().next().unwrap_or_default()));
-    assert!(!lab.path("refused").exists(), "a folder was created");
+    assert!(!fixture.path("refused").exists(), "a folder was created");
 }
 
 #[test]
 fn tournaments_that_workers_cannot_play_are_refused() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    lab.bot("a", 1, 0.0);
-    lab.bot("b", 2, 0.0);
-    fs::create_dir(lab.path("linked")).unwrap();
-    fs::copy(lab.path("bots-a/a.py"), lab.path("linked/agent.py")).unwrap();
-    std::os::unix::fs::symlink("agent.py", lab.path("linked/link")).unwrap();
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    fixture.bot("a", 1, 0.0);
+    fixture.bot("b", 2, 0.0);
+    fs::create_dir(fixture.path("linked")).unwrap();
+    fs::copy(fixture.path("bots-a/a.py"), fixture.path("linked/agent.py")).unwrap();
+    std::os::unix::fs::symlink("agent.py", fixture.path("linked/link")).unwrap();
     let both = "--agent LAB/bots-a/a.py --agent LAB/bots-b/b.py";
     let url = nats.url();
     check(
-        &lab,
+        &fixture,
         &url,
         "--agent LAB/bots-a/a.py --agent http://127.0.0.1:9/ --nats-url URL",
         expect![
@@ -49,7 +49,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         ],
     );
     check(
-        &lab,
+        &fixture,
         &url,
         "--agent LAB/bots-a/a.py --agent LAB/linked --nats-url URL",
         expect![
@@ -57,25 +57,25 @@ fn tournaments_that_workers_cannot_play_are_refused() {
         ],
     );
     check(
-        &lab,
+        &fixture,
         &url,
         "--nats-url URL -- python3 LAB/bots-a/a.py LAB/bots-b/b.py -- python3 LAB/bots-b/b.py",
         expect!["8: error: a needs LAB/bots-b/b.py, but workers get only its folder LAB/bots-a"],
     );
     check(
-        &lab,
+        &fixture,
         &url,
         &format!("{both} --nats-url URL --sandbox off"),
         expect!["2: error: --sandbox is an option of each worker; with --nats-url give it to `arena worker`"],
     );
     check(
-        &lab,
+        &fixture,
         &url,
         &format!("{both} --cross-check 0.5"),
         expect!["2: error: the following required arguments were not provided:"],
     );
     check(
-        &lab,
+        &fixture,
         &url,
         &format!("{both} --nats-url 127.0.0.1:4222"),
         expect![
@@ -84,7 +84,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
     );
     let plain = NatsServer::start_plain();
     check(
-        &lab,
+        &fixture,
         &plain.url(),
         &format!("{both} --nats-url URL"),
         expect![
@@ -93,7 +93,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
     );
     let guarded = NatsServer::start_with("authorization { user: ada, password: secret }");
     check(
-        &lab,
+        &fixture,
         &guarded.url(),
         &format!("{both} --nats-url {}", guarded.url().replace("//", "//ada:wrong@")),
         expect!["4: error: the NATS server at nats://127.0.0.1:PORT rejects the credentials in the URL"],
@@ -101,7 +101,7 @@ fn tournaments_that_workers_cannot_play_are_refused() {
     let url = plain.url();
     drop(plain);
     check(
-        &lab,
+        &fixture,
         &url,
         &format!("{both} --nats-url URL"),
         expect![
@@ -112,24 +112,24 @@ fn tournaments_that_workers_cannot_play_are_refused() {
 
 #[test]
 fn a_tournament_without_workers_waits_and_can_be_resumed() {
-    let (lab, nats) = (Lab::new(), NatsServer::start());
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
-    lab.play_here(&agents, &[]);
-    let tournament = lab.start_far(&nats, &agents, &[]);
+    let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
+    let agents = [fixture.bot("a", 1, 0.0), fixture.bot("b", 2, 0.0)];
+    fixture.play_here(&agents, &[]);
+    let tournament = fixture.start_far(&nats, &agents, &[]);
     wait_for_stream(&nats, "arena_jobs");
     kill_process(Pid::from_raw(tournament.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
     let told = finish(tournament);
     assert_eq!(told.code, 130, "{told:#?}");
     assert!(told.stderr.contains("stopped after 0 of 2 games; to resume: arena tournament resume "), "{}", told.stderr);
-    let folder = lab.path("far");
+    let folder = fixture.path("far");
     let told = run(&["tournament", "resume", folder.to_str().unwrap()]);
     assert_eq!(told.code, 0, "{told:#?}");
-    lab.assert_same();
+    fixture.assert_same();
 }
 
 /// Waits until the NATS server has a stream with this name.
 fn wait_for_stream(nats: &NatsServer, name: &str) {
-    crate::lab::runtime().block_on(async {
+    crate::fixture::runtime().block_on(async {
         let js = async_nats::jetstream::new(async_nats::connect(nats.url()).await.unwrap());
         let until = Instant::now() + Duration::from_secs(60);
         while js.get_stream(name).await.map_or(0, |stream| stream.cached_info().state.messages) == 0 {

@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::program::{Run, Running, arena, file, folder, run, run_with};
 
 /// A server and its data folder. Commands read the administrator's token from the folder.
-struct Office {
+struct AdminFixture {
     server: Running,
     data: tempfile::TempDir,
 }
 
-impl Office {
-    fn open() -> Office {
+impl AdminFixture {
+    fn open() -> AdminFixture {
         let data = folder();
-        Office { server: Running::serve(data.path()), data }
+        AdminFixture { server: Running::serve(data.path()), data }
     }
 
     fn run(&self, args: &[&str]) -> Run {
@@ -145,67 +145,67 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
 
 #[test]
 fn all_administration_is_possible_from_the_command_line() {
-    let office = Office::open();
-    let session = office.play(["ada", "bob"]);
-    let second = office.play(["ada", "e\u{301}ve"]);
+    let fixture = AdminFixture::open();
+    let session = fixture.play(["ada", "bob"]);
+    let second = fixture.play(["ada", "e\u{301}ve"]);
 
-    assert_eq!(office.told(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
-    assert_eq!(office.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
-    let hidden = office.told(&["hide", &session, "1"]);
+    assert_eq!(fixture.told(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
+    assert_eq!(fixture.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
+    let hidden = fixture.told(&["hide", &session, "1"]);
     assert!(
         hidden.starts_with(&format!("message 1 of {session} is hidden; the SHA-256 of its content is ")),
         "{hidden}"
     );
 
     assert_eq!(
-        office.told(&["bans"]),
+        fixture.told(&["bans"]),
         "there are no bans
 "
     );
     assert_eq!(
-        office.told(&["ban", "--user", "ada", "--reason", "sells secrets"]),
+        fixture.told(&["ban", "--user", "ada", "--reason", "sells secrets"]),
         "user ada is banned: sells secrets\n"
     );
-    office.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
-    let table = office.told(&["bans"]);
+    fixture.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
+    let table = fixture.told(&["bans"]);
     for expected in ["banned", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
         assert!(table.contains(expected), "{table}");
     }
-    assert_eq!(office.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
-    assert_eq!(office.told(&["unban", "--user", "ada"]), "the ban is lifted\n");
-    let refused = office.run(&["unban", "--user", "ada"]);
+    assert_eq!(fixture.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
+    assert_eq!(fixture.told(&["unban", "--user", "ada"]), "the ban is lifted\n");
+    let refused = fixture.run(&["unban", "--user", "ada"]);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("BAN_NOT_FOUND"), "{}", refused.stderr);
     let key = "302a300506032b6570032100".to_owned() + &"0".repeat(64);
     assert!(
-        office.run(&["ban", "--key", &key, "--reason", "x"]).stderr.contains("publicKey is"),
+        fixture.run(&["ban", "--key", &key, "--reason", "x"]).stderr.contains("publicKey is"),
         "a key of small order was accepted"
     );
 
-    assert_eq!(office.told(&["remove", &second]), format!("session {second} is removed\n"));
-    let refused = office.run(&["remove", &second]);
+    assert_eq!(fixture.told(&["remove", &second]), format!("session {second} is removed\n"));
+    let refused = fixture.run(&["remove", &second]);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("no session has this id"), "{}", refused.stderr);
     let counted = "recomputed the standings of 3 users from 2 games; all were correct\n";
-    assert_eq!(office.told(&["recompute"]), counted);
-    assert_eq!(office.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
+    assert_eq!(fixture.told(&["recompute"]), counted);
+    assert_eq!(fixture.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
 
-    let audit = office.told(&["audit", "--limit", "3"]);
+    let audit = fixture.told(&["audit", "--limit", "3"]);
     assert!(
         audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9 entries\n"),
         "{audit}"
     );
-    let oldest = office.json(&["audit", "--offset", "8"]);
+    let oldest = fixture.json(&["audit", "--offset", "8"]);
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 
     // Control characters in names from other users are escaped.
-    let office_line = office.told(&["audit", "--limit", "100"]);
+    let office_line = fixture.told(&["audit", "--limit", "100"]);
     assert!(!office_line.contains('\u{1b}'), "{office_line}");
 }
 
 #[test]
 fn an_export_is_a_private_file_that_another_arena_imports() {
-    let there = Office::open();
+    let there = AdminFixture::open();
     let session = there.play(["ada", "bob"]);
     let out = folder();
     let path = out.path().join("arena.jsonl");
@@ -234,7 +234,7 @@ fn an_export_is_a_private_file_that_another_arena_imports() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
-    let here = Office::open();
+    let here = AdminFixture::open();
     let taken = "imported: 2 users, 1 session, 10 messages; skipped: 0 lines\n";
     assert_eq!(here.told(&["import", path]), taken);
     assert_eq!(here.told(&["export"]), lines);
@@ -260,9 +260,9 @@ fn an_export_is_a_private_file_that_another_arena_imports() {
 
 #[test]
 fn an_import_comes_from_a_pipe_too() {
-    let there = Office::open();
+    let there = AdminFixture::open();
     there.play(["ada", "bob"]);
-    let here = Office::open();
+    let here = AdminFixture::open();
     let lines = file(here.data.path(), "lines", &there.told(&["export"]));
     let data = here.data.path().to_str().unwrap();
     let output = arena(&["admin", "import", "-", "--data", data, "--url", &here.server.url])

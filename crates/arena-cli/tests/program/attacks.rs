@@ -29,13 +29,13 @@ const OF_CONNECTION: u64 = 128 * KIB;
 /// The growth of a debug build's memory without an attack: caches, the store's pages, and the allocator's reserve.
 const OTHERWISE: u64 = 96 * MIB;
 
-struct Stage {
+struct AttackFixture {
     server: Running,
     _folder: TempDir,
 }
 
-impl Stage {
-    fn with(limits: &str) -> Stage {
+impl AttackFixture {
+    fn with(limits: &str) -> AttackFixture {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("arena.toml");
         // The rate limits are so high that they have no effect on the tests.
@@ -45,7 +45,7 @@ impl Stage {
         let data = folder.path().join("data");
         let [file, data] = [&file, &data].map(|path| path.to_str().unwrap());
         let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--config", file]);
-        Stage { server, _folder: folder }
+        AttackFixture { server, _folder: folder }
     }
 
     fn client(&self, last: u8) -> Client {
@@ -154,11 +154,11 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
     let limits = format!(
         "waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {OF_ADDRESS}\nstalled_ms = 3000\nrequest_ms = 5000\n"
     );
-    let stage = Stage::with(&limits);
-    let [honest, stranger] = [1, 2].map(|last| stage.client(last));
+    let fixture = AttackFixture::with(&limits);
+    let [honest, stranger] = [1, 2].map(|last| fixture.client(last));
     play(&honest);
     let (session, player) = long_chat(&stranger, 12);
-    let before = stage.memory("VmRSS");
+    let before = fixture.memory("VmRSS");
     let call = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "sync", "arguments": { "channel": session, "from": player } },
@@ -183,16 +183,16 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
         honest.chat(&theirs, &invites[0], &said).ok();
         let chat = honest.get(&format!("/api/chat/sync?channel={theirs}")).ok();
         assert_eq!(chat["messages"][0]["content"], said.as_str(), "{name}");
-        let waiting = stage.gauge("arena_waiting_bytes");
+        let waiting = fixture.gauge("arena_waiting_bytes");
         assert!(waiting <= IN_ALL + 2 * MIB, "{name}: {waiting}");
         held.push(sockets);
     }
     let bound = before + OF_ADDRESS + 500 * OF_CONNECTION + OTHERWISE;
-    let most = stage.memory("VmHWM");
+    let most = fixture.memory("VmHWM");
     assert!(most < bound, "{} MiB, more than the limit of {}", most / MIB, bound / MIB);
     // The server disconnects clients that don't read. The clients keep their sockets open.
-    until("slow readers are disconnected", || stage.gauge("arena_stream_subscribers") == 0);
-    until("no bytes are pending", || stage.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
+    until("slow readers are disconnected", || fixture.gauge("arena_stream_subscribers") == 0);
+    until("no bytes are pending", || fixture.gauge("arena_waiting_bytes") < OF_ADDRESS / 4);
     play(&honest);
     drop(held);
 }
@@ -200,8 +200,8 @@ fn unread_answers_and_unfinished_requests_take_bounded_memory() {
 #[test]
 fn an_answer_waits_for_memory_and_is_complete() {
     let limits = format!("waiting_bytes = {IN_ALL}\nwaiting_bytes_per_address = {}\nstalled_ms = 60000\n", 2 * MIB);
-    let stage = Stage::with(&limits);
-    let client = stage.client(2);
+    let fixture = AttackFixture::with(&limits);
+    let client = fixture.client(2);
     let (session, _) = long_chat(&client, 6);
     let path = format!("/api/chat/sync?channel={session}");
     // The answers to one address wait for each other, and each reader receives its whole answer.
@@ -219,8 +219,8 @@ fn an_answer_waits_for_memory_and_is_complete() {
 
 #[test]
 fn one_address_does_not_take_all_connections() {
-    let stage = Stage::with("connections = 200\n");
-    let [honest, stranger, prober] = [1, 2, 3].map(|last| stage.client(last));
+    let fixture = AttackFixture::with("connections = 200\n");
+    let [honest, stranger, prober] = [1, 2, 3].map(|last| fixture.client(last));
     let mut streams = connections(&stranger, 300, &get("/api/chat/ws/invites"));
     let taken = streams.iter_mut().map(status).filter(|status| status == "200").count();
     assert_eq!(taken, 50, "an address gets a quarter of all connections");
@@ -228,7 +228,7 @@ fn one_address_does_not_take_all_connections() {
     play(&honest);
     assert_eq!(stranger.try_request("GET", "/health", &[], b"").map_or(429, |answer| answer.status), 429);
     drop(streams);
-    until("all subscribers have disconnected", || stage.gauge("arena_stream_subscribers") == 0);
+    until("all subscribers have disconnected", || fixture.gauge("arena_stream_subscribers") == 0);
     // For a new connection of an address, the server closes an idle connection of the same address.
     let idle = connections(&stranger, 300, b"");
     assert_eq!(stranger.get("/health").status, 200);
@@ -238,26 +238,26 @@ fn one_address_does_not_take_all_connections() {
 
 #[test]
 fn many_addresses_leave_the_reserve_to_players() {
-    let stage = Stage::with("connections = 100\n");
-    let honest = stage.client(1);
+    let fixture = AttackFixture::with("connections = 100\n");
+    let honest = fixture.client(1);
     let (session, players) = honest.create("psi");
     for player in &players {
         honest.join(player).ok();
     }
-    until("players' connections are closed", || stage.gauge("arena_connections") == 1);
+    until("players' connections are closed", || fixture.gauge("arena_connections") == 1);
     // Strangers from many addresses take all connections that aren't reserved for players.
     let mut streams: Vec<TcpStream> = Vec::new();
     for last in 10..20 {
-        streams.extend(connections(&stage.client(last), 25, &get("/api/chat/ws/invites")));
+        streams.extend(connections(&fixture.client(last), 25, &get("/api/chat/ws/invites")));
     }
     let statuses: Vec<String> = streams.iter_mut().map(status).collect();
     let taken = statuses.iter().filter(|status| *status == "200").count();
     assert_eq!(taken, 75, "strangers get all connections except for the reserve");
     // An address without a player gets one answer, and no stream.
-    until("refused connections are closed", || stage.client(3).try_request("GET", "/health", &[], b"").is_ok());
-    let health = stage.client(3).raw(&get("/health")).unwrap();
+    until("refused connections are closed", || fixture.client(3).try_request("GET", "/health", &[], b"").is_ok());
+    let health = fixture.client(3).raw(&get("/health")).unwrap();
     assert_eq!((health.status, health.header("connection")), (200, Some("close")));
-    let refused = stage.client(3).get("/api/chat/ws/invites");
+    let refused = fixture.client(3).get("/api/chat/ws/invites");
     assert_eq!(refused.refusal(), (503, "SERVER_BUSY".to_owned()));
     let path = format!("/api/chat/ws/challenge_{session}?from={}", players[0]);
     let mut stream = honest.stream(&path, None);
@@ -277,8 +277,8 @@ fn play_on(client: &Client, session: &str, players: &[String]) {
 
 #[test]
 fn the_limit_on_open_files_is_raised_at_the_start() {
-    let stage = Stage::with("");
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", stage.server.pid())).unwrap();
+    let fixture = AttackFixture::with("");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", fixture.server.pid())).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let [soft, hard] = [3, 4].map(|column| files.split_whitespace().nth(column).unwrap());
     assert_eq!(soft, hard, "{files}");
@@ -286,8 +286,8 @@ fn the_limit_on_open_files_is_raised_at_the_start() {
 
 #[test]
 fn sessions_with_the_costliest_options_do_not_disturb_others() {
-    let stage = Stage::with("");
-    let [honest, stranger] = [1, 2].map(|last| stage.client(last));
+    let fixture = AttackFixture::with("");
+    let [honest, stranger] = [1, 2].map(|last| fixture.client(last));
     let create = |options: Value| stranger.post("/api/challenges/psi", &json!({ "options": options }));
     let refused = create(json!({ "range": [1, 30_000], "setSize": 10_000, "intersectionSize": 10_000 })).refusal();
     assert_eq!(refused, (400, "INVALID_OPTIONS".to_owned()));

@@ -18,7 +18,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_testkit::{Client, Dice};
+use arena_testkit::{Client, TestRng};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ const WRITES: u64 = 2_000;
 const PAGE: usize = 500;
 
 /// The longest time that a player waits for the other player.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 fn acknowledged_writes_survive_kill_nine_and_happen_once() {
@@ -52,55 +52,55 @@ fn acknowledged_writes_survive_kill_nine_and_happen_once() {
     let seed = number("ARENA_CRASH_SEED").unwrap_or_else(|| getrandom::u64().expect("the system has randomness"));
     // The line is shown if the test fails.
     println!("ARENA_CRASH_SEED={seed} ARENA_CRASH_ROUNDS={rounds}");
-    let mut dice = Dice(seed);
+    let mut rng = TestRng(seed);
     let mut tally = Tally::default();
     let started = Instant::now();
     let mut left = rounds;
     while left > 0 {
         let kills = left.min(KILLS_PER_FOLDER);
-        life_of_a_folder(kills, &mut dice, &mut tally);
+        life_of_a_folder(kills, &mut rng, &mut tally);
         left -= kills;
     }
     println!("{tally:#?}\n{:.1} s", started.elapsed().as_secs_f64());
 }
 
 /// Runs a folder from its first start, through `kills` kills under load, to a graceful stop.
-fn life_of_a_folder(kills: usize, dice: &mut Dice, tally: &mut Tally) {
+fn life_of_a_folder(kills: usize, rng: &mut TestRng, tally: &mut Tally) {
     let folder = folder();
     let folder = folder.path();
     // The server is killed with an empty folder, and perhaps during the creation of the tables.
-    kill_while_starting(folder, dice, tally);
+    kill_while_starting(folder, rng, tally);
     let mut server = Running::serve(folder);
-    let mut book = Book::open(&server, dice);
+    let mut book = Book::open(&server, rng);
     for kill in 1..=kills {
-        match dice.below(4) {
-            0 => load_until(&mut server, &mut book, dice, tally, Death::WhileStopping),
-            _ => load_until(&mut server, &mut book, dice, tally, Death::AtOnce),
+        match rng.below(4) {
+            0 => load_until(&mut server, &mut book, rng, tally, Death::WhileStopping),
+            _ => load_until(&mut server, &mut book, rng, tally, Death::AtOnce),
         }
-        for _ in 0..[0, 0, 1, 2][dice.below(4) as usize] {
-            kill_while_starting(folder, dice, tally);
+        for _ in 0..[0, 0, 1, 2][rng.below(4) as usize] {
+            kill_while_starting(folder, rng, tally);
         }
         server = Running::serve(folder);
-        book.audit(&server, dice, tally, if kill == kills { Share::ALL } else { Share::SOME });
+        book.audit(&server, rng, tally, if kill == kills { CheckShare::ALL } else { CheckShare::SOME });
     }
     server.signal(Signal::TERM);
     assert_eq!(server.ended().code(), Some(0), "{}", server.said());
     let server = Running::serve(folder);
-    book.compare(&server, Share::ALL, dice);
+    book.compare(&server, CheckShare::ALL, rng);
     tally.settle(&book);
 }
 
 /// The share of sessions in optional checks.
-struct Share {
+struct CheckShare {
     /// The percentage of settled sessions that are compared again.
     compared: u64,
     /// The percentage of unfinished sessions that are played to their end without a crash.
     finished: u64,
 }
 
-impl Share {
-    const ALL: Share = Share { compared: 100, finished: 100 };
-    const SOME: Share = Share { compared: 5, finished: 50 };
+impl CheckShare {
+    const ALL: CheckShare = CheckShare { compared: 100, finished: 100 };
+    const SOME: CheckShare = CheckShare { compared: 5, finished: 50 };
 }
 
 /// Counts of all operations, for the output.
@@ -120,7 +120,7 @@ struct Tally {
 
 impl Tally {
     fn settle(&mut self, book: &Book) {
-        let acknowledged = |write: &&Write| matches!(write.outcome, Outcome::Acknowledged(_));
+        let acknowledged = |write: &&Write| matches!(write.outcome, WriteState::Acknowledged(_));
         self.acknowledged += book.games.iter().flat_map(Game::writes).filter(acknowledged).count();
         self.sessions += book.games.iter().filter(|game| game.session.is_some()).count();
         self.ended_sessions += book.games.iter().filter(|game| game.settled).count();
@@ -131,7 +131,7 @@ impl Tally {
 
 /// The operation of a write.
 #[derive(Debug, Clone, PartialEq)]
-enum Deed {
+enum WriteOperation {
     Create,
     Announce,
     Join,
@@ -141,7 +141,7 @@ enum Deed {
 
 /// The state of a write.
 #[derive(Debug, Clone, PartialEq)]
-enum Outcome {
+enum WriteState {
     /// Acknowledged, with this body.
     Acknowledged(String),
     /// The server was killed before it answered.
@@ -155,25 +155,25 @@ enum Outcome {
 /// A request and its outcome.
 #[derive(Debug)]
 struct Write {
-    deed: Deed,
+    operation: WriteOperation,
     /// The sender's invite, if there is one.
     from: String,
     path: &'static str,
     body: Value,
     /// The `Idempotency-Key`.
     key: Option<String>,
-    outcome: Outcome,
+    outcome: WriteState,
 }
 
 impl Write {
     fn is_done(&self) -> bool {
-        matches!(self.outcome, Outcome::Acknowledged(_) | Outcome::Found)
+        matches!(self.outcome, WriteState::Acknowledged(_) | WriteState::Found)
     }
 
     /// Returns the acknowledgment as JSON.
     fn answer(&self) -> Option<Value> {
         match &self.outcome {
-            Outcome::Acknowledged(answer) => Some(serde_json::from_str(answer).expect("answers are JSON")),
+            WriteState::Acknowledged(answer) => Some(serde_json::from_str(answer).expect("answers are JSON")),
             _ => None,
         }
     }
@@ -185,7 +185,7 @@ impl Write {
 fn happened<'w>(attempts: impl IntoIterator<Item = &'w Write>, times: usize) {
     let attempts: Vec<&Write> = attempts.into_iter().collect();
     let done = attempts.iter().filter(|write| write.is_done()).count();
-    let lost = attempts.iter().filter(|write| write.outcome == Outcome::Lost).count();
+    let lost = attempts.iter().filter(|write| write.outcome == WriteState::Lost).count();
     assert!(times <= 1 && done <= times && times <= done + lost, "it happened {times} times: {attempts:#?}");
 }
 
@@ -228,7 +228,7 @@ impl Wire {
     fn write(&mut self, notes: &mut Vec<Write>, mut write: Write) -> Result<(), ServerGone> {
         match self.post(&write) {
             Ok((200, body)) => {
-                write.outcome = Outcome::Acknowledged(body);
+                write.outcome = WriteState::Acknowledged(body);
                 notes.push(write);
                 // The receiver is gone if no kill is planned.
                 let _ = self.acknowledged.as_ref().map(|acknowledged| acknowledged.send(()));
@@ -355,7 +355,7 @@ impl Opened {
                 index += 1;
             }
             // The answer may lack the set, if the player has not yet joined or the server is stopping.
-            assert!(started.elapsed() < PATIENCE, "player {seat} of {id} has not joined");
+            assert!(started.elapsed() < TIMEOUT, "player {seat} of {id} has not joined");
         }
     }
 }
@@ -375,12 +375,12 @@ struct Game {
 }
 
 impl Game {
-    fn plan(mark: u64, dice: &mut Dice) -> Game {
+    fn plan(mark: u64, rng: &mut TestRng) -> Game {
         let mut plan = |seat: usize| Plan {
-            announces: dice.chance(15),
-            user: dice.chance(50).then(|| format!("user {mark}.{seat}")),
-            says: dice.below(5) as usize,
-            guess: [Aim::Common, Aim::One, Aim::Own, Aim::Theirs][dice.below(4) as usize],
+            announces: rng.chance(15),
+            user: rng.chance(50).then(|| format!("user {mark}.{seat}")),
+            says: rng.below(5) as usize,
+            guess: [Aim::Common, Aim::One, Aim::Own, Aim::Theirs][rng.below(4) as usize],
         };
         let plans = [plan(0), plan(1)];
         Game {
@@ -404,14 +404,14 @@ impl Game {
         self.session.is_some() && !self.settled
     }
 
-    fn create(&mut self, wire: &mut Wire, dice: &mut Dice) -> Result<(), ServerGone> {
+    fn create(&mut self, wire: &mut Wire, rng: &mut TestRng) -> Result<(), ServerGone> {
         let write = Write {
-            deed: Deed::Create,
+            operation: WriteOperation::Create,
             from: String::new(),
             path: "/api/challenges/psi",
             body: json!({ "options": { "range": [100, self.mark] } }),
-            key: dice.chance(50).then(|| format!("creation-number-{}", self.mark)),
-            outcome: Outcome::Lost,
+            key: rng.chance(50).then(|| format!("creation-number-{}", self.mark)),
+            outcome: WriteState::Lost,
         };
         wire.write(&mut self.creation, write)?;
         self.session = self.creation.last().and_then(Write::answer).map(|answer| Opened::of(&answer));
@@ -419,18 +419,18 @@ impl Game {
     }
 
     /// Plays from the current state to the end, with both players at the same time.
-    fn play(&mut self, wires: &mut [Wire; 2], dice: &mut Dice) -> Result<(), ServerGone> {
+    fn play(&mut self, wires: &mut [Wire; 2], rng: &mut TestRng) -> Result<(), ServerGone> {
         if self.session.is_none() {
-            self.create(&mut wires[0], dice)?;
+            self.create(&mut wires[0], rng)?;
         }
         let session = self.session.as_ref().expect("the creation was acknowledged");
         let [first, second] = &mut self.seats;
         let [first_wire, second_wire] = wires;
-        let sit = |seat: usize, notes: &mut Vec<Write>, wire: &mut Wire, dice: Dice| {
+        let sit = |seat: usize, notes: &mut Vec<Write>, wire: &mut Wire, rng: TestRng| {
             let scope = format!("{}.{seat}", self.mark);
-            Player { session, seat, plan: &self.plans[seat], scope, notes, wire, dice }.play()
+            Player { session, seat, plan: &self.plans[seat], scope, notes, wire, rng }.play()
         };
-        let (first_dice, second_dice) = (dice.fork(), dice.fork());
+        let (first_dice, second_dice) = (rng.fork(), rng.fork());
         thread::scope(|scope| {
             let other = scope.spawn(|| sit(1, second, second_wire, second_dice));
             let one = sit(0, first, first_wire, first_dice);
@@ -447,28 +447,28 @@ struct Player<'g> {
     scope: String,
     notes: &'g mut Vec<Write>,
     wire: &'g mut Wire,
-    dice: Dice,
+    rng: TestRng,
 }
 
 impl Player<'_> {
-    fn done(&self, deed: fn(&Deed) -> bool) -> usize {
-        self.notes.iter().filter(|write| write.is_done() && deed(&write.deed)).count()
+    fn done(&self, operation: fn(&WriteOperation) -> bool) -> usize {
+        self.notes.iter().filter(|write| write.is_done() && operation(&write.operation)).count()
     }
 
-    fn write(&mut self, deed: Deed, path: &'static str, body: Value) -> Result<(), ServerGone> {
-        let key = self.dice.chance(50).then(|| format!("{}.{}", self.scope, self.notes.len()));
+    fn write(&mut self, operation: WriteOperation, path: &'static str, body: Value) -> Result<(), ServerGone> {
+        let key = self.rng.chance(50).then(|| format!("{}.{}", self.scope, self.notes.len()));
         let from = self.session.invites[self.seat].clone();
-        self.wire.write(self.notes, Write { deed, from, path, body, key, outcome: Outcome::Lost })
+        self.wire.write(self.notes, Write { operation, from, path, body, key, outcome: WriteState::Lost })
     }
 
     /// Sends all writes of the plan that were not sent before.
     fn play(&mut self) -> Result<(), ServerGone> {
         let (session, plan) = (self.session, self.plan);
         let me = &session.invites[self.seat];
-        if plan.announces && self.done(|deed| *deed == Deed::Announce) == 0 {
-            self.write(Deed::Announce, "/api/invites", json!({ "inviteId": me }))?;
+        if plan.announces && self.done(|operation| *operation == WriteOperation::Announce) == 0 {
+            self.write(WriteOperation::Announce, "/api/invites", json!({ "inviteId": me }))?;
         }
-        if self.done(|deed| *deed == Deed::Join) == 0 {
+        if self.done(|operation| *operation == WriteOperation::Join) == 0 {
             self.join()?;
         }
         let own = session.set_of(self.seat, self.wire)?;
@@ -479,10 +479,10 @@ impl Player<'_> {
         let other = 1 - self.seat;
         let theirs = session.set_of(other, self.wire)?;
         while self.said() < plan.says {
-            let to = self.dice.chance(30).then(|| session.invites[other].clone());
+            let to = self.rng.chance(30).then(|| session.invites[other].clone());
             self.say(to)?;
         }
-        if self.done(|deed| matches!(deed, Deed::Guess(_))) == 0 {
+        if self.done(|operation| matches!(operation, WriteOperation::Guess(_))) == 0 {
             let common = &own & &theirs;
             let guess = match plan.guess {
                 Aim::Common => common,
@@ -492,7 +492,7 @@ impl Player<'_> {
             };
             let content = guess.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
             let body = json!({ "challengeId": session.id, "from": me, "messageType": "guess", "content": content });
-            self.write(Deed::Guess(guess), "/api/arena/message", body)?;
+            self.write(WriteOperation::Guess(guess), "/api/arena/message", body)?;
         }
         Ok(())
     }
@@ -502,23 +502,23 @@ impl Player<'_> {
         if let Some(user) = &self.plan.user {
             body["userId"] = json!(user);
         }
-        self.write(Deed::Join, "/api/arena/join", body)
+        self.write(WriteOperation::Join, "/api/arena/join", body)
     }
 
     fn said(&self) -> usize {
-        self.done(|deed| matches!(deed, Deed::Say { .. }))
+        self.done(|operation| matches!(operation, WriteOperation::Say { .. }))
     }
 
     fn say(&mut self, to: Option<String>) -> Result<(), ServerGone> {
         // Most messages are short; some take several pages of the store.
-        let padding = if self.dice.chance(4) { self.dice.below(10_000) } else { self.dice.below(80) } as usize;
+        let padding = if self.rng.chance(4) { self.rng.below(10_000) } else { self.rng.below(80) } as usize;
         let content = format!("{}.{} {}", self.scope, self.notes.len(), "·".repeat(padding));
         let from = &self.session.invites[self.seat];
         let mut body = json!({ "channel": self.session.id, "from": from, "content": content });
         if let Some(to) = &to {
             body["to"] = json!(to);
         }
-        self.write(Deed::Say { content, to }, "/api/chat/send", body)
+        self.write(WriteOperation::Say { content, to }, "/api/chat/send", body)
     }
 }
 
@@ -534,7 +534,7 @@ enum Death {
 }
 
 /// Runs clients until the server is killed, and adds their records to `book`.
-fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mut Tally, death: Death) {
+fn load_until(server: &mut Running, book: &mut Book, rng: &mut TestRng, tally: &mut Tally, death: Death) {
     let client = client_of(server);
     let (acknowledged, heard) = mpsc::channel();
     let wire = |keeps: bool| {
@@ -549,20 +549,20 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
     }
     let hall = book.hall().session.clone().expect("the hall was opened");
     let marks = &book.marks;
-    let writes = dice.below(WRITES) + 1;
-    let pause = Duration::from_micros(dice.below(3_000));
+    let writes = rng.below(WRITES) + 1;
+    let pause = Duration::from_micros(rng.below(3_000));
 
     let (games, chorus) = thread::scope(|scope| {
         let mut players = Vec::new();
         for games in tables {
-            let (mut wires, mut dice) = ([wire(dice.chance(60)), wire(dice.chance(60))], dice.fork());
-            players.push(scope.spawn(move || play_until_death(games, marks, &mut wires, &mut dice)));
+            let (mut wires, mut rng) = ([wire(rng.chance(60)), wire(rng.chance(60))], rng.fork());
+            players.push(scope.spawn(move || play_until_death(games, marks, &mut wires, &mut rng)));
         }
         let mut chatters = Vec::new();
         for chatter in 0..CHATTERS {
-            let (mut wire, dice, hall) = (wire(chatter % 2 == 0), dice.fork(), &hall);
+            let (mut wire, rng, hall) = (wire(chatter % 2 == 0), rng.fork(), &hall);
             let scope_of_texts = format!("hall.{}.{chatter}", marks.fetch_add(1, Ordering::Relaxed));
-            chatters.push(scope.spawn(move || chat_until_death(hall, chatter % 2, scope_of_texts, &mut wire, dice)));
+            chatters.push(scope.spawn(move || chat_until_death(hall, chatter % 2, scope_of_texts, &mut wire, rng)));
         }
 
         let until = Instant::now() + LOAD;
@@ -578,7 +578,7 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
         if matches!(death, Death::WhileStopping) {
             server.signal(Signal::TERM);
             // The kill may be at any moment of the shutdown.
-            thread::sleep(Duration::from_micros(dice.below(30_000)));
+            thread::sleep(Duration::from_micros(rng.below(30_000)));
         }
         server.signal(Signal::KILL);
 
@@ -602,13 +602,13 @@ fn load_until(server: &mut Running, book: &mut Book, dice: &mut Dice, tally: &mu
     }
 }
 
-fn play_until_death(mut games: Vec<Game>, marks: &AtomicU64, wires: &mut [Wire; 2], dice: &mut Dice) -> Vec<Game> {
-    if games.iter_mut().any(|game| game.play(wires, dice).is_err()) {
+fn play_until_death(mut games: Vec<Game>, marks: &AtomicU64, wires: &mut [Wire; 2], rng: &mut TestRng) -> Vec<Game> {
+    if games.iter_mut().any(|game| game.play(wires, rng).is_err()) {
         return games;
     }
     loop {
-        let mut game = Game::plan(marks.fetch_add(1, Ordering::Relaxed), dice);
-        let played = game.play(wires, dice);
+        let mut game = Game::plan(marks.fetch_add(1, Ordering::Relaxed), rng);
+        let played = game.play(wires, rng);
         games.push(game);
         if played.is_err() {
             return games;
@@ -616,20 +616,20 @@ fn play_until_death(mut games: Vec<Game>, marks: &AtomicU64, wires: &mut [Wire; 
     }
 }
 
-fn chat_until_death(session: &Opened, seat: usize, scope: String, wire: &mut Wire, dice: Dice) -> Vec<Write> {
+fn chat_until_death(session: &Opened, seat: usize, scope: String, wire: &mut Wire, rng: TestRng) -> Vec<Write> {
     let plan = Plan { announces: false, user: None, says: 0, guess: Aim::Common };
     let mut notes = Vec::new();
-    let mut player = Player { session, seat, plan: &plan, scope, notes: &mut notes, wire, dice };
+    let mut player = Player { session, seat, plan: &plan, scope, notes: &mut notes, wire, rng };
     while player.say(None).is_ok() {}
     notes
 }
 
 /// Starts a server and kills it before, or shortly after, it is ready.
-fn kill_while_starting(folder: &Path, dice: &mut Dice, tally: &mut Tally) {
+fn kill_while_starting(folder: &Path, rng: &mut TestRng, tally: &mut Tally) {
     let mut command = arena(&["serve", "--listen", "127.0.0.1:0", "--data", folder.to_str().expect("a UTF-8 path")]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary starts");
     // The kill may be at any moment of the start.
-    thread::sleep(Duration::from_micros(dice.below(60_000)));
+    thread::sleep(Duration::from_micros(rng.below(60_000)));
     child.kill().expect("a child can be killed");
     child.wait().expect("a child that was killed ends");
     tally.kills_while_starting += 1;
@@ -659,18 +659,18 @@ impl Book {
     const FIRST_MARK: u64 = 1_000;
 
     /// Returns a book with the chat session, in which both players have joined.
-    fn open(server: &Running, dice: &mut Dice) -> Book {
+    fn open(server: &Running, rng: &mut TestRng) -> Book {
         let client = client_of(server);
-        let seen = Seen::read(&client);
+        let seen = ServerLists::read(&client);
         assert_eq!((seen.sessions.len(), seen.offers.len()), (0, 0), "the folder isn't new");
-        let mut hall = Game::plan(Book::FIRST_MARK, dice);
+        let mut hall = Game::plan(Book::FIRST_MARK, rng);
         hall.plans = [0, 1].map(|_| Plan { announces: false, user: None, says: 0, guess: Aim::Common });
         let mut wire = Wire::new(client, false);
-        hall.create(&mut wire, dice).expect("the server is there");
+        hall.create(&mut wire, rng).expect("the server is there");
         let session = hall.session.as_ref().expect("the creation was acknowledged");
         for (seat, notes) in hall.seats.iter_mut().enumerate() {
             let (plan, scope) = (&hall.plans[seat], format!("hall.{seat}"));
-            let mut player = Player { session, seat, plan, scope, notes, wire: &mut wire, dice: dice.fork() };
+            let mut player = Player { session, seat, plan, scope, notes, wire: &mut wire, rng: rng.fork() };
             player.join().expect("the server is there");
         }
         Book { games: vec![hall], marks: AtomicU64::new(Book::FIRST_MARK + 1) }
@@ -686,29 +686,29 @@ impl Book {
 
     /// Checks a restarted server. The method compares the sessions with the records, determines the outcomes of lost
     /// writes, repeats writes with a key, plays some sessions to their end, and compares again.
-    fn audit(&mut self, server: &Running, dice: &mut Dice, tally: &mut Tally, share: Share) {
+    fn audit(&mut self, server: &Running, rng: &mut TestRng, tally: &mut Tally, share: CheckShare) {
         let client = client_of(server);
         let played: BTreeSet<u64> = self.games.iter().filter(|game| !game.settled).map(|game| game.mark).collect();
-        let seen = self.compare(server, Share { compared: 0, ..share }, dice);
+        let seen = self.compare(server, CheckShare { compared: 0, ..share }, rng);
         let mut wire = Wire::new(client, true);
         for game in self.games.iter_mut().filter(|game| played.contains(&game.mark)) {
             game.resolve(&seen, &mut wire, tally);
-            game.repeat_some(&mut wire, dice, tally);
+            game.repeat_some(&mut wire, rng, tally);
         }
         let mut wires = [Wire::new(client, true), Wire::new(client, false)];
         for game in self.games.iter_mut().filter(|game| game.goes_on()) {
-            if dice.chance(share.finished) && (!game.is_hall() || share.finished == 100) {
-                game.play(&mut wires, dice).expect("the server is there");
+            if rng.chance(share.finished) && (!game.is_hall() || share.finished == 100) {
+                game.play(&mut wires, rng).expect("the server is there");
             }
         }
-        self.compare(server, share, dice);
+        self.compare(server, share, rng);
     }
 
     /// Compares the server's answers about all unsettled sessions, and about a share of the settled sessions, with the
     /// records.
-    fn compare(&mut self, server: &Running, share: Share, dice: &mut Dice) -> Seen {
+    fn compare(&mut self, server: &Running, share: CheckShare, rng: &mut TestRng) -> ServerLists {
         let client = client_of(server);
-        let (seen, mut wire) = (Seen::read(&client), Wire::new(client, true));
+        let (seen, mut wire) = (ServerLists::read(&client), Wire::new(client, true));
         let marks: BTreeSet<u64> = self.games.iter().map(|game| game.mark).collect();
         for (mark, ids) in &seen.marks {
             assert!(marks.contains(mark), "no client created {ids:?}");
@@ -716,7 +716,7 @@ impl Book {
         let mut offered = 0;
         for game in &mut self.games {
             offered += game.compare_lists(&seen);
-            if !game.settled || dice.chance(share.compared) {
+            if !game.settled || rng.chance(share.compared) {
                 game.compare_channels(&seen, &mut wire);
             }
         }
@@ -726,7 +726,7 @@ impl Book {
 }
 
 /// The contents of the server's lists.
-struct Seen {
+struct ServerLists {
     /// Sessions by id, in the public view.
     sessions: BTreeMap<String, Value>,
     /// The ids of the sessions with a mark.
@@ -735,9 +735,9 @@ struct Seen {
     offers: Vec<String>,
 }
 
-impl Seen {
+impl ServerLists {
     /// Reads all lists, and checks that they agree with each other.
-    fn read(client: &Client) -> Seen {
+    fn read(client: &Client) -> ServerLists {
         let mut sessions = BTreeMap::new();
         let mut total = u64::MAX;
         while (sessions.len() as u64) < total {
@@ -763,13 +763,13 @@ impl Seen {
         }
         let offers = read_channel(&mut Wire::new(*client, true), "/api/chat/sync?channel=invites", &["viewer"]);
         let offers = offers.into_iter().map(|line| line.content.expect("the public channel is public")).collect();
-        Seen { sessions, marks, offers }
+        ServerLists { sessions, marks, offers }
     }
 }
 
 /// A message, combined from the views of several readers.
 #[derive(Debug)]
-struct Line {
+struct ObservedMessage {
     from: String,
     to: Option<String>,
     /// The text, unless it is redacted for every reader.
@@ -778,8 +778,8 @@ struct Line {
 
 /// Reads all messages of a channel as every one of `readers`, and combines them. Each reader must see the indexes 1, 2,
 /// 3 …
-fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<ObservedMessage> {
+    let mut lines: Vec<ObservedMessage> = Vec::new();
     for (nth, reader) in readers.iter().enumerate() {
         let mut messages = Vec::new();
         while messages.len() % PAGE == 0 {
@@ -797,7 +797,7 @@ fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
             let content = (message["redacted"] != true).then(|| text(&message["content"]).to_owned());
             let (from, to) = (text(&message["from"]).to_owned(), message["to"].as_str().map(str::to_owned));
             match lines.get_mut(place) {
-                None => lines.push(Line { from, to, content }),
+                None => lines.push(ObservedMessage { from, to, content }),
                 Some(line) => {
                     assert_eq!((&line.from, &line.to), (&from, &to), "{path}: {readers:?} see different messages");
                     line.content = line.content.take().or(content);
@@ -810,7 +810,7 @@ fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<Line> {
 
 impl Opened {
     /// Reads the chat and the operator channel of the session as both players.
-    fn read(&self, wire: &mut Wire) -> [Vec<Line>; 2] {
+    fn read(&self, wire: &mut Wire) -> [Vec<ObservedMessage>; 2] {
         ["/api/chat/sync", "/api/arena/sync"].map(|route| {
             let readers = self.invites.each_ref().map(String::as_str);
             read_channel(wire, &format!("{route}?channel={}", self.id), &readers)
@@ -820,7 +820,7 @@ impl Opened {
 
 impl Game {
     /// Compares the session and its announced invites with the lists; returns the number of announcements.
-    fn compare_lists(&self, seen: &Seen) -> usize {
+    fn compare_lists(&self, seen: &ServerLists) -> usize {
         let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
         happened(&self.creation, ids.len());
         let Some(session) = &self.session else {
@@ -832,13 +832,13 @@ impl Game {
         assert_eq!(seen.sessions[&session.id]["seedCommitment"], session.commitment.as_str());
         let times = |invite: &String| seen.offers.iter().filter(|offer| *offer == invite).count();
         for (invite, writes) in session.invites.iter().zip(&self.seats) {
-            happened(writes.iter().filter(|write| write.deed == Deed::Announce), times(invite));
+            happened(writes.iter().filter(|write| write.operation == WriteOperation::Announce), times(invite));
         }
         session.invites.iter().map(times).sum()
     }
 
     /// Compares every message of the session, and the resulting state.
-    fn compare_channels(&mut self, seen: &Seen, wire: &mut Wire) {
+    fn compare_channels(&mut self, seen: &ServerLists, wire: &mut Wire) {
         let Some(session) = &self.session else { return };
         let Opened { id, invites, .. } = session;
         let shown = &seen.sessions[id];
@@ -849,7 +849,7 @@ impl Game {
             places.entry(content).or_default().push(place);
         }
         for write in self.writes() {
-            let Deed::Say { content, to } = &write.deed else { continue };
+            let WriteOperation::Say { content, to } = &write.operation else { continue };
             let places = places.remove(content.as_str()).unwrap_or_default();
             happened([write], places.len());
             for place in places {
@@ -865,11 +865,13 @@ impl Game {
         let account = Account::of(id, invites, &log);
         for (invite, writes) in invites.iter().zip(&self.seats) {
             let joined = account.joined.iter().filter(|player| *player == invite).count();
-            happened(writes.iter().filter(|write| write.deed == Deed::Join), joined);
+            happened(writes.iter().filter(|write| write.operation == WriteOperation::Join), joined);
             let guessed = account.guesses.get(invite.as_str());
-            let sent = writes.iter().filter(|write| matches!(&write.deed, Deed::Guess(_)));
+            let sent = writes.iter().filter(|write| matches!(&write.operation, WriteOperation::Guess(_)));
             happened(sent, guessed.iter().count());
-            let sent = writes.iter().any(|write| guessed.is_some_and(|guess| write.deed == Deed::Guess(guess.clone())));
+            let sent = writes
+                .iter()
+                .any(|write| guessed.is_some_and(|guess| write.operation == WriteOperation::Guess(guess.clone())));
             assert!(sent || guessed.is_none(), "{invite} never guessed {guessed:?}");
         }
         let users = [0, 1].map(|seat| (invites[seat].as_str(), self.plans[seat].user.as_deref()));
@@ -878,9 +880,9 @@ impl Game {
     }
 
     /// Determines the outcomes of lost writes. Writes with a key are repeated; the other writes are searched for.
-    fn resolve(&mut self, seen: &Seen, wire: &mut Wire, tally: &mut Tally) {
+    fn resolve(&mut self, seen: &ServerLists, wire: &mut Wire, tally: &mut Tally) {
         let ids = seen.marks.get(&self.mark).map_or(&[][..], Vec::as_slice);
-        for write in self.creation.iter_mut().filter(|write| write.outcome == Outcome::Lost) {
+        for write in self.creation.iter_mut().filter(|write| write.outcome == WriteState::Lost) {
             if let Some(answer) = write.settle(!ids.is_empty(), wire, tally) {
                 let opened = Opened::of(&answer);
                 assert!(
@@ -891,32 +893,33 @@ impl Game {
             }
         }
         let mut lost: Vec<&mut Write> = self.seats.iter_mut().flatten().chain(&mut self.chorus).collect();
-        lost.retain(|write| write.outcome == Outcome::Lost);
+        lost.retain(|write| write.outcome == WriteState::Lost);
         let Some(session) = self.session.as_ref().filter(|_| !lost.is_empty()) else { return };
         let [chat, log] = session.read(wire);
-        let place_in =
-            |lines: &[Line], content: &str| lines.iter().position(|line| line.content.as_deref() == Some(content));
+        let place_in = |lines: &[ObservedMessage], content: &str| {
+            lines.iter().position(|line| line.content.as_deref() == Some(content))
+        };
         for write in lost {
-            let place = match &write.deed {
-                Deed::Create => unreachable!("players don't create"),
-                Deed::Announce => seen.offers.iter().position(|offer| *offer == write.from),
-                Deed::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
-                Deed::Say { content, .. } => place_in(&chat, content),
-                Deed::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
+            let place = match &write.operation {
+                WriteOperation::Create => unreachable!("players don't create"),
+                WriteOperation::Announce => seen.offers.iter().position(|offer| *offer == write.from),
+                WriteOperation::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
+                WriteOperation::Say { content, .. } => place_in(&chat, content),
+                WriteOperation::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
             };
             let answer = write.settle(place.is_some(), wire, tally);
-            if let (Deed::Say { .. }, Some(place), Some(answer)) = (&write.deed, place, answer) {
+            if let (WriteOperation::Say { .. }, Some(place), Some(answer)) = (&write.operation, place, answer) {
                 assert_eq!(answer["index"], place + 1, "the repetition names another index");
             }
         }
     }
 
     /// Repeats some acknowledged writes with a key. The answers must be the same, byte for byte.
-    fn repeat_some(&self, wire: &mut Wire, dice: &mut Dice, tally: &mut Tally) {
+    fn repeat_some(&self, wire: &mut Wire, rng: &mut TestRng, tally: &mut Tally) {
         let percent = if self.is_hall() { 5 } else { 20 };
         for write in self.writes().filter(|write| write.key.is_some()) {
-            if let Outcome::Acknowledged(answer) = &write.outcome
-                && dice.chance(percent)
+            if let WriteState::Acknowledged(answer) = &write.outcome
+                && rng.chance(percent)
             {
                 let Ok((200, again)) = wire.post(write) else { panic!("a repetition was refused: {write:?}") };
                 assert_eq!(again, *answer, "a repetition got a different answer: {write:?}");
@@ -931,16 +934,16 @@ impl Write {
     fn settle(&mut self, is_there: bool, wire: &mut Wire, tally: &mut Tally) -> Option<Value> {
         if self.key.is_some() {
             match wire.post(self) {
-                Ok((200, body)) => self.outcome = Outcome::Acknowledged(body),
+                Ok((200, body)) => self.outcome = WriteState::Acknowledged(body),
                 Ok((status, body)) => panic!("a repetition was refused: {status} {body}: {self:?}"),
                 Err(_) => panic!("the server has stopped"),
             }
             tally.lost_and_repeated += 1;
         } else if is_there {
-            self.outcome = Outcome::Found;
+            self.outcome = WriteState::Found;
             tally.lost_and_found += 1;
         } else {
-            self.outcome = Outcome::Gone;
+            self.outcome = WriteState::Gone;
             tally.lost_and_gone += 1;
         }
         self.answer()
@@ -960,7 +963,7 @@ struct Account<'l> {
 impl<'l> Account<'l> {
     /// Reads a channel from start to end. Checks that the rules allow each message at that point, and that the channel
     /// contains either all messages of a transition or none.
-    fn of(id: &str, invites: &[String; 2], log: &'l [Line]) -> Account<'l> {
+    fn of(id: &str, invites: &[String; 2], log: &'l [ObservedMessage]) -> Account<'l> {
         let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
         let mut lines = log.iter().map(|line| {
             let content = line.content.as_deref().expect("the recipient can read its message");

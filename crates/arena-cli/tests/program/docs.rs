@@ -34,7 +34,7 @@ use tempfile::TempDir;
 use crate::program::{Running, arena};
 
 /// The time limit for a command. It is far longer than needed, because build machines are slow and busy.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The first words of command lines.
 const COMMANDS: [&str; 26] = [
@@ -248,7 +248,7 @@ impl Newcomer {
             done.display()
         );
         self.shell.stdin.as_mut().unwrap().write_all(script.as_bytes()).unwrap();
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + TIMEOUT;
         while !done.exists() {
             let is_alive = self.shell.try_wait().unwrap().is_none();
             assert!(is_alive && Instant::now() < by, "{}: `{command}` doesn't end\n{}", self.page, self.log);
@@ -276,7 +276,7 @@ impl Newcomer {
         let mut child = Command::new("bash");
         child.args(["--noprofile", "--norc", "-c", &script]).stdin(Stdio::null()).process_group(0);
         let mut child = child.spawn().unwrap();
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + TIMEOUT;
         loop {
             let told = fs::read_to_string(&out).unwrap_or_default();
             if told.contains(sign) {

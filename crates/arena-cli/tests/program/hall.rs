@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::program::{Running, file, folder, run};
 
 /// The time limit for any step.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A deterministic snake agent, whose moves depend on a salt. It writes a secret line to its log.
 const BOT: &str = r#"
@@ -38,20 +38,20 @@ for line in sys.stdin:
 "#;
 
 /// A server that runs tournaments for holders of its token.
-struct Hall {
+struct TournamentFixture {
     server: Running,
     client: Client,
 }
 
-impl Hall {
-    fn start(data: &Path) -> Hall {
+impl TournamentFixture {
+    fn start(data: &Path) -> TournamentFixture {
         let settings = "[tournaments]\nenabled = true\nconcurrency = 2\n";
         let config = file(data, "arena.toml", settings);
         let store = data.join("store");
         let args = ["serve", "--listen", "127.0.0.1:0", "--data", store.to_str().unwrap(), "--config", &config];
         let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
         let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-        Hall { server, client: Client::new(address) }
+        TournamentFixture { server, client: Client::new(address) }
     }
 
     fn post(&self, path: &str, kind: &str, body: &[u8]) -> Answer {
@@ -82,7 +82,7 @@ impl Hall {
 
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let told = self.find(id);
             if is_such(&told) {
@@ -134,7 +134,7 @@ fn order(agents: &[Value], more: Value) -> Value {
 #[track_caller]
 fn nothing_is_left(data: &Path) {
     let name = data.to_str().unwrap();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let entries = fs::read_dir("/proc").unwrap().flatten();
         let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -151,8 +151,8 @@ fn nothing_is_left(data: &Path) {
 #[test]
 fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let data = folder();
-    let hall = Hall::start(data.path());
-    let one = hall.upload("filename=one.py", bot(1).as_bytes());
+    let fixture = TournamentFixture::start(data.path());
+    let one = fixture.upload("filename=one.py", bot(1).as_bytes());
     assert_eq!((&one["name"], &one["files"], &one["kind"]), (&json!("one"), &json!(1), &json!("files")));
     // The second agent is a folder in an archive. Before it plays, it checks the existence of two folders.
     let around = format!(
@@ -166,10 +166,10 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     file(&source, "agent.py", &around);
     file(&source, "manifest.json", r#"{"name": "Two", "version": "1.2"}"#);
     let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
-    let two = hall.upload("", &packed.stdout);
+    let two = fixture.upload("", &packed.stdout);
     assert_eq!((&two["name"], &two["version"], &two["files"]), (&json!("Two"), &json!("1.2"), &json!(2)));
     let refuse = |query: &str, body: &[u8], sentence: &str| {
-        let answer = hall.post(&format!("/api/agents?{query}"), "application/octet-stream", body);
+        let answer = fixture.post(&format!("/api/agents?{query}"), "application/octet-stream", body);
         assert_eq!(answer.refusal(), (400, "INVALID_AGENT".to_owned()));
         assert_eq!(answer.json()["error"], sentence);
     };
@@ -183,20 +183,20 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let packed = Command::new("tar").args(["czf", "-", "-C", data.path().to_str().unwrap(), "two"]).output().unwrap();
     refuse("", &packed.stdout, "the manifest names a remote server; add the agent by its URL instead");
 
-    let id = hall.create(&order(&[one.clone(), two.clone()], json!({})));
-    let told = hall.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");
+    let id = fixture.create(&order(&[one.clone(), two.clone()], json!({})));
+    let told = fixture.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");
     assert_eq!(told["state"], "complete", "{told}");
-    let (standings, matches) = hall.results(&id);
+    let (standings, matches) = fixture.results(&id);
     assert_eq!((standings["games_played"].as_u64(), matches.len()), (Some(2), 2));
     assert!(matches.iter().all(|game| game["verdicts"] == json!([null, null])), "{matches:?}");
     let seat = matches[0]["agents"].as_array().unwrap().iter().position(|name| name == "Two").unwrap();
     let path = format!("/api/tournaments/{id}/matches/1/logs/{seat}");
-    let log = hall.client.get_with(two["ownerKey"].as_str().unwrap(), &path);
+    let log = fixture.client.get_with(two["ownerKey"].as_str().unwrap(), &path);
     // In the sandbox, the data folder exists, but the other agent's folder doesn't.
     assert_eq!(log.text(), "[True, False]\na secret: 2\n");
-    assert_eq!(hall.client.get_with(one["ownerKey"].as_str().unwrap(), &path).status, 401);
+    assert_eq!(fixture.client.get_with(one["ownerKey"].as_str().unwrap(), &path).status, 401);
     // The replay contains no paths of this machine.
-    let replay = hall.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
+    let replay = fixture.client.get(&format!("/api/tournaments/{id}/matches/1/replay"));
     assert!(!replay.text().contains(data.path().to_str().unwrap()) && !replay.text().contains("nobody else"));
     let kept = file(data.path(), "replay.jsonl", replay.text());
     assert_eq!(run(&["replay", "verify", &kept]).code, 0);
@@ -207,29 +207,29 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let salts = [1, 2, 3];
     let more = json!({ "rounds": 3, "format": "round-robin" });
     let whole = folder();
-    let hall = Hall::start(whole.path());
+    let fixture = TournamentFixture::start(whole.path());
     let agents: Vec<Value> =
-        salts.iter().map(|salt| hall.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
-    let id = hall.create(&order(&agents, more.clone()));
-    hall.wait(&id, |told| told["state"] == "complete");
-    let expected = hall.results(&id);
+        salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
+    let id = fixture.create(&order(&agents, more.clone()));
+    fixture.wait(&id, |told| told["state"] == "complete");
+    let expected = fixture.results(&id);
     assert_eq!(expected.1.len(), 18);
-    drop(hall);
+    drop(fixture);
 
     let broken = folder();
-    let mut hall = Hall::start(broken.path());
+    let mut fixture = TournamentFixture::start(broken.path());
     let agents: Vec<Value> =
-        salts.iter().map(|salt| hall.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
-    let id = hall.create(&order(&agents, more));
-    let fourth = hall.upload("filename=bot4.py", bot(4).as_bytes());
-    let failing = hall.create(&order(&[agents[0].clone(), fourth.clone()], json!({})));
-    let last = hall.create(&order(&agents[..2], json!({})));
+        salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
+    let id = fixture.create(&order(&agents, more));
+    let fourth = fixture.upload("filename=bot4.py", bot(4).as_bytes());
+    let failing = fixture.create(&order(&[agents[0].clone(), fourth.clone()], json!({})));
+    let last = fixture.create(&order(&agents[..2], json!({})));
     for (round, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
         let games = 3 + 4 * round as u64;
-        hall.wait(&id, |told| told["gamesPlayed"].as_u64() >= Some(games));
-        hall.server.signal(signal);
+        fixture.wait(&id, |told| told["gamesPlayed"].as_u64() >= Some(games));
+        fixture.server.signal(signal);
         let begun = Instant::now();
-        let status = hall.server.ended();
+        let status = fixture.server.ended();
         if signal == Signal::TERM {
             assert!(status.success(), "{status}");
             assert!(begun.elapsed() < Duration::from_secs(60));
@@ -238,17 +238,17 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
         // An agent that a later tournament needs is deleted.
         let files = broken.path().join("store/agents").join(fourth["id"].as_str().unwrap()).join("files");
         let _ = fs::remove_dir_all(files);
-        hall = Hall::start(broken.path());
-        assert!(hall.find(&id)["gamesPlayed"].as_u64() >= Some(games));
+        fixture = TournamentFixture::start(broken.path());
+        assert!(fixture.find(&id)["gamesPlayed"].as_u64() >= Some(games));
     }
-    hall.wait(&id, |told| told["state"] == "complete");
-    assert_eq!(hall.results(&id), expected);
-    let told = hall.wait(&failing, |told| told["state"] != "queued" && told["state"] != "running");
+    fixture.wait(&id, |told| told["state"] == "complete");
+    assert_eq!(fixture.results(&id), expected);
+    let told = fixture.wait(&failing, |told| told["state"] != "queued" && told["state"] != "running");
     assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("failed"), &json!(0)));
     let reason = format!(
         "agent bot4: agents/{}/files/bot4.py: No such file or directory (os error 2)",
         fourth["id"].as_str().unwrap()
     );
     assert_eq!(told["reason"], reason);
-    hall.wait(&last, |told| told["state"] == "complete");
+    fixture.wait(&last, |told| told["state"] == "complete");
 }

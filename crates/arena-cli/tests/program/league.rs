@@ -14,23 +14,23 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::program::{Run, Running, arena, run};
-use crate::tournament::{Lab, signal};
+use crate::tournament::{AgentFolder, signal};
 
 /// A folder with agents, and a league in which they play.
-struct Club {
-    lab: Lab,
+struct LeagueFixture {
+    agent_folder: AgentFolder,
     data: String,
 }
 
-impl Club {
+impl LeagueFixture {
     /// Creates a league `ladder` with short games of snake.
-    fn founded(more: &[&str]) -> Club {
-        let lab = Lab::new();
-        let club = Club { data: lab.text("data"), lab };
+    fn founded(more: &[&str]) -> LeagueFixture {
+        let agent_folder = AgentFolder::new();
+        let fixture = LeagueFixture { data: agent_folder.text("data"), agent_folder };
         let create = ["create", "ladder", "--game", "snake", "--seed", "3", "--set", "n_epochs=12"];
-        let told = club.ask(&[&create, more].concat());
+        let told = fixture.ask(&[&create, more].concat());
         assert_eq!(told.code, 0, "{told:#?}");
-        club
+        fixture
     }
 
     fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
@@ -49,7 +49,7 @@ impl Club {
     #[track_caller]
     fn check(&self, args: &[&str], expected: Expect) {
         let told = self.ask(args);
-        let root = self.lab.0.path().to_str().unwrap();
+        let root = self.agent_folder.0.path().to_str().unwrap();
         let text = format!("{}\n{}{}", told.code, told.stdout, told.stderr).replace(root, "ROOT");
         expected.assert_eq(text.trim_end());
     }
@@ -61,7 +61,7 @@ impl Club {
     /// Returns the games of a season from the store.
     fn games(&self, season: u32) -> Vec<LeagueGame> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let leagues = Leagues::beside_others(self.lab.path("data").as_path()).unwrap().unwrap();
+        let leagues = Leagues::beside_others(self.agent_folder.path("data").as_path()).unwrap().unwrap();
         runtime.block_on(async {
             let league = leagues.find("ladder").await.unwrap().unwrap();
             leagues.list_games(league.no, season).await.unwrap()
@@ -91,9 +91,13 @@ fn outcome(game: &LeagueGame) -> String {
 
 #[test]
 fn a_league_from_its_founding_to_its_second_season() {
-    let club = Club::founded(&[]);
-    let (a, b, c) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0), club.lab.bot("c", 3, 0.0));
-    club.check(
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b, c) = (
+        fixture.agent_folder.bot("a", 1, 0.0),
+        fixture.agent_folder.bot("b", 2, 0.0),
+        fixture.agent_folder.bot("c", 3, 0.0),
+    );
+    fixture.check(
         &["add", "ladder", &a, &b, &format!("late={c}")],
         expect![[r#"
         0
@@ -101,17 +105,17 @@ fn a_league_from_its_founding_to_its_second_season() {
         added b to league ladder
         added late to league ladder"#]],
     );
-    let played = club.ask(&["run", "ladder", "--games", "7", "--table-every", "0"]);
+    let played = fixture.ask(&["run", "ladder", "--games", "7", "--table-every", "0"]);
     assert_eq!((played.code, played.stderr.as_str()), (0, ""), "{played:#?}");
     let lines: Vec<&str> = played.stdout.lines().filter(|line| line.starts_with("Finished")).collect();
     assert_eq!(lines.len(), 8, "the last pairing is finished: {lines:#?}");
-    club.check(
+    fixture.check(
         &["rm", "ladder", "b"],
         expect![[r#"
         0
         removed b from league ladder; its results stay"#]],
     );
-    club.check(
+    fixture.check(
         &["show"],
         expect![[r#"
         0
@@ -133,7 +137,7 @@ fn a_league_from_its_founding_to_its_second_season() {
         └──────────────────────────────┘
         no leader in Elo: a and late share first place"#]],
     );
-    club.check(
+    fixture.check(
         &["show", "ladder", "--csv"],
         expect![[r#"
         0
@@ -142,7 +146,7 @@ fn a_league_from_its_founding_to_its_second_season() {
         1=,late,63,257,1-3,6,3,2,1,3.5,58.3,
         1=,b,-127,190,1-3,4,0,2,2,1,25.0,gone"#]],
     );
-    club.check(
+    fixture.check(
         &["show", "ladder", "--markdown"],
         expect![[r#"
             0
@@ -164,19 +168,19 @@ fn a_league_from_its_founding_to_its_second_season() {
 
             - no leader in Elo: a and late share first place"#]],
     );
-    club.check(
+    fixture.check(
         &["season", "ladder"],
         expect![[r#"
         0
         season 1 of league ladder is closed after 8 games; season 2 begins"#]],
     );
-    club.check(
+    fixture.check(
         &["season", "ladder"],
         expect![[r#"
         13
         error: season 2 of league ladder has no games yet, so there is nothing to close"#]],
     );
-    let second = club.ask(&["run", "ladder", "--games", "2", "--json"]);
+    let second = fixture.ask(&["run", "ladder", "--games", "2", "--json"]);
     assert_eq!(second.code, 0, "{second:#?}");
     let told: Vec<Value> = second.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&told[0]["number"], &told[1]["number"], told.len()), (&9.into(), &10.into(), 3));
@@ -184,26 +188,26 @@ fn a_league_from_its_founding_to_its_second_season() {
         told["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names(&told[2]), BTreeSet::from(["a".to_owned(), "late".to_owned()]));
-    assert_eq!(names(&club.show("1")).len(), 3, "the first season hasn't changed");
-    let list = club.ask(&["list"]);
+    assert_eq!(names(&fixture.show("1")).len(), 3, "the first season hasn't changed");
+    let list = fixture.ask(&["list"]);
     assert!(list.stdout.contains("ladder") && list.stdout.contains("snake"), "{list:#?}");
-    let folder = club.lab.path("data");
+    let folder = fixture.agent_folder.path("data");
     assert!(!fs::read_dir(&folder).unwrap().any(|entry| entry.unwrap().file_name() == "replays"));
 }
 
 #[test]
 fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
-    let club = Club::founded(&[]);
+    let fixture = LeagueFixture::founded(&[]);
     for salt in 1..=4 {
-        let bot = club.lab.bot(&format!("bot{salt}"), salt, 0.0);
-        assert_eq!(club.ask(&["add", "ladder", &bot]).code, 0);
+        let bot = fixture.agent_folder.bot(&format!("bot{salt}"), salt, 0.0);
+        assert_eq!(fixture.ask(&["add", "ladder", &bot]).code, 0);
     }
     // The random numbers are derived from the folder's name, which is random.
-    let mut random = club.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
+    let mut random = fixture.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut told = BTreeMap::new();
     for round in 0..10 {
         let concurrency = if round % 2 == 0 { "1" } else { "3" };
-        let mut child = club.start(&["run", "ladder", "--concurrency", concurrency, "--table-every", "0"]);
+        let mut child = fixture.start(&["run", "ladder", "--concurrency", concurrency, "--table-every", "0"]);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         thread::sleep(Duration::from_millis(100 + (random >> 33) % 900));
         signal(&child, Signal::KILL);
@@ -215,9 +219,9 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
             assert_eq!(told.insert(number.parse::<u64>().unwrap(), rest.to_owned()), None, "twice: {line}");
         }
     }
-    let end = club.ask(&["run", "ladder", "--games", "1"]);
+    let end = fixture.ask(&["run", "ladder", "--games", "1"]);
     assert_eq!(end.code, 0, "{end:#?}");
-    let games = club.games(1);
+    let games = fixture.games(1);
     let numbers: Vec<u64> = games.iter().map(|game| game.number).collect();
     assert_eq!(numbers, (1..=games.len() as u64).collect::<Vec<_>>());
     assert!(told.keys().all(|number| numbers.contains(number)), "printed games are kept");
@@ -234,17 +238,17 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
         two.reverse();
         assert_eq!((one, legs[0].result.seed.reveal()), (two, legs[1].result.seed.reveal()), "meeting {number}");
     }
-    assert_eq!(club.show("1")["games_played"], games.len());
+    assert_eq!(fixture.show("1")["games_played"], games.len());
 }
 
 #[test]
 fn an_interrupted_run_plays_the_same_games() {
-    let whole = Club::founded(&[]);
-    let broken = Club::founded(&[]);
-    for club in [&whole, &broken] {
+    let whole = LeagueFixture::founded(&[]);
+    let broken = LeagueFixture::founded(&[]);
+    for fixture in [&whole, &broken] {
         for salt in 1..=3 {
-            let bot = club.lab.bot(&format!("bot{salt}"), salt, 0.0);
-            assert_eq!(club.ask(&["add", "ladder", &bot]).code, 0);
+            let bot = fixture.agent_folder.bot(&format!("bot{salt}"), salt, 0.0);
+            assert_eq!(fixture.ask(&["add", "ladder", &bot]).code, 0);
         }
     }
     assert_eq!(whole.ask(&["run", "ladder", "--games", "10"]).code, 0);
@@ -260,41 +264,45 @@ fn an_interrupted_run_plays_the_same_games() {
     assert_eq!(stderr, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
     let left = 10_usize.saturating_sub(so_far).max(1).to_string();
     assert_eq!(broken.ask(&["run", "ladder", "--games", &left]).code, 0);
-    let outcomes = |club: &Club| -> Vec<String> { club.games(1).iter().take(10).map(outcome).collect() };
+    let outcomes = |fixture: &LeagueFixture| -> Vec<String> { fixture.games(1).iter().take(10).map(outcome).collect() };
     assert_eq!(outcomes(&whole), outcomes(&broken));
 }
 
 #[test]
 fn changed_files_are_another_version_and_missing_agents_wait() {
-    let club = Club::founded(&[]);
-    let (a, b, c) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0), club.lab.bot("c", 3, 0.0));
-    assert_eq!(club.ask(&["add", "ladder", &a, &b, &c]).code, 0);
-    assert_eq!(club.ask(&["run", "ladder", "--games", "6"]).code, 0);
-    let first = club.show("1");
-    let elsewhere = club.lab.bot("d", 4, 0.0);
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b, c) = (
+        fixture.agent_folder.bot("a", 1, 0.0),
+        fixture.agent_folder.bot("b", 2, 0.0),
+        fixture.agent_folder.bot("c", 3, 0.0),
+    );
+    assert_eq!(fixture.ask(&["add", "ladder", &a, &b, &c]).code, 0);
+    assert_eq!(fixture.ask(&["run", "ladder", "--games", "6"]).code, 0);
+    let first = fixture.show("1");
+    let elsewhere = fixture.agent_folder.bot("d", 4, 0.0);
     // Another file with the name of an agent is refused, because it could be a mistake.
-    club.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
+    fixture.check(&["add", "ladder", &format!("a={elsewhere}")], expect![[r#"
         13
         error: league ladder already has an agent a, at ROOT/a.py; add the next version of a with --version V, or rename the new agent with NAME=PATH"#]]);
-    club.lab.bot("a", 7, 0.0);
-    fs::rename(&c, club.lab.path("c.away")).unwrap();
-    let notes = club.ask(&["run", "ladder", "--games", "4"]);
-    let root = club.lab.0.path().to_str().unwrap();
+    fixture.agent_folder.bot("a", 7, 0.0);
+    fs::rename(&c, fixture.agent_folder.path("c.away")).unwrap();
+    let notes = fixture.ask(&["run", "ladder", "--games", "4"]);
+    let root = fixture.agent_folder.0.path().to_str().unwrap();
     assert_eq!(notes.code, 0, "{notes:#?}");
     expect![[r#"
         note: the files of a have changed: its version #2 begins; #1 keeps its results
         note: c can't play for now: ROOT/c.py cannot be read: No such file or directory (os error 2)
     "#]]
     .assert_eq(&notes.stderr.replace(root, "ROOT"));
-    club.check(
+    fixture.check(
         &["add", "ladder", &format!("b={elsewhere}"), "--version", "2.0"],
         expect![[r#"
         0
         added version 2.0 (#2) of b to league ladder, without games"#]],
     );
-    fs::rename(club.lab.path("c.away"), &c).unwrap();
-    club.lab.bot("a", 1, 0.0);
-    let back = club.ask(&["run", "ladder", "--games", "2"]);
+    fs::rename(fixture.agent_folder.path("c.away"), &c).unwrap();
+    fixture.agent_folder.bot("a", 1, 0.0);
+    let back = fixture.ask(&["run", "ladder", "--games", "2"]);
     expect![[r#"
         note: the files of a have changed: its version #1 continues; #2 keeps its results
     "#]]
@@ -304,7 +312,7 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
         let lines = told["standings"].as_array().unwrap();
         lines.iter().find(|line| line["label"] == label).map(|line| line["games"].as_u64().unwrap())
     };
-    let last = club.show("1");
+    let last = fixture.show("1");
     let labels: BTreeSet<&str> =
         last["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap()).collect();
     expect![[r#"{"a #1", "a #2", "b #1", "b 2.0", "c"}"#]].assert_eq(&format!("{labels:?}"));
@@ -314,12 +322,16 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
 
 #[test]
 fn files_that_change_while_an_agent_plays_end_its_run() {
-    let club = Club::founded(&[]);
-    let (a, b, c) = (club.lab.bot("a", 1, 0.05), club.lab.bot("b", 2, 0.05), club.lab.bot("c", 3, 0.05));
-    assert_eq!(club.ask(&["add", "ladder", &a, &b, &c]).code, 0);
-    let child = club.start(&["run", "ladder", "--games", "9"]);
-    club.wait_for(2);
-    club.lab.bot("a", 5, 0.0);
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b, c) = (
+        fixture.agent_folder.bot("a", 1, 0.05),
+        fixture.agent_folder.bot("b", 2, 0.05),
+        fixture.agent_folder.bot("c", 3, 0.05),
+    );
+    assert_eq!(fixture.ask(&["add", "ladder", &a, &b, &c]).code, 0);
+    let child = fixture.start(&["run", "ladder", "--games", "9"]);
+    fixture.wait_for(2);
+    fixture.agent_folder.bot("a", 5, 0.0);
     let ended = child.wait_with_output().unwrap();
     let stderr = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(0), "{stderr}");
@@ -328,179 +340,182 @@ fn files_that_change_while_an_agent_plays_end_its_run() {
     "#]]
     .assert_eq(&stderr);
     // After the next change, too few agents are left.
-    let child = club.start(&["run", "ladder"]);
-    let before = club.games(1).len();
-    club.wait_for(before + 1);
-    club.lab.bot("a", 6, 0.0);
-    club.lab.bot("b", 6, 0.0);
+    let child = fixture.start(&["run", "ladder"]);
+    let before = fixture.games(1).len();
+    fixture.wait_for(before + 1);
+    fixture.agent_folder.bot("a", 6, 0.0);
+    fixture.agent_folder.bot("b", 6, 0.0);
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(13), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
 #[test]
 fn games_of_four_agents_have_no_pairs() {
-    let club = Club::founded(&["--seats", "4", "--no-pairs"]);
+    let fixture = LeagueFixture::founded(&["--seats", "4", "--no-pairs"]);
     for salt in 1..=5 {
-        assert_eq!(club.ask(&["add", "ladder", &club.lab.bot(&format!("bot{salt}"), salt, 0.0)]).code, 0);
+        assert_eq!(
+            fixture.ask(&["add", "ladder", &fixture.agent_folder.bot(&format!("bot{salt}"), salt, 0.0)]).code,
+            0
+        );
     }
-    assert_eq!(club.ask(&["run", "ladder", "--games", "3", "--concurrency", "2"]).code, 0);
-    let games = club.games(1);
+    assert_eq!(fixture.ask(&["run", "ladder", "--games", "3", "--concurrency", "2"]).code, 0);
+    let games = fixture.games(1);
     assert_eq!(games.len(), 3);
     assert!(games.iter().all(|game| game.result.seats.len() == 4 && game.leg == 1), "{games:?}");
-    assert_eq!(club.show("1")["standings"].as_array().unwrap().len(), 5);
+    assert_eq!(fixture.show("1")["standings"].as_array().unwrap().len(), 5);
 }
 
 #[test]
 fn a_margin_or_a_time_ends_a_run() {
-    let club = Club::founded(&[]);
-    let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 1, 0.0));
-    assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b) = (fixture.agent_folder.bot("a", 1, 0.0), fixture.agent_folder.bot("b", 1, 0.0));
+    assert_eq!(fixture.ask(&["add", "ladder", &a, &b]).code, 0);
     // The agents are equal, so they draw or win in turn.
-    let wide = club.ask(&["run", "ladder", "--until-margin", "400", "--games", "60"]);
+    let wide = fixture.ask(&["run", "ladder", "--until-margin", "400", "--games", "60"]);
     assert_eq!(wide.code, 0, "{wide:#?}");
-    let played = club.games(1).len();
+    let played = fixture.games(1).len();
     assert!((2..60).contains(&played), "{played}");
-    assert_eq!(club.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "the condition is met already");
-    assert_eq!(club.games(1).len(), played);
-    assert_eq!(club.ask(&["run", "ladder", "--for", "4s", "--until-margin", "0.001"]).code, 0);
-    assert!(club.games(1).len() > played);
+    assert_eq!(fixture.ask(&["run", "ladder", "--until-margin", "400"]).code, 0, "the condition is met already");
+    assert_eq!(fixture.games(1).len(), played);
+    assert_eq!(fixture.ask(&["run", "ladder", "--for", "4s", "--until-margin", "0.001"]).code, 0);
+    assert!(fixture.games(1).len() > played);
 }
 
 #[test]
 fn one_process_writes_and_others_may_read() {
-    let club = Club::founded(&[]);
-    let (a, b) = (club.lab.bot("a", 1, 0.02), club.lab.bot("b", 2, 0.02));
-    assert_eq!(club.ask(&["add", "ladder", &a, &b]).code, 0);
-    let mut child = club.start(&["run", "ladder"]);
-    club.wait_for(2);
-    let refused = club.ask(&["rm", "ladder", "a"]);
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b) = (fixture.agent_folder.bot("a", 1, 0.02), fixture.agent_folder.bot("b", 2, 0.02));
+    assert_eq!(fixture.ask(&["add", "ladder", &a, &b]).code, 0);
+    let mut child = fixture.start(&["run", "ladder"]);
+    fixture.wait_for(2);
+    let refused = fixture.ask(&["rm", "ladder", "a"]);
     assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
-    assert_eq!(club.ask(&["show", "ladder"]).code, 0);
+    assert_eq!(fixture.ask(&["show", "ladder"]).code, 0);
     signal(&child, Signal::KILL);
     child.wait().unwrap();
-    let server = Running::serve(&club.lab.path("data"));
-    let refused = club.ask(&["run", "ladder"]);
+    let server = Running::serve(&fixture.agent_folder.path("data"));
+    let refused = fixture.ask(&["run", "ladder"]);
     assert_eq!((refused.code, refused.stderr.contains("is in use by another arena")), (6, true), "{refused:#?}");
-    assert_eq!(club.ask(&["list"]).code, 0);
+    assert_eq!(fixture.ask(&["list"]).code, 0);
     drop(server);
 }
 
 #[test]
 fn invalid_leagues_are_refused() {
-    let club = Club::founded(&[]);
-    let (a, b) = (club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0));
-    club.check(
+    let fixture = LeagueFixture::founded(&[]);
+    let (a, b) = (fixture.agent_folder.bot("a", 1, 0.0), fixture.agent_folder.bot("b", 2, 0.0));
+    fixture.check(
         &["create", "ladder", "--game", "snake"],
         expect![[r#"
         13
         error: league ladder already exists in ROOT/data"#]],
     );
-    let told = club.ask(&["create", "x", "--game", "go"]);
+    let told = fixture.ask(&["create", "x", "--game", "go"]);
     let games: Vec<&str> = arena_games::games().map(|game| game.name).collect();
     let unknown = format!("error: there is no game `go`; the games are {}\n", games.join(", "));
     assert_eq!((told.code, told.stderr), (2, unknown));
-    club.check(
+    fixture.check(
         &["create", " x", "--game", "snake"],
         expect![[r#"
         2
         error: a league's name must have 1 to 64 characters without surrounding spaces, not ` x`"#]],
     );
-    club.check(
+    fixture.check(
         &["create", "x", "--game", "chess", "--seats", "3"],
         expect![[r#"
         2
         error: chess is played by 2 agents, not by 3"#]],
     );
-    club.check(
+    fixture.check(
         &["create", "x", "--game", "food_catcher", "--seats", "1"],
         expect![[r#"
         2
         error: food_catcher is played by 2 to 4 agents, not by 1"#]],
     );
-    club.check(
+    fixture.check(
         &["create", "x", "--game", "snake", "--set", "n_epochs=-1"],
         expect![[r#"
         2
         error: snake, option `n_epochs`: invalid value: integer `-1`, expected a whole number of at least 0"#]],
     );
     for verb in [&["add", "x", a.as_str()][..], &["rm", "x", "a"], &["run", "x"], &["show", "x"], &["season", "x"]] {
-        let told = club.ask(verb);
+        let told = fixture.ask(verb);
         assert_eq!(told.code, 13, "{told:#?}");
         assert!(told.stderr.starts_with("error: there is no league x in "), "{told:#?}");
     }
-    club.check(&["run", "ladder"], expect![[r#"
+    fixture.check(&["run", "ladder"], expect![[r#"
         13
         error: league ladder has no agent that can play, but a game needs 2; add agents with `arena league add ladder PATH…`"#]]);
-    club.check(
+    fixture.check(
         &["add", "ladder"],
         expect![[r#"
         2
         error: no agents given; give a file, a folder, a URL or a command line"#]],
     );
-    club.check(
+    fixture.check(
         &["add", "ladder", "nowhere"],
         expect![[r#"
         8
         error: there is no agent at nowhere"#]],
     );
-    club.check(
+    fixture.check(
         &["add", "ladder", &a, &format!("a={b}")],
         expect![[r#"
         2
         error: two agents are named a; rename one with NAME=PATH"#]],
     );
-    club.check(
+    fixture.check(
         &["add", "ladder", &a, &b, "--version", "2"],
         expect![[r#"
         2
         error: --version applies to a single agent; add the others separately"#]],
     );
-    assert_eq!(club.ask(&["add", "ladder", &a]).code, 0);
-    club.check(
+    assert_eq!(fixture.ask(&["add", "ladder", &a]).code, 0);
+    fixture.check(
         &["add", "ladder", &a],
         expect![[r#"
         13
         error: a is already in league ladder, unchanged"#]],
     );
-    club.check(&["run", "ladder"], expect![[r#"
+    fixture.check(&["run", "ladder"], expect![[r#"
         13
         error: league ladder has 1 agent that can play, but a game needs 2; add agents with `arena league add ladder PATH…`"#]]);
-    club.check(
+    fixture.check(
         &["rm", "ladder", "a", "b"],
         expect![[r#"
         13
         error: there is no agent b in league ladder"#]],
     );
-    club.check(
+    fixture.check(
         &["show", "ladder", "--season", "2"],
         expect![[r#"
         2
         error: there is no season 2 of league ladder: the current season is 1"#]],
     );
-    club.check(
+    fixture.check(
         &["add", "ladder", "third=", "--", "python3", &b, "--level", "3"],
         expect![[r#"
         0
         added third to league ladder"#]],
     );
     for wrong in [["--games", "0"], ["--for", "soon"], ["--until-margin", "-3"], ["--concurrency", "0"]] {
-        let told = club.ask(&["run", "ladder", wrong[0], wrong[1]]);
+        let told = fixture.ask(&["run", "ladder", wrong[0], wrong[1]]);
         assert_eq!(told.code, 2, "{told:#?}");
     }
     // Reading commands create no files.
-    let absent = club.lab.text("absent");
+    let absent = fixture.agent_folder.text("absent");
     let told = run(&["league", "list", "--data", &absent]);
     assert_eq!((told.code, told.stdout), (0, format!("there is no league in {absent}\n")));
     assert_eq!(run(&["league", "run", "ladder", "--data", &absent]).code, 13);
-    assert!(!club.lab.path("absent").exists());
+    assert!(!fixture.agent_folder.path("absent").exists());
 }
 
 #[test]
 fn a_game_is_printed_without_its_seed_until_its_pairing_has_ended() {
-    let club = Club::founded(&[]);
-    let bots = [club.lab.bot("a", 1, 0.0), club.lab.bot("b", 2, 0.0)];
-    assert_eq!(club.ask(&["add", "ladder", &bots[0], &bots[1]]).code, 0);
-    let played = club.ask(&["run", "ladder", "--games", "4", "--json"]);
+    let fixture = LeagueFixture::founded(&[]);
+    let bots = [fixture.agent_folder.bot("a", 1, 0.0), fixture.agent_folder.bot("b", 2, 0.0)];
+    assert_eq!(fixture.ask(&["add", "ladder", &bots[0], &bots[1]]).code, 0);
+    let played = fixture.ask(&["run", "ladder", "--games", "4", "--json"]);
     let lines: Vec<Value> = played.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let told: Vec<_> =
         lines[..4].iter().map(|line| (line["leg"].as_u64().unwrap(), line["seed"].is_string())).collect();

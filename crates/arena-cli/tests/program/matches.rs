@@ -25,26 +25,26 @@ use crate::program::{Run, arena};
 const KIT: &str = include_str!("../hostile/agent.py");
 
 /// The time limit for any match.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time limit for processes to end after the runner was killed.
 const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A folder for the agents and temporary files of one match. Its path is unique, so it identifies the match's processes
 /// by their command lines.
-pub struct Room {
+pub struct MatchFixture {
     folder: TempDir,
 }
 
-impl Room {
+impl MatchFixture {
     /// Creates an empty folder. The folder is accessible to all users, because agents may run as another user.
-    pub fn new() -> Room {
-        let room = Room { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(room.path().join("tmp")).unwrap();
-        for folder in [room.path(), &room.path().join("tmp")] {
+    pub fn new() -> MatchFixture {
+        let fixture = MatchFixture { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(fixture.path().join("tmp")).unwrap();
+        for folder in [fixture.path(), &fixture.path().join("tmp")] {
             fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
         }
-        room
+        fixture
     }
 
     pub fn path(&self) -> &Path {
@@ -112,7 +112,7 @@ impl Room {
     /// Waits until this number of agent processes run.
     #[track_caller]
     pub fn wait_for_processes(&self, count: usize) {
-        let by = Instant::now() + PATIENCE;
+        let by = Instant::now() + TIMEOUT;
         while processes_with(self.path().to_str().unwrap()).len() < count {
             assert!(Instant::now() < by, "timeout while waiting for {count} agent processes");
             thread::sleep(Duration::from_millis(5));
@@ -154,7 +154,7 @@ impl Match {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Waits for the end of the run. A run that takes longer than [`PATIENCE`] is killed, and has the exit code −1.
+    /// Waits for the end of the run. A run that takes longer than [`TIMEOUT`] is killed, and has the exit code −1.
     pub fn finish(mut self) -> Finished {
         let mut peak_bytes = 0;
         let status = loop {
@@ -163,7 +163,7 @@ impl Match {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if self.began.elapsed() > PATIENCE {
+            if self.began.elapsed() > TIMEOUT {
                 self.child.kill().unwrap();
             }
             thread::sleep(Duration::from_millis(5));

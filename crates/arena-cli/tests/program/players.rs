@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::program::{Run, arena, run};
 
 /// The time limit for any step.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running `arena play`, which is killed on drop.
 struct Playing {
@@ -62,7 +62,7 @@ impl Playing {
     /// Reads up to a line that contains this text.
     #[track_caller]
     fn hears(&mut self, words: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 let _ = self.child.kill();
@@ -90,7 +90,7 @@ impl Playing {
     /// Waits for the process to end.
     #[track_caller]
     fn ends(mut self) -> Run {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;

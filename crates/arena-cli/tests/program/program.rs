@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// The time limit for any step. It is far longer than needed, because build machines are slow and busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns a command with these arguments, without environment variables that would change its behavior.
 pub fn arena(args: &[&str]) -> Command {
@@ -125,7 +125,7 @@ impl Running {
     /// Reads stdout up to a line with this beginning, and returns the rest of that line.
     #[track_caller]
     pub fn line_after(&mut self, beginning: &str) -> String {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut seen = Vec::new();
         loop {
             match self.stdout.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -160,7 +160,7 @@ impl Running {
     /// Waits for the process to end by itself.
     #[track_caller]
     pub fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;

@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use crate::program::{Run, run};
-use crate::tournament::Lab;
+use crate::tournament::AgentFolder;
 
 /// Returns the folder of games and reference ratings, which its `reference.py` has generated.
 fn reference() -> PathBuf {
@@ -83,12 +83,12 @@ fn the_mean_and_elo_are_what_is_asked_for() {
 
 #[test]
 fn no_game_counts_twice_if_it_is_in_several_files() {
-    let lab = Lab::new();
-    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
-    let begin = lab.begin(&bots, "snakes", &["--replays", "--concurrency", "2"]);
+    let agent_folder = AgentFolder::new();
+    let bots = [agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0), agent_folder.bot("c", 3, 0.0)];
+    let begin = agent_folder.begin(&bots, "snakes", &["--replays", "--concurrency", "2"]);
     let played = run(&begin.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(played.code, 0, "{played:#?}");
-    let snakes = lab.path("snakes");
+    let snakes = agent_folder.path("snakes");
     let journal = snakes.join("tournament.jsonl");
     let counts = |told: &Value| (told["games"].as_u64().unwrap(), told["left_out"]["repeated"].as_u64().unwrap());
 
@@ -109,10 +109,10 @@ fn no_game_counts_twice_if_it_is_in_several_files() {
 
     // The same games in every other format give the same ratings, alone and together with the journal.
     let replays = snakes.join("replays");
-    let lines = lab.path("lines.jsonl");
+    let lines = agent_folder.path("lines.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&lines, text.split_once('\n').unwrap().1).unwrap();
-    let pgn = lab.path("games.pgn");
+    let pgn = agent_folder.path("games.pgn");
     fs::write(&pgn, run(&["tournament", "standings", snakes.to_str().unwrap(), "--pgn"]).stdout).unwrap();
     for path in [&replays, &lines, &pgn] {
         let alone = rated(&[path], &[]);
@@ -120,10 +120,10 @@ fn no_game_counts_twice_if_it_is_in_several_files() {
         let both = rated(&[&snakes, path], &[]);
         assert_eq!((counts(&both), &both["standings"]), ((6, 6), &of_journal["standings"]), "{}", path.display());
     }
-    assert_eq!(counts(&rated(&[lab.path("").as_path()], &[])), (6, 12));
+    assert_eq!(counts(&rated(&[agent_folder.path("").as_path()], &[])), (6, 12));
 
     // Results of matches and their replays count once as well.
-    let (results, folder) = (lab.path("results.jsonl"), lab.path("more"));
+    let (results, folder) = (agent_folder.path("results.jsonl"), agent_folder.path("more"));
     let args =
         ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--games", "4", "--set", "n_epochs=5"];
     let matches = run(&[&args[..], &["--seed", "1", "--json", "--replay", folder.to_str().unwrap()]].concat());

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::program::run;
-use crate::tournament::Lab;
+use crate::tournament::AgentFolder;
 
 /// A chess bot that plays the legal move at a fixed place of the list, so its moves depend on the state only.
 const CHESS: &str = r#"
@@ -72,30 +72,30 @@ fn check(folder: &str) -> (Value, Value) {
 
 #[test]
 fn standings_equal_those_of_an_independent_program() {
-    let lab = Lab::new();
-    let agents: Vec<String> = (1..=4).map(|salt| lab.bot(&format!("bot{salt}"), salt, 0.0)).collect();
+    let agent_folder = AgentFolder::new();
+    let agents: Vec<String> = (1..=4).map(|salt| agent_folder.bot(&format!("bot{salt}"), salt, 0.0)).collect();
     for (out, more) in [
         ("twos", &["--rounds", "3"][..]),
         ("threes", &["--seats", "3"]),
         ("swiss", &["--format", "swiss", "--rounds", "3", "--no-pairs"]),
     ] {
-        let played = lab.begin(&agents, out, &[more, &["--replays", "--concurrency", "2"]].concat());
+        let played = agent_folder.begin(&agents, out, &[more, &["--replays", "--concurrency", "2"]].concat());
         let played = run(&played.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(played.code, 0, "{played:#?}");
-        check(&lab.text(out));
+        check(&agent_folder.text(out));
     }
 }
 
 #[test]
 fn games_of_deterministic_bots_count_once_as_evidence() {
-    let lab = Lab::new();
+    let agent_folder = AgentFolder::new();
     let bot = |name: &str, place: u32| {
-        fs::write(lab.path(&format!("{name}.py")), CHESS.replace("PLACE", &place.to_string())).unwrap();
-        format!("--agent={}", lab.text(&format!("{name}.py")))
+        fs::write(agent_folder.path(&format!("{name}.py")), CHESS.replace("PLACE", &place.to_string())).unwrap();
+        format!("--agent={}", agent_folder.text(&format!("{name}.py")))
     };
     let agents = [bot("low", 0), bot("high", 7)];
     let play = |out: &str, rounds: &str| {
-        let folder = lab.text(out);
+        let folder = agent_folder.text(out);
         let args =
             ["tournament", "run", "chess", "--seed", "3", "--replays", "--set", "n_epochs=60", "--rounds", rounds];
         let played = run(&[&args[..], &["--out", &folder], &agents.each_ref().map(String::as_str)].concat());
@@ -122,8 +122,8 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     let pgn = run(&["tournament", "standings", &long, "--pgn"]).stdout;
     let seedless: String =
         pgn.lines().filter(|line| !line.starts_with("[Seed ")).map(|line| format!("{line}\n")).collect();
-    fs::write(lab.path("games.pgn"), seedless).unwrap();
-    let of_pgn = run(&["rate", &lab.text("games.pgn"), "--json"]).json();
+    fs::write(agent_folder.path("games.pgn"), seedless).unwrap();
+    let of_pgn = run(&["rate", &agent_folder.text("games.pgn"), "--json"]).json();
     assert_eq!((&of_pgn["games"], &of_pgn["games_repeated"]), (&40.into(), &38.into()));
 
     // An older journal has no fingerprints of games. It opens and can be resumed, and all its games count.
@@ -146,11 +146,11 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
 
 #[test]
 fn tournaments_of_challenges_report_utility_and_security() {
-    let lab = Lab::new();
+    let agent_folder = AgentFolder::new();
     let bot = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/agents/python/psi.py");
-    let silent = lab.bot("silent", 1, 0.0);
+    let silent = agent_folder.bot("silent", 1, 0.0);
     let agents = [format!("--agent=one={bot}"), format!("--agent=two={bot}"), format!("--agent=silent={silent}")];
-    let out = lab.text("out");
+    let out = agent_folder.text("out");
     let args = ["tournament", "run", "psi", "--seed", "3", "--rounds", "2", "--out", &out];
     let played = run(&[&args[..], &agents.each_ref().map(String::as_str)].concat());
     assert_eq!(played.code, 0, "{played:#?}");

@@ -27,24 +27,24 @@ fn users() -> Vec<Option<u32>> {
 }
 
 /// A folder with two spies, which is also the arena's working directory.
-struct Nest {
+struct SpyFixture {
     folder: TempDir,
     user: Option<u32>,
 }
 
-impl Nest {
+impl SpyFixture {
     /// Creates spies that also search for these texts.
-    fn new(user: Option<u32>, needles: &[String]) -> Nest {
-        let nest = Nest { folder: tempfile::tempdir().unwrap(), user };
+    fn new(user: Option<u32>, needles: &[String]) -> SpyFixture {
+        let fixture = SpyFixture { folder: tempfile::tempdir().unwrap(), user };
         let needles: Vec<String> = MARKS.iter().map(|mark| (*mark).to_owned()).chain(needles.to_vec()).collect();
         let backwards: String = needles.iter().map(|needle| needle.chars().rev().collect::<String>() + "\n").collect();
         for (name, text) in [("spy.py", SPY), ("other.py", SPY), ("spy.sh", SHELL_SPY), ("needles.txt", &backwards)] {
-            fs::write(nest.path(name), text).unwrap();
-            fs::set_permissions(nest.path(name), Permissions::from_mode(0o755)).unwrap();
+            fs::write(fixture.path(name), text).unwrap();
+            fs::set_permissions(fixture.path(name), Permissions::from_mode(0o755)).unwrap();
         }
-        fs::set_permissions(nest.folder.path(), Permissions::from_mode(0o755)).unwrap();
-        nest.give(nest.folder.path());
-        nest
+        fs::set_permissions(fixture.folder.path(), Permissions::from_mode(0o755)).unwrap();
+        fixture.give(fixture.folder.path());
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -124,20 +124,20 @@ fn spies_learn_nothing_from_replays_beside_them() {
     for user in users() {
         for mode in MODES {
             let case = format!("{mode} as {user:?}");
-            let nest = Nest::new(user, &needles);
+            let fixture = SpyFixture::new(user, &needles);
             let play = |second: &str, more: &[&str]| {
                 let args = ["match", "run", "--json", "--sandbox", mode, "--agent", "spy.py", "--agent", second];
-                nest.run(&[&args[..], &GAME, more].concat())
+                fixture.run(&[&args[..], &GAME, more].concat())
             };
             // The spies of a later game could find the replay and logs of an earlier game, which has the same seed.
             for name in ["game.jsonl", "game.jsonl", "again.jsonl"] {
                 nothing_was_found(&format!("{case}, {name}"), &play("other.py", &["--replay", name]), 1);
-                let log = fs::read_to_string(nest.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
+                let log = fs::read_to_string(fixture.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
                 assert_eq!(log, "whispered by a spy\n", "{case}");
             }
             let told = play("spy.sh", &["--replay", "games", "--games", "3"]);
             nothing_was_found(&format!("{case}, pairs"), &told, 3);
-            assert!((1..=3).all(|number| nest.path(&format!("games/{number}.jsonl")).is_file()), "{case}");
+            assert!((1..=3).all(|number| fixture.path(&format!("games/{number}.jsonl")).is_file()), "{case}");
         }
     }
 }
@@ -149,18 +149,18 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
     for user in users() {
         for mode in MODES {
             let case = format!("{mode} as {user:?}");
-            let nest = Nest::new(user, &needles);
+            let fixture = SpyFixture::new(user, &needles);
             let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", mode];
             for out in ["cup", "deep/cup"] {
                 let args = ["tournament", "run", "--json", "--rounds", "1", "--replays", "--out", out];
-                let run = nest.run(&[&args[..], &agents, &GAME].concat());
+                let run = fixture.run(&[&args[..], &agents, &GAME].concat());
                 assert_eq!(run.code, 0, "{case}: {run:#?}");
-                let journal = fs::read_to_string(nest.path(out).join("tournament.jsonl")).unwrap();
+                let journal = fs::read_to_string(fixture.path(out).join("tournament.jsonl")).unwrap();
                 assert!(journal.contains(&needles[0]) && journal.lines().count() == 3, "{case}: {journal}");
                 assert!(!journal.contains("CRASHED"), "{case}: {journal}");
             }
             let league = |args: &[&str]| {
-                let run = nest.run(&[&["league"], args, &["--data", "data"]].concat());
+                let run = fixture.run(&[&["league"], args, &["--data", "data"]].concat());
                 assert_eq!(run.code, 0, "{case}: {run:#?}");
                 run
             };
@@ -177,16 +177,16 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
 #[test]
 fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refused() {
     let needles = seeds("1");
-    let nest = Nest::new(None, &needles);
+    let fixture = SpyFixture::new(None, &needles);
     // These spies don't search the parent folders, which contain all files of the machine.
     let near = SPY.replace("starts = [\"/\", FOLDER, os.getcwd(), os.path.dirname(FOLDER), \"/tmp\", \"/var/tmp\", os.environ.get(\"HOME\", \"/\")]", "starts = [FOLDER]")
         .replace("[\"self\"] + processes", "[\"self\"]");
     assert_ne!(near, SPY);
     for name in ["spy.py", "other.py"] {
-        fs::write(nest.path(name), &near).unwrap();
+        fs::write(fixture.path(name), &near).unwrap();
     }
     let agents = ["--agent", "spy.py", "--agent", "other.py", "--sandbox", "off"];
-    let play = || nest.run(&[&["match", "run", "--json", "--replay", "game.jsonl"], &agents[..], &GAME].concat());
+    let play = || fixture.run(&[&["match", "run", "--json", "--replay", "game.jsonl"], &agents[..], &GAME].concat());
     // The first spies find nothing, because a replay gets its name after the agents have ended.
     nothing_was_found("off", &play(), 1);
     let second: Value = serde_json::from_str(&play().stdout).unwrap();
@@ -195,12 +195,12 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
         (&["tournament", "run", "--rounds", "1", "--out", "cup"][..], "cup"),
         (&["match", "run", "--games", "2", "--replay", "games"], "games"),
     ] {
-        let run = nest.run(&[args, &agents, &GAME].concat());
+        let run = fixture.run(&[args, &agents, &GAME].concat());
         let told = format!(
             "error: {path} is in the folder of the agent spy, which can read this path without a sandbox; choose an output path outside of that folder\n"
         );
         assert_eq!((run.code, run.stderr), (2, told));
-        assert!(!nest.path("cup").exists());
+        assert!(!fixture.path("cup").exists());
     }
 }
 
@@ -209,28 +209,28 @@ fn an_interpreter_in_the_tournaments_folder_is_refused_and_one_elsewhere_reveals
     let needles = seeds("1");
     for user in users() {
         for mode in MODES {
-            let nest = Nest::new(user, &needles);
+            let fixture = SpyFixture::new(user, &needles);
             for folder in ["cup", "beside"] {
-                let bin = nest.path(folder).join("venv/bin");
+                let bin = fixture.path(folder).join("venv/bin");
                 fs::create_dir_all(&bin).unwrap();
                 std::os::unix::fs::symlink("/usr/bin/python3", bin.join("python")).unwrap();
             }
             for folder in ["cup", "beside"] {
-                fs::set_permissions(nest.path(folder), Permissions::from_mode(0o755)).unwrap();
-                nest.give(&nest.path(folder));
+                fs::set_permissions(fixture.path(folder), Permissions::from_mode(0o755)).unwrap();
+                fixture.give(&fixture.path(folder));
             }
             let play = |interpreter: &str| {
                 let args = ["tournament", "run", "--json", "--rounds", "1", "--out", "cup", "--sandbox", mode];
                 let agents = ["--", interpreter, "spy.py", "--", interpreter, "other.py"];
-                nest.run(&[&args[..], &GAME, &agents].concat())
+                fixture.run(&[&args[..], &GAME, &agents].concat())
             };
             let run = play("cup/venv/bin/python");
             let says = "cup cannot be hidden from the agent spy, which needs ";
             assert!(run.code == 2 && run.stderr.contains(says), "{mode} as {user:?}: {run:#?}");
-            assert!(!nest.path("cup/tournament.jsonl").exists());
+            assert!(!fixture.path("cup/tournament.jsonl").exists());
             let run = play("beside/venv/bin/python");
             assert_eq!(run.code, 0, "{mode} as {user:?}: {run:#?}");
-            let journal = fs::read_to_string(nest.path("cup/tournament.jsonl")).unwrap();
+            let journal = fs::read_to_string(fixture.path("cup/tournament.jsonl")).unwrap();
             assert!(journal.lines().count() == 3 && !journal.contains("CRASHED"), "{mode} as {user:?}: {journal}");
         }
     }

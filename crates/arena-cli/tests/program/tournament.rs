@@ -35,11 +35,11 @@ for line in sys.stdin:
 "#;
 
 /// A folder with agents.
-pub struct Lab(pub tempfile::TempDir);
+pub struct AgentFolder(pub tempfile::TempDir);
 
-impl Lab {
-    pub fn new() -> Lab {
-        Lab(tempfile::tempdir().unwrap())
+impl AgentFolder {
+    pub fn new() -> AgentFolder {
+        AgentFolder(tempfile::tempdir().unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -118,10 +118,10 @@ pub fn signal(child: &Child, signal: Signal) {
 
 #[test]
 fn a_tournament_that_was_killed_has_the_same_results() {
-    let lab = Lab::new();
-    let agents: Vec<String> = (1..=4).map(|salt| lab.bot(&format!("bot{salt}"), salt, 0.0)).collect();
+    let agent_folder = AgentFolder::new();
+    let agents: Vec<String> = (1..=4).map(|salt| agent_folder.bot(&format!("bot{salt}"), salt, 0.0)).collect();
     // The random numbers are derived from the folder's name, which is random.
-    let chance = lab
+    let chance = agent_folder
         .0
         .path()
         .as_os_str()
@@ -144,43 +144,43 @@ fn a_tournament_that_was_killed_has_the_same_results() {
     ];
     for (case, agents, more) in cases {
         let (whole, broken) = (format!("whole-{case}"), format!("broken-{case}"));
-        let told = run_all(&lab.begin(agents, &whole, more));
+        let told = run_all(&agent_folder.begin(agents, &whole, more));
         assert_eq!(told.code, 0, "{told:#?}");
-        let mut args = lab.begin(agents, &broken, &[more, &["--concurrency", "2"]].concat());
+        let mut args = agent_folder.begin(agents, &broken, &[more, &["--concurrency", "2"]].concat());
         for _ in 0..8 {
             let mut child = start(&args);
             thread::sleep(Duration::from_millis(30 + below(250)));
             signal(&child, Signal::KILL);
             child.wait().unwrap();
-            if lab.journal(&broken).exists() {
-                args = vec!["tournament".to_owned(), "resume".to_owned(), lab.text(&broken)];
+            if agent_folder.journal(&broken).exists() {
+                args = vec!["tournament".to_owned(), "resume".to_owned(), agent_folder.text(&broken)];
                 // A power failure may also leave an incomplete line.
-                let mut journal = OpenOptions::new().append(true).open(lab.journal(&broken)).unwrap();
+                let mut journal = OpenOptions::new().append(true).open(agent_folder.journal(&broken)).unwrap();
                 journal.write_all(&br#"{"type":"game","fixture":1,"ro"#[..below(30) as usize]).unwrap();
             }
         }
         let end = run_all(&args);
         assert_eq!(end.code, 0, "{end:#?}");
         // The interrupted tournament may have more games, because concurrent games may be played beyond the end.
-        let results = lab.results(&whole);
-        assert_eq!(results, lab.results(&broken)[..results.len()], "{case}, {chance}");
+        let results = agent_folder.results(&whole);
+        assert_eq!(results, agent_folder.results(&broken)[..results.len()], "{case}, {chance}");
         for form in [&[][..], &["--json"], &["--csv"], &["--markdown"], &["--html"], &["--svg", "ratings"], &["--pgn"]]
         {
-            assert_eq!(lab.standings(&whole, form), lab.standings(&broken, form), "{case}, {chance}");
+            assert_eq!(agent_folder.standings(&whole, form), agent_folder.standings(&broken, form), "{case}, {chance}");
         }
     }
 }
 
 #[test]
 fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
-    let lab = Lab::new();
-    let agents = [lab.bot("slow", 1, 0.3), lab.bot("slower", 2, 0.3)];
+    let agent_folder = AgentFolder::new();
+    let agents = [agent_folder.bot("slow", 1, 0.3), agent_folder.bot("slower", 2, 0.3)];
     let begin = |out: &str| {
-        let child = start(&lab.begin(&agents, out, &["--rounds", "20"]));
-        wait_for_lines(&lab.journal(out), 2);
+        let child = start(&agent_folder.begin(&agents, out, &["--rounds", "20"]));
+        wait_for_lines(&agent_folder.journal(out), 2);
         // The next game has started when both agents run. The runner's arguments also contain the agents' paths.
         let until = Instant::now() + Duration::from_secs(60);
-        while crate::matches::processes_with(&lab.text("slow")).len() < 3 {
+        while crate::matches::processes_with(&agent_folder.text("slow")).len() < 3 {
             assert!(Instant::now() < until, "timeout while waiting for the next game");
             thread::sleep(Duration::from_millis(2));
         }
@@ -189,9 +189,12 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     let once = begin("once");
     signal(&once, Signal::INT);
     let once = once.wait_with_output().unwrap();
-    assert_eq!((once.status.code(), lab.results("once").len()), (Some(130), 2), "{once:?}");
+    assert_eq!((once.status.code(), agent_folder.results("once").len()), (Some(130), 2), "{once:?}");
     let told = String::from_utf8(once.stderr).unwrap();
-    let line = format!("error: stopped after 2 of 40 games; to resume: arena tournament resume {}\n", lab.text("once"));
+    let line = format!(
+        "error: stopped after 2 of 40 games; to resume: arena tournament resume {}\n",
+        agent_folder.text("once")
+    );
     assert_eq!(told, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
 
     let twice = begin("twice");
@@ -199,29 +202,29 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     thread::sleep(Duration::from_millis(30));
     signal(&twice, Signal::TERM);
     let twice = twice.wait_with_output().unwrap();
-    assert_eq!((twice.status.code(), lab.results("twice").len()), (Some(130), 1), "{twice:?}");
+    assert_eq!((twice.status.code(), agent_folder.results("twice").len()), (Some(130), 1), "{twice:?}");
 }
 
 #[test]
 fn files_that_change_while_an_agent_plays_end_the_tournament() {
-    let lab = Lab::new();
-    let agents = [lab.bot("a", 1, 0.02), lab.bot("b", 2, 0.02), lab.bot("c", 3, 0.02)];
-    let whole = run_all(&lab.begin(&agents, "whole", &["--rounds", "2"]));
+    let agent_folder = AgentFolder::new();
+    let agents = [agent_folder.bot("a", 1, 0.02), agent_folder.bot("b", 2, 0.02), agent_folder.bot("c", 3, 0.02)];
+    let whole = run_all(&agent_folder.begin(&agents, "whole", &["--rounds", "2"]));
     assert_eq!(whole.code, 0, "{whole:#?}");
     let told = |ended: std::process::Output, out: &str| {
-        let stderr = String::from_utf8(ended.stderr).unwrap().replace(&lab.text(out), "OUT");
+        let stderr = String::from_utf8(ended.stderr).unwrap().replace(&agent_folder.text(out), "OUT");
         assert_eq!(ended.status.code(), Some(13), "{stderr}");
         stderr
     };
-    let same = fs::read(lab.path("b.py")).unwrap();
+    let same = fs::read(agent_folder.path("b.py")).unwrap();
     let changed = || {
-        lab.bot("b", 4, 0.02);
+        agent_folder.bot("b", 4, 0.02);
     };
-    let removed = || fs::remove_file(lab.path("b.py")).unwrap();
+    let removed = || fs::remove_file(agent_folder.path("b.py")).unwrap();
     let changes: [(&str, &dyn Fn()); 2] = [("changed", &changed), ("removed", &removed)];
     for (out, change) in changes {
-        let child = start(&lab.begin(&agents, out, &["--rounds", "2", "--concurrency", "2"]));
-        wait_for_lines(&lab.journal(out), 3);
+        let child = start(&agent_folder.begin(&agents, out, &["--rounds", "2", "--concurrency", "2"]));
+        wait_for_lines(&agent_folder.journal(out), 3);
         change();
         let stderr = told(child.wait_with_output().unwrap(), out);
         expect![[r#"
@@ -229,22 +232,22 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
         "#]]
         .assert_eq(&stderr);
         // Games with the changed files don't count, so the resumed tournament has the same results.
-        let so_far = lab.results(out);
-        assert!(so_far.len() < lab.results("whole").len());
-        assert!(so_far.iter().all(|line| lab.results("whole").contains(line)), "{so_far:#?}");
-        fs::write(lab.path("b.py"), &same).unwrap();
-        let resumed = run(&["tournament", "resume", &lab.text(out)]);
-        assert_eq!((resumed.code, lab.results(out)), (0, lab.results("whole")), "{resumed:#?}");
+        let so_far = agent_folder.results(out);
+        assert!(so_far.len() < agent_folder.results("whole").len());
+        assert!(so_far.iter().all(|line| agent_folder.results("whole").contains(line)), "{so_far:#?}");
+        fs::write(agent_folder.path("b.py"), &same).unwrap();
+        let resumed = run(&["tournament", "resume", &agent_folder.text(out)]);
+        assert_eq!((resumed.code, agent_folder.results(out)), (0, agent_folder.results("whole")), "{resumed:#?}");
     }
 }
 
 #[test]
 fn a_folder_belongs_to_one_tournament_and_one_process() {
-    let lab = Lab::new();
-    let agents = [lab.bot("a", 1, 0.01), lab.bot("b", 2, 0.01)];
-    let mut first = start(&lab.begin(&agents, "out", &["--rounds", "8"]));
-    wait_for_lines(&lab.journal("out"), 2);
-    let folder = lab.text("out");
+    let agent_folder = AgentFolder::new();
+    let agents = [agent_folder.bot("a", 1, 0.01), agent_folder.bot("b", 2, 0.01)];
+    let mut first = start(&agent_folder.begin(&agents, "out", &["--rounds", "8"]));
+    wait_for_lines(&agent_folder.journal("out"), 2);
+    let folder = agent_folder.text("out");
     let check = |args: &[String], code: i32, expected: Expect| {
         let told = run_all(args);
         assert_eq!(told.code, code, "{told:#?}");
@@ -259,25 +262,25 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
     "#]],
     );
     check(
-        &lab.begin(&agents, "out", &[]),
+        &agent_folder.begin(&agents, "out", &[]),
         13,
         expect![[r#"
         error: another process is running the tournament in OUT
     "#]],
     );
     // The standings can be read while another process plays.
-    assert!(lab.standings("out", &[]).contains("Standings so far"));
+    assert!(agent_folder.standings("out", &[]).contains("Standings so far"));
     signal(&first, Signal::KILL);
     first.wait().unwrap();
     check(
-        &lab.begin(&agents, "out", &[]),
+        &agent_folder.begin(&agents, "out", &[]),
         13,
         expect![[r#"
         error: OUT already contains a tournament; resume it with `arena tournament resume OUT`, or begin a new one with another --out
     "#]],
     );
-    lab.bot("b", 3, 0.0);
-    lab.bot("a", 1, 0.0);
+    agent_folder.bot("b", 3, 0.0);
+    agent_folder.bot("a", 1, 0.0);
     check(
         &resume,
         13,
@@ -291,22 +294,22 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
     assert!(!accepted.stdout.contains("Finished game 1 of"), "{accepted:#?}");
     // The accepted change is recorded, so the option isn't needed again.
     check(&resume, 0, expect![[""]]);
-    fs::remove_file(lab.path("a.py")).unwrap();
+    fs::remove_file(agent_folder.path("a.py")).unwrap();
     let gone = run_all(&resume);
     assert_eq!((gone.code, gone.stderr.contains("agent a: ")), (8, true), "{gone:#?}");
 }
 
 #[test]
 fn invalid_tournaments_are_refused() {
-    let lab = Lab::new();
-    let (a, b, c) = (lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0));
-    let root = lab.0.path().to_str().unwrap().to_owned();
+    let agent_folder = AgentFolder::new();
+    let (a, b, c) = (agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0), agent_folder.bot("c", 3, 0.0));
+    let root = agent_folder.0.path().to_str().unwrap().to_owned();
     let check = |agents: &[&str], more: &[&str], expected: Expect| {
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        let told = run_all(&lab.begin(&agents, "out", more));
+        let told = run_all(&agent_folder.begin(&agents, "out", more));
         assert_eq!(told.code, 2, "{told:#?}");
         expected.assert_eq(&told.stderr.replace(&root, "ROOT"));
-        assert!(!lab.path("out").exists());
+        assert!(!agent_folder.path("out").exists());
     };
     check(
         &[],
@@ -524,7 +527,7 @@ fn invalid_tournaments_are_refused() {
             error: snake, option `n_epoch`: unknown field `n_epoch`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
         "#]],
     );
-    let three = ["a", "b", "c"].map(|agent| format!("--agent={}", lab.text(&format!("{agent}.py"))));
+    let three = ["a", "b", "c"].map(|agent| format!("--agent={}", agent_folder.text(&format!("{agent}.py"))));
     let chess = run_all(&[&["tournament", "run", "chess", "--seats", "3"].map(str::to_owned)[..], &three].concat());
     expect![[r#"
         error: chess is played by 2 agents, not by 3
@@ -534,10 +537,10 @@ fn invalid_tournaments_are_refused() {
 
 #[test]
 fn pgn_contains_a_custom_start_position() {
-    let lab = Lab::new();
-    let agents = ["a", "b"].map(|name| format!("--agent={}", lab.bot(name, 1, 0.0)));
+    let agent_folder = AgentFolder::new();
+    let agents = ["a", "b"].map(|name| format!("--agent={}", agent_folder.bot(name, 1, 0.0)));
     let fen = "fen=4k3/8/8/8/8/8/4P3/4K3 w - - 0 1";
-    let out = lab.text("out");
+    let out = agent_folder.text("out");
     let args = ["tournament", "run", "chess", "--seed", "3", "--no-pairs", "--replays", "--set", fen, "--out", &out];
     let played = run_all(&[&args.map(str::to_owned)[..], &agents].concat());
     assert_eq!(played.code, 0, "{played:#?}");
@@ -557,22 +560,22 @@ fn pgn_contains_a_custom_start_position() {
         {ILLEGAL_MOVE} 0-1
 
     "#]]
-    .assert_eq(&lab.standings("out", &["--pgn"]));
+    .assert_eq(&agent_folder.standings("out", &["--pgn"]));
 }
 
 #[test]
 fn a_damaged_journal_is_refused_with_the_line() {
-    let lab = Lab::new();
-    let agents = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0), lab.bot("c", 3, 0.0)];
-    let whole = run_all(&lab.begin(&agents, "whole", &["--format", "swiss", "--rounds", "2"]));
+    let agent_folder = AgentFolder::new();
+    let agents = [agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0), agent_folder.bot("c", 3, 0.0)];
+    let whole = run_all(&agent_folder.begin(&agents, "whole", &["--format", "swiss", "--rounds", "2"]));
     assert_eq!(whole.code, 0, "{whole:#?}");
-    let text = fs::read_to_string(lab.journal("whole")).unwrap();
+    let text = fs::read_to_string(agent_folder.journal("whole")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 5);
-    fs::create_dir(lab.path("out")).unwrap();
-    let folder = lab.text("out");
+    fs::create_dir(agent_folder.path("out")).unwrap();
+    let folder = agent_folder.text("out");
     let check = |lines: &[&str], code: i32, expected: Expect| {
-        fs::write(lab.journal("out"), lines.join("\n")).unwrap();
+        fs::write(agent_folder.journal("out"), lines.join("\n")).unwrap();
         let told = run(&["tournament", "standings", &folder]);
         assert_eq!(told.code, code, "{told:#?}");
         expected.assert_eq(&told.stderr.replace(&folder, "OUT"));
@@ -580,7 +583,7 @@ fn a_damaged_journal_is_refused_with_the_line() {
             let resumed = run(&["tournament", "resume", &folder]);
             assert_eq!((resumed.code, resumed.stderr), (13, told.stderr));
             assert_eq!(
-                fs::read_to_string(lab.journal("out")).unwrap(),
+                fs::read_to_string(agent_folder.journal("out")).unwrap(),
                 lines.join("\n"),
                 "a damaged journal was changed"
             );
@@ -714,22 +717,22 @@ fn a_damaged_journal_is_refused_with_the_line() {
         note: dropped the incomplete last line (40 bytes); its game is played again
     "#]]
     .assert_eq(&resumed.stderr);
-    assert_eq!(lab.results("out"), lab.results("whole"));
+    assert_eq!(agent_folder.results("out"), agent_folder.results("whole"));
     check(&[plan, one, two, three, four, ""], 0, expect![[""]]);
 }
 
 #[test]
 fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() {
-    let (lab, elsewhere) = (Lab::new(), tempfile::tempdir().unwrap());
-    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
+    let (agent_folder, elsewhere) = (AgentFolder::new(), tempfile::tempdir().unwrap());
+    let bots = [agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0)];
     let outside = elsewhere.path().join("cup");
-    let played = run_all(&lab.begin(&bots, outside.to_str().unwrap(), &["--sandbox", "off", "--rounds", "1"]));
+    let played = run_all(&agent_folder.begin(&bots, outside.to_str().unwrap(), &["--sandbox", "off", "--rounds", "1"]));
     assert_eq!(played.code, 0, "{played:#?}");
     // The journal is shortened and moved, as if the tournament had been stopped and moved.
     let text = fs::read_to_string(outside.join("tournament.jsonl")).unwrap();
     let first: String = text.split_inclusive('\n').take(2).collect();
     fs::write(outside.join("tournament.jsonl"), &first).unwrap();
-    let inside = lab.path("cup");
+    let inside = agent_folder.path("cup");
     fs::rename(&outside, &inside).unwrap();
     let refused = run(&["tournament", "resume", inside.to_str().unwrap()]);
     let told = format!(
@@ -746,9 +749,9 @@ fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() 
 
 #[test]
 fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
-    let lab = Lab::new();
-    let bots = [lab.bot("a", 1, 0.0), lab.bot("b", 2, 0.0)];
-    let told = |out: &str, more: &[&str]| run_all(&lab.begin(&bots, out, more)).stderr;
+    let agent_folder = AgentFolder::new();
+    let bots = [agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0)];
+    let told = |out: &str, more: &[&str]| run_all(&agent_folder.begin(&bots, out, more)).stderr;
     let fleet = ["--nats-url", "nats://127.0.0.1:1"];
     assert!(told("/usr/cup", &[]).contains("is in a system folder"));
     let passed = told("/usr/cup", &fleet);
@@ -758,9 +761,9 @@ fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
 
 #[test]
 fn no_seed_is_printed_before_its_games_have_ended() {
-    let lab = Lab::new();
-    let bots = [lab.bot("a", 1, 0.05), lab.bot("b", 2, 0.05)];
-    let args = lab.begin(&bots, "cup", &["--rounds", "2", "--json"]);
+    let agent_folder = AgentFolder::new();
+    let bots = [agent_folder.bot("a", 1, 0.05), agent_folder.bot("b", 2, 0.05)];
+    let args = agent_folder.begin(&bots, "cup", &["--rounds", "2", "--json"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut child = arena(&args).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -771,13 +774,13 @@ fn no_seed_is_printed_before_its_games_have_ended() {
             continue;
         }
         seeds.push(line["seed"].as_str().unwrap().to_owned());
-        let journal = fs::read_to_string(lab.journal("cup")).unwrap();
+        let journal = fs::read_to_string(agent_folder.journal("cup")).unwrap();
         let seed = format!("\"seed\":\"{}\"", seeds.last().unwrap());
         assert_eq!(journal.lines().skip(1).filter(|game| game.contains(&seed)).count(), 2, "{journal}");
     }
     assert!(child.wait().unwrap().success());
     assert!(seeds.len() == 4 && seeds[0] == seeds[1] && seeds[2] == seeds[3] && seeds[0] != seeds[2], "{seeds:?}");
-    let args = lab.begin(&bots, "pretty", &["--rounds", "1"]);
+    let args = agent_folder.begin(&bots, "pretty", &["--rounds", "1"]);
     let args: Vec<String> = args.into_iter().map(|arg| if arg == "3" { "7654321".to_owned() } else { arg }).collect();
     let shown = run_all(&args);
     let (before, after) = shown.stdout.split_once("Finished game 2 ").unwrap();

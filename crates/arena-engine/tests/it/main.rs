@@ -11,7 +11,7 @@ use arena_engine::{Act, Create, Engine, Join, Limits};
 use arena_games::challenge as builtin;
 use arena_model::{Builtin, ChallengeType, Channel, InactivityLimits, InviteCode, Party, Scoring, SessionId, Status};
 use arena_store::{SessionFilter, Store};
-use arena_testkit::Lab;
+use arena_testkit::TestEnvironment;
 use serde_json::Map;
 use tempfile::TempDir;
 
@@ -24,15 +24,15 @@ pub(crate) const LIMITS: Limits = Limits {
     inactivity: InactivityLimits { open_ms: Some(600_000), active_ms: Some(1_800_000), unattended_bytes: None },
 };
 
-async fn engine(lab: &Lab, folder: &TempDir) -> Engine {
-    engine_within(LIMITS, lab, folder).await
+async fn engine(environment: &TestEnvironment, folder: &TempDir) -> Engine {
+    engine_within(LIMITS, environment, folder).await
 }
 
-async fn engine_within(limits: Limits, lab: &Lab, folder: &TempDir) -> Engine {
+async fn engine_within(limits: Limits, environment: &TestEnvironment, folder: &TempDir) -> Engine {
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     let psi = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
     let bell: Arc<dyn ChallengeType> = Arc::new(Builtin::<Bell>::new(&Map::new()).expect("it has no options"));
-    Engine::new(store, [psi, bell], limits, lab.environment()).await.expect("the store can be read")
+    Engine::new(store, [psi, bell], limits, environment.for_engine()).await.expect("the store can be read")
 }
 
 async fn create(engine: &Engine) -> (SessionId, Vec<InviteCode>) {
@@ -62,15 +62,15 @@ async fn status(engine: &Engine, id: SessionId) -> Option<Status> {
 
 #[tokio::test]
 async fn an_open_session_is_removed_at_its_age() {
-    let (lab, folder) = (Lab::new(1), TempDir::new().expect("a temp folder"));
-    let engine = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(1), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
     let (id, invites) = create(&engine).await;
     join(&engine, invites[0]).await;
-    lab.advance_ms(599_999);
+    environment.advance_ms(599_999);
     let next = engine.wake_due().await.expect("the store can be read");
-    assert_eq!(next, Some(lab.now().plus_ms(1)));
+    assert_eq!(next, Some(environment.now().plus_ms(1)));
     assert_eq!(status(&engine, id).await, Some(Status::Open));
-    lab.advance_ms(1);
+    environment.advance_ms(1);
     assert_eq!(engine.wake_due().await.expect("the store can be read"), None);
     assert_eq!(status(&engine, id).await, None);
     assert_eq!(engine.find_invited(invites[0]).await.expect("the store can be read"), None);
@@ -80,14 +80,14 @@ async fn an_open_session_is_removed_at_its_age() {
 
 #[tokio::test]
 async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
-    let (lab, folder) = (Lab::new(2), TempDir::new().expect("a temp folder"));
-    let engine = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(2), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
     let (idle, idle_invites) = create(&engine).await;
     let (busy, busy_invites) = create(&engine).await;
     for invite in idle_invites.iter().chain(&busy_invites) {
         join(&engine, *invite).await;
     }
-    lab.advance_ms(1_700_000);
+    environment.advance_ms(1_700_000);
     engine.wake_due().await.expect("the store can be read");
     let chat = arena_engine::Chat {
         session: busy,
@@ -96,11 +96,11 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
         content: "still here".to_owned(),
     };
     engine.chat(chat, None, Box::new(|_| String::new())).await.expect("a player may chat");
-    lab.advance_ms(100_000);
+    environment.advance_ms(100_000);
     let next = engine.wake_due().await.expect("the store can be read");
     assert_eq!(status(&engine, idle).await, Some(Status::Ended));
     assert_eq!(status(&engine, busy).await, Some(Status::Active));
-    assert_eq!(next, Some(lab.now().plus_ms(1_700_000)), "the chat is what counts");
+    assert_eq!(next, Some(environment.now().plus_ms(1_700_000)), "the chat is what counts");
 
     let told = engine.read(Channel::Operator(idle), 1, 99).await.expect("the store can be read");
     let last = told.messages.last().expect("the end is told");
@@ -113,20 +113,20 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
 
 #[tokio::test]
 async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
-    let (lab, folder) = (Lab::new(7), TempDir::new().expect("a temp folder"));
+    let (environment, folder) = (TestEnvironment::new(7), TempDir::new().expect("a temp folder"));
     // This limit is enough for one ring with its message.
     let inactivity = InactivityLimits { unattended_bytes: Some(1024 + "ring 1".len() as u64), ..LIMITS.inactivity };
     let limits = Limits { inactivity, ..LIMITS };
-    let before = engine_within(limits.clone(), &lab, &folder).await;
+    let before = engine_within(limits.clone(), &environment, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
-    lab.advance_ms(1000);
+    environment.advance_ms(1000);
     before.wake_due().await.expect("the store can be read");
     assert_eq!(told(&before, id).await, ["listen", "ring 1"]);
     drop(before);
 
-    let after = engine_within(limits, &lab, &folder).await;
-    lab.advance_ms(1000);
+    let after = engine_within(limits, &environment, &folder).await;
+    environment.advance_ms(1000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
     let last = "Game ended.\n\nAbandoned: the rules wrote more than 1030 bytes without an action of a player. The game doesn't count.";
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
@@ -136,7 +136,7 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     let (id, invites) = create_of(&after, "bell").await;
     join(&after, invites[0]).await;
     for _ in 0..3 {
-        lab.advance_ms(1000);
+        environment.advance_ms(1000);
         after.wake_due().await.expect("the store can be read");
         let tap = Act {
             session: id,
@@ -152,12 +152,12 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
 
 #[tokio::test]
 async fn what_is_due_survives_a_restart() {
-    let (lab, folder) = (Lab::new(3), TempDir::new().expect("a temp folder"));
-    let before = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(3), TempDir::new().expect("a temp folder"));
+    let before = engine(&environment, &folder).await;
     let (id, _) = create(&before).await;
     drop(before);
-    lab.advance_ms(600_000);
-    let after = engine(&lab, &folder).await;
+    environment.advance_ms(600_000);
+    let after = engine(&environment, &folder).await;
     assert_eq!(status(&after, id).await, Some(Status::Open));
     after.wake_due().await.expect("the store can be read");
     assert_eq!(status(&after, id).await, None);
@@ -176,25 +176,25 @@ async fn told(engine: &Engine, id: SessionId) -> Vec<String> {
 
 #[tokio::test]
 async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
-    let (lab, folder) = (Lab::new(4), TempDir::new().expect("a temp folder"));
-    let before = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(4), TempDir::new().expect("a temp folder"));
+    let before = engine(&environment, &folder).await;
     let (id, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
-    assert_eq!(before.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
-    lab.advance_ms(999);
+    assert_eq!(before.wake_due().await.expect("the store can be read"), Some(environment.now().plus_ms(1000)));
+    environment.advance_ms(999);
     before.wake_due().await.expect("the store can be read");
     assert_eq!(told(&before, id).await, ["listen"]);
     drop(before);
 
-    lab.advance_ms(1);
-    let after = engine(&lab, &folder).await;
+    environment.advance_ms(1);
+    let after = engine(&environment, &folder).await;
     after.wake_due().await.expect("the store can be read");
     assert_eq!(told(&after, id).await, ["listen", "ring 1"]);
     // Several deadlines have passed: the bell rings once, and the next interval starts now.
-    lab.advance_ms(5000);
-    assert_eq!(after.wake_due().await.expect("the store can be read"), Some(lab.now().plus_ms(1000)));
+    environment.advance_ms(5000);
+    assert_eq!(after.wake_due().await.expect("the store can be read"), Some(environment.now().plus_ms(1000)));
     assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2"]);
-    lab.advance_ms(1000);
+    environment.advance_ms(1000);
     after.wake_due().await.expect("the store can be read");
     let last = told(&after, id).await.pop().expect("something was said");
     assert!(last.starts_with("Game ended."), "{last}");
@@ -204,29 +204,29 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
 
 #[tokio::test]
 async fn a_session_that_cannot_be_woken_delays_no_other() {
-    let (lab, folder) = (Lab::new(6), TempDir::new().expect("a temp folder"));
-    let before = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(6), TempDir::new().expect("a temp folder"));
+    let before = engine(&environment, &folder).await;
     let (_, invites) = create_of(&before, "bell").await;
     join(&before, invites[0]).await;
     let (psi, _) = create(&before).await;
-    let removed_at = lab.now().plus_ms(600_000);
+    let removed_at = environment.now().plus_ms(600_000);
     drop(before);
 
     // The bell challenge is removed, so this session can't be woken.
     let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
     let hosted = builtin("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
-    let after = Engine::new(store, [hosted], LIMITS, lab.environment()).await.expect("the store can be read");
-    lab.advance_ms(590_000);
+    let after = Engine::new(store, [hosted], LIMITS, environment.for_engine()).await.expect("the store can be read");
+    environment.advance_ms(590_000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), Some(removed_at));
-    lab.advance_ms(10_000);
+    environment.advance_ms(10_000);
     after.wake_due().await.expect("the store can be read");
     assert_eq!(status(&after, psi).await, None);
 }
 
 #[tokio::test]
 async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
-    let (lab, folder) = (Lab::new(5), TempDir::new().expect("a temp folder"));
-    let engine = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(5), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
     let keeper = engine.clone();
     let keeping = tokio::spawn(async move { keeper.run_deadlines().await });
     // The loop sleeps for half a minute because nothing is due; the join sets a deadline in a second.
@@ -234,7 +234,7 @@ async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
     let mut watch = engine.subscribe(Channel::Operator(id)).await.expect("readable").expect("it is there");
     join(&engine, invites[0]).await;
     watch.changed().await;
-    lab.advance_ms(1000);
+    environment.advance_ms(1000);
     tokio::time::timeout(Duration::from_secs(20), watch.changed())
         .await
         .expect("the bell rings before the long sleep ends");

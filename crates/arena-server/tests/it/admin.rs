@@ -4,30 +4,30 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, known_admin_token, known_secret};
+use arena_testkit::{Answer, Client, EventStream, Host, Player, TestEnvironment, known_admin_token, known_secret};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::refusals::{ends_well, messages};
 
 /// A server, and a client of its administrator's routes.
-struct Office {
+struct AdminFixture {
     host: Host,
     client: Client,
 }
 
-impl Office {
-    fn open() -> Office {
-        Office::with(|_| {})
+impl AdminFixture {
+    fn open() -> AdminFixture {
+        AdminFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> Office {
+    fn with(change: impl FnOnce(&mut Settings)) -> AdminFixture {
         let host = Host::start_with(|settings| {
             settings.admin_token = Some(known_admin_token());
             change(settings);
         });
         let client = host.client();
-        Office { host, client }
+        AdminFixture { host, client }
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -130,9 +130,9 @@ const ROUTES: [(&str, &str, &str); 11] = [
 
 #[test]
 fn nothing_is_done_without_the_token() {
-    let office = Office::open();
-    let session = office.play(["ada", "bob"], 0);
-    let before = (office.boards(), office.client.get("/api/challenges").ok());
+    let fixture = AdminFixture::open();
+    let session = fixture.play(["ada", "bob"], 0);
+    let before = (fixture.boards(), fixture.client.get("/api/challenges").ok());
     let token = known_admin_token().reveal().to_owned();
     let (upper, short) = (token.to_uppercase(), &token[1..]);
     for (method, path, body) in ROUTES {
@@ -140,7 +140,7 @@ fn nothing_is_done_without_the_token() {
             let fill = |text: &str| text.replace("$session", &session);
             let path = format!("{api}/admin{}", fill(path));
             let refused = |path: &str, headers: &[(&str, &str)]| {
-                let answer = office.client.request(method, path, headers, fill(body).as_bytes());
+                let answer = fixture.client.request(method, path, headers, fill(body).as_bytes());
                 assert_eq!(answer.status, 401, "{method} {path} {headers:?}");
                 if method != "HEAD" {
                     assert_eq!(answer.refusal(), (401, "AUTHENTICATION_REQUIRED".to_owned()));
@@ -155,27 +155,27 @@ fn nothing_is_done_without_the_token() {
             refused(&format!("{path}?key={token}&token={token}&from={token}"), &[]);
         }
     }
-    assert_eq!((office.boards(), office.client.get("/api/challenges").ok()), before);
-    assert_eq!(office.get("/bans").ok(), json!({ "bans": [] }));
-    assert_eq!(office.audited(), []);
+    assert_eq!((fixture.boards(), fixture.client.get("/api/challenges").ok()), before);
+    assert_eq!(fixture.get("/bans").ok(), json!({ "bans": [] }));
+    assert_eq!(fixture.audited(), []);
     // All routes accept the token.
     for (method, path, body) in ROUTES {
         let path = format!("/api/admin{path}").replace("$session", &session);
         let body = body.replace("$session", &session);
         let answer =
-            office.client.request(method, &path, &[("Authorization", &format!("Bearer {token}"))], body.as_bytes());
+            fixture.client.request(method, &path, &[("Authorization", &format!("Bearer {token}"))], body.as_bytes());
         assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text());
     }
 }
 
 #[test]
 fn wrong_tokens_are_slowed_like_everything_else() {
-    let office = Office::with(|settings| {
+    let fixture = AdminFixture::with(|settings| {
         settings.limits.limit_loopback = true;
         settings.limits.requests_per_second = 1;
         settings.limits.requests_burst = 5;
     });
-    let tries = (0..50).map(|i| office.client.get_with(&format!("guess-{i}"), "/api/admin/audit").status);
+    let tries = (0..50).map(|i| fixture.client.get_with(&format!("guess-{i}"), "/api/admin/audit").status);
     let tries: Vec<u16> = tries.collect();
     assert_eq!(tries[..5], [401; 5]);
     assert!(tries.contains(&429), "{tries:?}");
@@ -193,32 +193,32 @@ fn a_server_makes_itself_a_token_that_only_its_owner_can_read() {
     let other = Host::start();
     assert_ne!(std::fs::read_to_string(other.folder().join("admin.token")).expect("another"), token);
     // A token from the settings replaces the generated one and isn't stored.
-    let office = Office::open();
-    assert!(!office.host.folder().join("admin.token").exists());
+    let fixture = AdminFixture::open();
+    assert!(!fixture.host.folder().join("admin.token").exists());
 }
 
 #[test]
 fn a_benchmark_model_counts_as_one_from_the_next_game_on() {
-    let office = Office::open();
+    let fixture = AdminFixture::open();
     let category = |session: &str| {
-        let page = office.client.get("/api/challenges?limit=100").ok();
+        let page = fixture.client.get("/api/challenges?limit=100").ok();
         let mut sessions = page["challenges"].as_array().expect("a list").iter();
         sessions.find(|listed| listed["id"] == *session).expect("it is listed")["gameCategory"].clone()
     };
-    assert_eq!(category(&office.play(["ada", "bot"], 0)), "train");
-    let flagged = office.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
+    assert_eq!(category(&fixture.play(["ada", "bot"], 0)), "train");
+    let flagged = fixture.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(flagged, json!({ "userId": "bot", "isBenchmark": true }));
-    assert_eq!(category(&office.play(["ada", "bot"], 0)), "test");
+    assert_eq!(category(&fixture.play(["ada", "bot"], 0)), "test");
     // An unknown user can be marked before its first game.
-    let new = office.post("/users/b%C3%B6t%2F2/benchmark", json!({ "isBenchmark": true })).ok();
+    let new = fixture.post("/users/b%C3%B6t%2F2/benchmark", json!({ "isBenchmark": true })).ok();
     assert_eq!(new["userId"], "böt/2");
-    assert_eq!(category(&office.play(["böt/2", "bot"], 0)), "benchmark");
-    assert_eq!(office.client.get("/api/users/bot").ok()["isBenchmark"], true);
-    office.post("/users/bot/benchmark", json!({ "isBenchmark": false })).ok();
-    assert_eq!(category(&office.play(["ada", "bot"], 0)), "train");
-    assert_eq!(office.audited()[0], ("benchmark".to_owned(), json!({ "userId": "bot", "isBenchmark": true })));
+    assert_eq!(category(&fixture.play(["böt/2", "bot"], 0)), "benchmark");
+    assert_eq!(fixture.client.get("/api/users/bot").ok()["isBenchmark"], true);
+    fixture.post("/users/bot/benchmark", json!({ "isBenchmark": false })).ok();
+    assert_eq!(category(&fixture.play(["ada", "bot"], 0)), "train");
+    assert_eq!(fixture.audited()[0], ("benchmark".to_owned(), json!({ "userId": "bot", "isBenchmark": true })));
     for (body, code) in [(json!({}), "MISSING_FIELD"), (json!({ "isBenchmark": 1 }), "INVALID_FIELD")] {
-        assert_eq!(office.post("/users/bot/benchmark", body).refusal(), (400, code.to_owned()));
+        assert_eq!(fixture.post("/users/bot/benchmark", body).refusal(), (400, code.to_owned()));
     }
 }
 
@@ -246,9 +246,9 @@ fn initial(stream: &mut EventStream) -> Vec<String> {
 
 #[test]
 fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
-    let office = Office::open();
-    let client = &office.client;
-    let (session, players) = office.begin(["ada", "bob"]);
+    let fixture = AdminFixture::open();
+    let client = &fixture.client;
+    let (session, players) = fixture.begin(["ada", "bob"]);
     let [ada, bob] = [&players[0], &players[1]];
     client.chat(&session, ada, "for all").ok();
     client.post("/api/chat/send", &json!({ "channel": session, "from": ada, "to": bob, "content": "42" })).ok();
@@ -261,9 +261,9 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     let mut watching = client.stream(&format!("/api/chat/ws/{session}?from={ada}"), None);
     assert_eq!(initial(&mut watching), ["for all", "42", "harmless"]);
 
-    let answer = office.hide(&session, 1).ok();
+    let answer = fixture.hide(&session, 1).ok();
     assert_eq!(answer, json!({ "channel": session, "index": 1, "contentSha256": hash("for all") }));
-    office.hide(&session, 2).ok();
+    fixture.hide(&session, 2).ok();
     let (all, secret) = (hash("for all"), hash("42"));
     let expected = [
         (ada.as_str(), [all.as_str(), &secret, "harmless"]),
@@ -286,14 +286,14 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
 
     // An action and a private message of the operator can be hidden as well.
     let told = format!("/api/arena/sync?channel={session}");
-    let set = format!("Your private set is: {{{}}}.", office.own_numbers(&session, ada));
-    office.hide(&format!("challenge_{session}"), 1).ok();
+    let set = format!("Your private set is: {{{}}}.", fixture.own_numbers(&session, ada));
+    fixture.hide(&format!("challenge_{session}"), 1).ok();
     assert_eq!(read(client, &format!("{told}&from={ada}"))[0], hash(&set));
     for other in [bob, "viewer"] {
         assert_eq!(read(client, &format!("{told}&from={other}"))[0], "redacted");
     }
     // After the end the operator channel is public, and private chat stays private.
-    let common = office.own_numbers(&session, bob);
+    let common = fixture.own_numbers(&session, bob);
     for player in &players {
         client.act(&session, player, "guess", if player == bob { &common } else { "1" }).ok();
     }
@@ -301,38 +301,38 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     assert_eq!(read(client, &path("viewer"))[1], "redacted");
 
     // Hiding a message again has the same result. Unknown messages are an error.
-    assert_eq!(office.hide(&session, 2).ok()["contentSha256"], json!(secret));
+    assert_eq!(fixture.hide(&session, 2).ok()["contentSha256"], json!(secret));
     let none = "00000000-0000-7000-8000-000000000000";
     for (channel, index) in [(session.as_str(), 5), (&session, 0), (&session, -1), (none, 1), ("invites", 1), ("x", 1)]
     {
-        assert_eq!(office.hide(channel, index).refusal(), (404, "MESSAGE_NOT_FOUND".to_owned()), "{channel} {index}");
+        assert_eq!(fixture.hide(channel, index).refusal(), (404, "MESSAGE_NOT_FOUND".to_owned()), "{channel} {index}");
     }
-    let actions: Vec<String> = office.audited().into_iter().map(|(action, _)| action).collect();
+    let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();
     assert_eq!(actions, ["hide"; 3]);
-    assert_eq!(office.audited()[1].1, json!({ "channel": session, "index": 2, "contentSha256": secret }));
+    assert_eq!(fixture.audited()[1].1, json!({ "channel": session, "index": 2, "contentSha256": secret }));
 }
 
 #[test]
 fn an_offer_is_hidden_too() {
-    let office = Office::open();
-    let (_, invites) = office.client.create("psi");
+    let fixture = AdminFixture::open();
+    let (_, invites) = fixture.client.create("psi");
     for invite in &invites {
-        office.client.post("/api/invites", &json!({ "inviteId": invite })).ok();
+        fixture.client.post("/api/invites", &json!({ "inviteId": invite })).ok();
     }
     let path = "/api/chat/sync?channel=invites";
-    assert_eq!(read(&office.client, path), [invites[0].as_str(), &invites[1]]);
-    office.hide("invites", 1).ok();
-    assert_eq!(read(&office.client, path), [hash(&invites[0]), invites[1].clone()]);
-    let mut late = office.client.stream("/api/chat/ws/invites", None);
+    assert_eq!(read(&fixture.client, path), [invites[0].as_str(), &invites[1]]);
+    fixture.hide("invites", 1).ok();
+    assert_eq!(read(&fixture.client, path), [hash(&invites[0]), invites[1].clone()]);
+    let mut late = fixture.client.stream("/api/chat/ws/invites", None);
     assert_eq!(initial(&mut late), [hash(&invites[0]), invites[1].clone()]);
 }
 
 #[test]
 fn a_banned_user_may_watch_and_nothing_else() {
-    let office = Office::open();
-    let client = &office.client;
-    let (session, players) = office.begin(["ada", "bob"]);
-    let ban = office.post("/bans", json!({ "userId": "ada", "reason": "sells secrets" })).ok();
+    let fixture = AdminFixture::open();
+    let client = &fixture.client;
+    let (session, players) = fixture.begin(["ada", "bob"]);
+    let ban = fixture.post("/bans", json!({ "userId": "ada", "reason": "sells secrets" })).ok();
     assert_eq!((&ban["userId"], &ban["reason"]), (&json!("ada"), &json!("sells secrets")));
     let (_, invites) = client.create("psi");
     let banned = |answer: Answer| {
@@ -348,14 +348,14 @@ fn a_banned_user_may_watch_and_nothing_else() {
     // The other players continue, and the unused invite is free.
     client.chat(&session, &players[1], "where are you?").ok();
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "bob" })).ok();
-    let listed = office.get("/bans").ok();
+    let listed = fixture.get("/bans").ok();
     assert_eq!(listed, json!({ "bans": [ban] }));
 
-    assert_eq!(office.post("/bans/lift", json!({ "userId": "ada" })).ok(), json!({ "lifted": true }));
+    assert_eq!(fixture.post("/bans/lift", json!({ "userId": "ada" })).ok(), json!({ "lifted": true }));
     client.chat(&session, &players[0], "here I am").ok();
-    let again = office.post("/bans/lift", json!({ "userId": "ada" }));
+    let again = fixture.post("/bans/lift", json!({ "userId": "ada" }));
     assert_eq!(again.refusal(), (404, "BAN_NOT_FOUND".to_owned()));
-    let actions: Vec<String> = office.audited().into_iter().map(|(action, _)| action).collect();
+    let actions: Vec<String> = fixture.audited().into_iter().map(|(action, _)| action).collect();
     assert_eq!(actions, ["ban", "lift"]);
 
     let long = "x".repeat(501);
@@ -373,45 +373,45 @@ fn a_banned_user_may_watch_and_nothing_else() {
         (json!({ "address": "::ffff:127.0.0.1", "reason": "x" }), "INVALID_FIELD"),
         (json!({ "address": "0.0.0.0/0", "reason": "x" }), "INVALID_FIELD"),
     ] {
-        assert_eq!(office.post("/bans", body.clone()).refusal(), (400, code.to_owned()), "{body}");
+        assert_eq!(fixture.post("/bans", body.clone()).refusal(), (400, code.to_owned()), "{body}");
     }
-    assert_eq!(office.get("/bans").ok(), json!({ "bans": [] }));
+    assert_eq!(fixture.get("/bans").ok(), json!({ "bans": [] }));
 }
 
 #[test]
 fn a_banned_key_may_not_join() {
-    let lab = Lab::new(1);
-    let now = lab.now();
+    let environment = TestEnvironment::new(1);
+    let now = environment.now();
     let psi = arena_games::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
-    let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+    let host = Host::start_in(environment.for_engine(), vec![psi], |settings| {
         settings.auth.enabled = true;
         settings.auth.secret = Some(known_secret());
         settings.admin_token = Some(known_admin_token());
     });
-    let office = Office { client: host.client(), host };
+    let fixture = AdminFixture { client: host.client(), host };
     let [ada, bob] = [Player::new(1), Player::new(2)];
-    let (session, invites) = office.client.create("psi");
-    let key = ada.join(&office.client, &invites[0], now);
+    let (session, invites) = fixture.client.create("psi");
+    let key = ada.join(&fixture.client, &invites[0], now);
     let upper = ada.public_key().to_uppercase();
-    let ban = office.post("/bans", json!({ "publicKey": upper, "reason": "sold" })).ok();
+    let ban = fixture.post("/bans", json!({ "publicKey": upper, "reason": "sold" })).ok();
     assert_eq!(ban["userId"], json!(ada.user_id()));
     let said = json!({ "channel": session, "content": "hello" });
-    assert_eq!(office.client.post_with(&key, "/api/chat/send", &said).refusal(), (403, "BANNED".to_owned()));
-    let joined = office.client.post("/api/arena/join", &ada.signed_join(&invites[1], now));
+    assert_eq!(fixture.client.post_with(&key, "/api/chat/send", &said).refusal(), (403, "BANNED".to_owned()));
+    let joined = fixture.client.post("/api/arena/join", &ada.signed_join(&invites[1], now));
     assert_eq!(joined.refusal(), (403, "BANNED".to_owned()));
-    bob.join(&office.client, &invites[1], now);
-    office.post("/bans/lift", json!({ "publicKey": ada.public_key() })).ok();
-    office.client.post_with(&key, "/api/chat/send", &said).ok();
+    bob.join(&fixture.client, &invites[1], now);
+    fixture.post("/bans/lift", json!({ "publicKey": ada.public_key() })).ok();
+    fixture.client.post_with(&key, "/api/chat/send", &said).ok();
 }
 
 #[test]
 fn a_removed_session_is_gone_and_has_never_counted() {
-    let office = Office::open();
-    let client = &office.client;
-    office.play(["ada", "bob"], 0);
-    let before = office.boards();
-    let ended = office.play(["ada", "eve"], 1);
-    let (active, players) = office.begin(["bob", "eve"]);
+    let fixture = AdminFixture::open();
+    let client = &fixture.client;
+    fixture.play(["ada", "bob"], 0);
+    let before = fixture.boards();
+    let ended = fixture.play(["ada", "eve"], 1);
+    let (active, players) = fixture.begin(["bob", "eve"]);
     let (open, invites) = client.create("psi");
     client.get("/api/scoring/psi?sort=win-rate:utility").ok();
     let streams = [&ended, &active, &open].map(|session| {
@@ -426,8 +426,8 @@ fn a_removed_session_is_gone_and_has_never_counted() {
         move || client.get(&path).ok()
     });
     for session in [&ended, &active, &open] {
-        assert_eq!(office.remove(session).ok(), json!({ "removed": true }));
-        assert_eq!(office.remove(session).refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
+        assert_eq!(fixture.remove(session).ok(), json!({ "removed": true }));
+        assert_eq!(fixture.remove(session).refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
     }
     for mut stream in streams.into_iter().flatten() {
         let rest: Vec<_> = std::iter::from_fn(|| stream.next_event()).collect();
@@ -435,7 +435,7 @@ fn a_removed_session_is_gone_and_has_never_counted() {
     }
     assert_eq!(waiting.join().expect("it was answered")["count"], 0);
     // eve has played in no other session. It stays a user without games.
-    assert_eq!(office.boards(), before);
+    assert_eq!(fixture.boards(), before);
     assert_eq!(client.get("/api/users/eve/challenges").ok()["total"], 0);
     assert_eq!(client.get("/api/users/ada/challenges").ok()["total"], 1);
     assert_eq!(client.get("/api/challenges").ok()["total"], 1);
@@ -444,18 +444,18 @@ fn a_removed_session_is_gone_and_has_never_counted() {
     assert_eq!(client.act(&active, &players[0], "guess", "1").refusal(), (400, "CHALLENGE_NOT_FOUND".to_owned()));
     assert_eq!(client.get(&format!("/api/chat/ws/{active}")).refusal(), (404, "CHANNEL_NOT_FOUND".to_owned()));
     assert_eq!(messages(&client.get(&format!("/api/arena/sync?channel={ended}"))).len(), 0);
-    assert_eq!(office.remove("psi").refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
-    let removed: Vec<Value> = office.audited().into_iter().map(|(_, detail)| detail["status"].clone()).collect();
+    assert_eq!(fixture.remove("psi").refusal(), (404, "CHALLENGE_NOT_FOUND".to_owned()));
+    let removed: Vec<Value> = fixture.audited().into_iter().map(|(_, detail)| detail["status"].clone()).collect();
     assert_eq!(removed, ["ended", "active", "open"]);
-    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 3, "games": 2, "wrong": [] }));
+    assert_eq!(fixture.post("/recompute", json!({})).ok(), json!({ "users": 3, "games": 2, "wrong": [] }));
 }
 
 #[test]
 fn wrong_scores_are_recomputed() {
-    let office = Office::open();
-    office.play(["ada", "bob"], 0);
-    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 2, "wrong": [] }));
-    let audited = office.audited();
+    let fixture = AdminFixture::open();
+    fixture.play(["ada", "bob"], 0);
+    assert_eq!(fixture.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 2, "wrong": [] }));
+    let audited = fixture.audited();
     assert_eq!(audited, [("recompute".to_owned(), json!({ "users": 2, "games": 2, "wrong": 0 }))]);
 }
 
@@ -472,12 +472,12 @@ fn by_kind(lines: &[String]) -> BTreeMap<String, usize> {
 
 #[test]
 fn an_export_contains_all_data_of_active_sessions_too() {
-    let office = Office::open();
-    let (session, players) = office.begin(["ada", "bob"]);
+    let fixture = AdminFixture::open();
+    let (session, players) = fixture.begin(["ada", "bob"]);
     let private = json!({ "channel": session, "from": players[0], "to": players[1], "content": "psst" });
-    office.client.post("/api/chat/send", &private).ok();
-    office.client.post("/api/users", &json!({ "userId": "zoe", "username": "Zoe" })).ok();
-    let lines = office.export();
+    fixture.client.post("/api/chat/send", &private).ok();
+    fixture.client.post("/api/users", &json!({ "userId": "zoe", "username": "Zoe" })).ok();
+    let lines = fixture.export();
     assert_eq!(lines[0], r#"{"kind":"user","userId":"zoe","username":"Zoe"}"#);
     let running: Value = serde_json::from_str(&lines[1]).expect("JSON");
     assert_eq!(running["state"]["playerIdentities"][&players[0]], "ada");
@@ -487,12 +487,12 @@ fn an_export_contains_all_data_of_active_sessions_too() {
     assert_eq!(running["gameState"]["userSets"].as_array().expect("the sets").len(), 2);
     assert!(lines.iter().any(|line| line.contains(r#""content":"psst""#)));
     assert_eq!(lines.iter().filter(|line| line.contains("Your private set is")).count(), 2);
-    assert_eq!(office.audited(), [("export".to_owned(), json!({}))]);
+    assert_eq!(fixture.audited(), [("export".to_owned(), json!({}))]);
 }
 
 #[test]
 fn an_import_reproduces_the_exported_data() {
-    let there = Office::open();
+    let there = AdminFixture::open();
     there.post("/users/bot/benchmark", json!({ "isBenchmark": true })).ok();
     let (first, first_players) = there.begin(["ada", "eve"]);
     for (i, users) in
@@ -512,7 +512,7 @@ fn an_import_reproduces_the_exported_data() {
     let exported = there.export();
     assert_eq!(by_kind(&exported)["session"], 8);
 
-    let here = Office::open();
+    let here = AdminFixture::open();
     here.client.get("/api/scoring/psi").ok();
     let report = here.import(&exported);
     let messages = by_kind(&exported)["message"] as u64;
@@ -555,13 +555,13 @@ fn an_import_reproduces_the_exported_data() {
     assert!(!messages_of(&here, &first).is_empty());
 }
 
-fn messages_of(office: &Office, session: &str) -> Vec<Value> {
-    messages(&office.client.get(&format!("/api/arena/sync?channel={session}")))
+fn messages_of(fixture: &AdminFixture, session: &str) -> Vec<Value> {
+    messages(&fixture.client.get(&format!("/api/arena/sync?channel={session}")))
 }
 
 #[test]
 fn an_answer_of_the_reference_can_be_imported() {
-    let office = Office::open();
+    let fixture = AdminFixture::open();
     let [a, b, c] = ["a", "b", "c"].map(|digit| format!("inv_00000000-0000-4000-8000-{}", digit.repeat(12)));
     let id = |n: u8| format!("00000000-0000-4000-8000-0000000000{n:02}");
     let session = |n: u8, players: [&String; 2], attributions: Value| {
@@ -602,7 +602,7 @@ fn an_answer_of_the_reference_can_be_imported() {
         "[1, 2]".to_owned(),
     ]
     .to_vec();
-    let report = office.import(&lines);
+    let report = fixture.import(&lines);
     assert_eq!((&report["users"], &report["sessions"], &report["messages"]), (&json!(1), &json!(2), &json!(5)));
     let skipped: Vec<String> = report["skipped"]
         .as_array()
@@ -626,17 +626,17 @@ fn an_answer_of_the_reference_can_be_imported() {
     }
     assert_eq!(expected, Vec::<&str>::new(), "{skipped:#?}");
 
-    let page = office.client.get("/api/challenges").ok();
+    let page = fixture.client.get("/api/challenges").ok();
     let listed = &page["challenges"].as_array().expect("a list")[1];
     assert_eq!(listed["id"], json!(id(1)));
     assert_eq!(listed["state"]["attributions"], breach(json!(a), json!(b)));
     assert!(listed.get("seed").is_none() && listed.get("seedCommitment").is_none(), "{listed}");
-    let said = messages(&office.client.get(&format!("/api/chat/sync?channel={}", id(2))));
+    let said = messages(&fixture.client.get(&format!("/api/chat/sync?channel={}", id(2))));
     let said: Vec<_> = said.iter().map(|message| (message["index"].clone(), message["content"].clone())).collect();
     assert_eq!(said, [(json!(1), json!("first")), (json!(2), json!("second"))]);
     // The rules and the prompt of these games are unknown, so the games have a separate board.
-    assert_eq!(office.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
-    let boards = office.client.get("/api/scoring/psi/boards").ok();
+    assert_eq!(fixture.client.get("/api/scoring/psi?strategy=red-team").ok()["red-team"], json!([]));
+    let boards = fixture.client.get("/api/scoring/psi/boards").ok();
     assert_eq!(boards[0]["main"], json!(true));
     let board = &boards[1];
     assert_eq!(
@@ -647,20 +647,20 @@ fn an_answer_of_the_reference_can_be_imported() {
         "/api/scoring/psi?strategy=red-team&sort=red-team:attack&board={}",
         board["id"].as_str().expect("an id")
     );
-    let attack = office.client.get(&path).ok();
+    let attack = fixture.client.get(&path).ok();
     let leader = &attack["red-team"][0];
     assert_eq!(
         (&leader["playerId"], &leader["gamesPlayed"], &leader["username"]),
         (&json!("ada"), &json!(2), &json!("Ada"))
     );
     // An action in an ended session is accepted even if the rules of the session are unknown.
-    let acted = office.client.act(&id(1), &a, "guess", "1");
+    let acted = fixture.client.act(&id(1), &a, "guess", "1");
     assert_eq!(acted.ok(), json!({ "ok": "Message sent" }));
 }
 
 #[test]
 fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
-    let there = Office::open();
+    let there = AdminFixture::open();
     let quiet = there.play(["ada", "bob"], 0);
     let (loud, players) = there.begin(["eve", "joe"]);
     for _ in 0..40 {
@@ -668,7 +668,7 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
     }
     there.end(&loud, &players, 0);
     let exported = there.export();
-    let here = Office::with(|settings| {
+    let here = AdminFixture::with(|settings| {
         settings.limits.import_bytes = 20_000;
         settings.limits.body_bytes = 1000;
     });
@@ -688,7 +688,7 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
     assert!(!messages_of(&here, &quiet).is_empty());
     assert!(messages_of(&here, &loud).is_empty());
     // An interrupted import imports the complete lines.
-    let whole = Office::open();
+    let whole = AdminFixture::open();
     let half = lines.join("\n");
     let half = &half[..half.len() - 10];
     let head = format!(
@@ -705,23 +705,23 @@ fn an_import_is_bounded_by_its_sessions_and_not_by_its_length() {
 
 #[test]
 fn games_go_on_while_sessions_are_removed_and_messages_hidden() {
-    let office = Office::open();
-    let client = &office.client;
+    let fixture = AdminFixture::open();
+    let client = &fixture.client;
     std::thread::scope(|scope| {
         for n in 0..4 {
-            let office = &office;
+            let fixture = &fixture;
             scope.spawn(move || {
                 for round in 0..5 {
-                    let (session, players) = office.begin(["ada", "bob"]);
+                    let (session, players) = fixture.begin(["ada", "bob"]);
                     for player in &players {
-                        office.client.chat(&session, player, "hello").ok();
+                        fixture.client.chat(&session, player, "hello").ok();
                     }
                     if (n + round) % 2 == 0 {
-                        office.hide(&session, 1).ok();
-                        ends_well(&office.client, &session, &players);
+                        fixture.hide(&session, 1).ok();
+                        ends_well(&fixture.client, &session, &players);
                     } else {
-                        office.end(&session, &players, 0);
-                        office.remove(&session).ok();
+                        fixture.end(&session, &players, 0);
+                        fixture.remove(&session).ok();
                     }
                 }
             });
@@ -729,6 +729,6 @@ fn games_go_on_while_sessions_are_removed_and_messages_hidden() {
     });
     assert_eq!(client.get("/api/challenges?limit=100").ok()["total"], 10);
     assert_eq!(client.get("/api/users/ada/scores").ok()["global"]["gamesPlayed"], 10);
-    assert_eq!(office.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 20, "wrong": [] }));
-    assert_eq!(office.audited().len(), 21);
+    assert_eq!(fixture.post("/recompute", json!({})).ok(), json!({ "users": 2, "games": 20, "wrong": [] }));
+    assert_eq!(fixture.audited().len(), 21);
 }

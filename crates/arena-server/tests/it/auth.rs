@@ -8,7 +8,7 @@ use std::thread;
 
 use arena_engine::Environment;
 use arena_server::Settings;
-use arena_testkit::{Answer, Client, Host, Lab, Player, known_secret};
+use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, known_secret};
 use serde_json::{Map, Value, json};
 
 use crate::refusals::{gauge, messages, until};
@@ -28,34 +28,34 @@ struct Game {
 }
 
 /// A server with two games: one of Ada and Bob, and one of Carl and Dora. The clock is manual.
-struct Stage {
+struct AuthFixture {
     host: Host,
     client: Client,
-    lab: Lab,
+    environment: TestEnvironment,
     here: Game,
     there: Game,
 }
 
-impl Stage {
-    fn new() -> Stage {
-        Stage::with(|_| {})
+impl AuthFixture {
+    fn new() -> AuthFixture {
+        AuthFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> Stage {
-        let lab = Lab::new(1);
+    fn with(change: impl FnOnce(&mut Settings)) -> AuthFixture {
+        let environment = TestEnvironment::new(1);
         let psi = arena_games::challenge("psi", &Map::new()).expect("psi is built in").expect("its defaults are good");
-        let host = Host::start_in(lab.environment(), vec![psi], |settings| {
+        let host = Host::start_in(environment.for_engine(), vec![psi], |settings| {
             with_auth(settings);
             change(settings);
         });
         let client = host.client();
         let [here, there] = [[1, 2], [3, 4]].map(|seeds| {
             let (id, players) = client.create("psi");
-            let join = |(seed, invite): (u8, &String)| Player::new(seed).join(&client, invite, lab.now());
+            let join = |(seed, invite): (u8, &String)| Player::new(seed).join(&client, invite, environment.now());
             let keys = seeds.into_iter().zip(&players).map(join).collect();
             Game { id, players, keys }
         });
-        Stage { host, client, lab, here, there }
+        AuthFixture { host, client, environment, here, there }
     }
 
     /// Returns all publicly visible data.
@@ -124,7 +124,7 @@ const EXPIRED: &str = "401 TIMESTAMP_EXPIRED: Timestamp expired";
 
 #[test]
 fn a_game_is_played_with_keys_alone() {
-    let Stage { host: _host, client, here, there, .. } = Stage::new();
+    let AuthFixture { host: _host, client, here, there, .. } = AuthFixture::new();
     say(&client, &here.keys[0], &here.id, "hello").ok();
     let said = messages(&client.get(&format!("/api/chat/sync?channel={}", here.id)));
     assert_eq!((&said[0]["from"], &said[0]["content"]), (&json!(here.players[0]), &json!("hello")));
@@ -134,10 +134,10 @@ fn a_game_is_played_with_keys_alone() {
 
 #[test]
 fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
-    let stage = Stage::new();
-    let Stage { client, lab, .. } = &stage;
+    let fixture = AuthFixture::new();
+    let AuthFixture { client, environment, .. } = &fixture;
     let (_, invites) = client.create("psi");
-    let now = lab.now();
+    let now = environment.now();
     let (eve, foreign) = (Player::new(5), Player::new(6));
     let good = eve.signed_join(&invites[0], now);
     let text = |name: &str| good[name].as_str().expect("a text").to_owned();
@@ -226,7 +226,7 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
     let answer = format!("400 INVITE_NOT_FOUND: Challenge not found for invite: {unknown}");
     row("unknown invite", eve.signed_join(unknown, now), &answer);
 
-    let before = stage.seen();
+    let before = fixture.seen();
     for (what, body, expected) in rows {
         for api in APIS {
             let answer = client.post(&format!("{api}/arena/join"), &body);
@@ -234,18 +234,18 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
             assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{what}");
         }
     }
-    assert_eq!(stage.seen(), before, "something was stored");
+    assert_eq!(fixture.seen(), before, "something was stored");
     eve.join(client, &invites[0], now.plus_ms(-300_000));
     foreign.join(client, &invites[1], now.plus_ms(300_000));
 }
 
 #[test]
 fn a_name_in_the_body_is_no_identity() {
-    let Stage { host: _host, client, lab, .. } = Stage::new();
+    let AuthFixture { host: _host, client, environment, .. } = AuthFixture::new();
     let (id, players) = client.create("psi");
     let keys = [5, 6].map(|seed| {
         let player = Player::new(seed);
-        let mut body = player.signed_join(&players[usize::from(seed) - 5], lab.now());
+        let mut body = player.signed_join(&players[usize::from(seed) - 5], environment.now());
         // `userId` and `from` are ignored, with any value and type.
         body["userId"] = if seed == 5 { json!(Player::new(1).user_id()) } else { json!(["nonsense"]) };
         body["from"] = json!(7);
@@ -256,14 +256,14 @@ fn a_name_in_the_body_is_no_identity() {
 
 #[test]
 fn a_key_is_one_user_however_it_is_written_and_may_hold_both_seats() {
-    let Stage { host: _host, client, lab, .. } = Stage::new();
+    let AuthFixture { host: _host, client, environment, .. } = AuthFixture::new();
     let player = Player::new(7);
     let (id, players) = client.create("psi");
-    let mut body = player.signed_join(&players[1], lab.now());
+    let mut body = player.signed_join(&players[1], environment.now());
     for name in ["publicKey", "signature"] {
         body[name] = json!(body[name].as_str().expect("a text").to_uppercase());
     }
-    let first = player.join(&client, &players[0], lab.now());
+    let first = player.join(&client, &players[0], environment.now());
     let second = client.post("/api/arena/join", &body).ok()["sessionKey"].as_str().expect("a key").to_owned();
     assert!(first.starts_with("s_0.") && second.starts_with("s_1."), "{first} {second}");
     ends_well(&client, &Game { id, players, keys: vec![first, second] }, &users(&[7, 7]));
@@ -271,10 +271,10 @@ fn a_key_is_one_user_however_it_is_written_and_may_hold_both_seats() {
 
 #[test]
 fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
-    let Stage { host, client, lab, .. } = Stage::new();
+    let AuthFixture { host, client, environment, .. } = AuthFixture::new();
     let (session, invites) = client.create("psi");
     let player = Player::new(8);
-    let body = player.signed_join(&invites[0], lab.now());
+    let body = player.signed_join(&invites[0], environment.now());
     let joined = client.post_once("/api/arena/join", "join-8", &body).ok();
     let key = joined["sessionKey"].as_str().expect("a key");
     assert!(
@@ -290,7 +290,7 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
     longer["more"] = json!(1);
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
     // Equal idempotency keys of different players are independent.
-    let other = Player::new(9).signed_join(&invites[0], lab.now());
+    let other = Player::new(9).signed_join(&invites[0], environment.now());
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &other)), used);
     let forged = {
         let mut forged = body.clone();
@@ -298,7 +298,7 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
         forged
     };
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &forged)), INVALID);
-    lab.advance_ms(300_001);
+    environment.advance_ms(300_001);
     assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &body)), EXPIRED);
 
     // Neither the secret nor any key is in the store.
@@ -316,21 +316,21 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
 // Keys.
 
 /// Returns invalid keys: forged, of the other game, and malformed.
-fn wrong_keys(stage: &Stage) -> Vec<String> {
-    let good = &stage.here.keys[0];
+fn wrong_keys(fixture: &AuthFixture) -> Vec<String> {
+    let good = &fixture.here.keys[0];
     let hmac = &good[4..];
     let forged = |seat: &str| format!("s_{seat}.{hmac}");
     let mut flipped = good.clone();
     flipped.replace_range(10..11, if &good[10..11] == "0" { "1" } else { "0" });
-    let mut keys = stage.there.keys.clone();
+    let mut keys = fixture.there.keys.clone();
     keys.extend(["1", "2", "00", "-0", "0x0", "0e0", "0.0", "99999999999999999999", "", "x"].map(forged));
     keys.push(flipped);
     keys.push(good[..good.len() - 1].to_owned());
     keys.push(format!("{good}0"));
     keys.push(format!("{good}.{hmac}"));
     keys.push(good.to_uppercase());
-    keys.push(stage.here.players[0].clone());
-    keys.push(stage.here.id.clone());
+    keys.push(fixture.here.players[0].clone());
+    keys.push(fixture.here.id.clone());
     keys.extend(["operator", "viewer", "null", "undefined", "s_0", "x", "admin", "[object Object]"].map(str::to_owned));
     keys.push("x".repeat(5_000));
     keys
@@ -372,14 +372,14 @@ fn ask(client: &Client, (method, path, body): &(&str, String, Value), key: &str,
 
 #[test]
 fn a_wrong_key_opens_nothing_on_any_route() {
-    let stage = Stage::new();
-    let before = stage.seen();
-    for (method, path, body) in requests_about(&stage.here) {
-        for key in wrong_keys(&stage) {
+    let fixture = AuthFixture::new();
+    let before = fixture.seen();
+    for (method, path, body) in requests_about(&fixture.here) {
+        for key in wrong_keys(&fixture) {
             for in_query in [false, true] {
                 for api in APIS {
                     let request = (method, format!("{api}{path}"), body.clone());
-                    let answer = ask(&stage.client, &request, &key, in_query);
+                    let answer = ask(&fixture.client, &request, &key, in_query);
                     let what = format!("{method} {path} with {key:.80}");
                     assert_eq!(answer.status, 401, "{what}: {}", answer.text());
                     assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{what}");
@@ -390,14 +390,14 @@ fn a_wrong_key_opens_nothing_on_any_route() {
             }
         }
     }
-    assert_eq!(stage.seen(), before, "something was stored");
-    assert_eq!(gauge(&stage.client, "arena_stream_subscribers"), 0);
-    ends_well(&stage.client, &stage.here, &users(&[1, 2]));
+    assert_eq!(fixture.seen(), before, "something was stored");
+    assert_eq!(gauge(&fixture.client, "arena_stream_subscribers"), 0);
+    ends_well(&fixture.client, &fixture.here, &users(&[1, 2]));
 }
 
 #[test]
 fn a_header_without_a_bearer_key_is_a_wrong_key() {
-    let Stage { host: _host, client, here, .. } = Stage::new();
+    let AuthFixture { host: _host, client, here, .. } = AuthFixture::new();
     let key = &here.keys[0];
     let path = format!("/api/chat/sync?channel={}", here.id);
     for header in ["Basic YWRhOng=", key, "Bearer", "Bearer ", &format!("Token {key}"), &format!("Bearer {key} x")] {
@@ -414,7 +414,7 @@ fn a_header_without_a_bearer_key_is_a_wrong_key() {
 
 #[test]
 fn a_key_comes_in_the_header_or_the_query_and_two_must_agree() {
-    let Stage { host: _host, client, here, .. } = Stage::new();
+    let AuthFixture { host: _host, client, here, .. } = AuthFixture::new();
     let Game { id, keys, players } = &here;
     for request in requests_about(&here) {
         let request = (request.0, format!("/api{}", request.1), request.2);
@@ -440,8 +440,8 @@ fn a_key_comes_in_the_header_or_the_query_and_two_must_agree() {
 
 #[test]
 fn without_a_key_callers_are_anonymous_and_from_is_ignored() {
-    let stage = Stage::new();
-    let Stage { client, here, there, .. } = &stage;
+    let fixture = AuthFixture::new();
+    let AuthFixture { client, here, there, .. } = &fixture;
     let Game { id, keys, players } = here;
     let private = json!({ "channel": id, "to": players[1], "content": "between us" });
     client.post_with(&keys[0], "/api/chat/send", &private).ok();
@@ -471,7 +471,7 @@ fn without_a_key_callers_are_anonymous_and_from_is_ignored() {
 
 #[test]
 fn public_routes_need_no_key_and_ignore_one() {
-    let Stage { host: _host, client, lab, here, .. } = Stage::new();
+    let AuthFixture { host: _host, client, environment, here, .. } = AuthFixture::new();
     let (_, invites) = client.create("psi");
     let answers = |key: Option<&str>| {
         let free = format!("/api/invites/{}", invites[0]);
@@ -494,19 +494,21 @@ fn public_routes_need_no_key_and_ignore_one() {
     client.post_with("junk", "/api/invites", &json!({ "inviteId": invites[1] })).ok();
     // A player of one session may join another one while sending the key to the first.
     for (invite, key) in invites.iter().zip(["junk", &here.keys[0]]) {
-        client.post_with(key, "/api/arena/join?channel=elsewhere", &Player::new(5).signed_join(invite, lab.now())).ok();
+        client
+            .post_with(key, "/api/arena/join?channel=elsewhere", &Player::new(5).signed_join(invite, environment.now()))
+            .ok();
     }
 }
 
 #[test]
 fn a_key_to_a_missing_session_or_seat_is_invalid() {
-    let Stage { host: _host, client, lab, here, .. } = Stage::new();
+    let AuthFixture { host: _host, client, environment, here, .. } = AuthFixture::new();
     let key = &here.keys[0];
     let secret = known_secret();
     let none = "00000000-0000-7000-8000-000000000000";
     // The server's secret also yields keys for empty seats and for a removed session. They are invalid.
     let (open, invites) = client.create("psi");
-    let first = Player::new(5).join(&client, &invites[0], lab.now());
+    let first = Player::new(5).join(&client, &invites[0], environment.now());
     let issue =
         |session: &str, seat| secret.session_key(session.parse().expect("an id"), arena_model::Seat(seat)).reveal();
     assert_eq!(issue(&open, 0), first);
@@ -544,11 +546,11 @@ fn a_key_ends_with_its_session() {
 
 #[test]
 fn a_request_that_names_two_sessions_is_refused() {
-    let stage = Stage::new();
-    let Stage { client, here, there, .. } = &stage;
+    let fixture = AuthFixture::new();
+    let AuthFixture { client, here, there, .. } = &fixture;
     let (a, b) = (&here.id, &there.id);
     let mismatch = "400 SESSION_MISMATCH: query, body and path name different sessions";
-    let before = stage.seen();
+    let before = fixture.seen();
     let mut keys = vec![None];
     keys.extend(here.keys.iter().chain(&there.keys).map(|key| Some(key.as_str())));
     for key in keys {
@@ -591,7 +593,7 @@ fn a_request_that_names_two_sessions_is_refused() {
     let mistyped = json!({ "channel": a, "challengeId": [b], "content": "hi" });
     let answer = client.post_with(&here.keys[0], "/api/chat/send", &mistyped);
     assert_eq!(told(&answer), "400 INVALID_FIELD: challengeId must be a string");
-    assert_eq!(stage.seen(), before, "something was stored");
+    assert_eq!(fixture.seen(), before, "something was stored");
     // The same session may be named repeatedly.
     let body = json!({ "channel": a, "challengeId": a, "content": "hi" });
     client.post_with(&here.keys[0], &format!("/api/chat/send?channel=challenge_{a}&challengeId={a}"), &body).ok();
@@ -601,7 +603,7 @@ fn a_request_that_names_two_sessions_is_refused() {
 
 #[test]
 fn a_stream_contains_each_players_private_messages() {
-    let Stage { host: _host, client, here, .. } = Stage::new();
+    let AuthFixture { host: _host, client, here, .. } = AuthFixture::new();
     let Game { id, keys, players } = &here;
     let private = json!({ "channel": id, "to": players[1], "content": "between us" });
     client.post_with(&keys[0], "/api/chat/send", &private).ok();
@@ -632,7 +634,7 @@ fn a_stream_contains_each_players_private_messages() {
 
 #[test]
 fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
-    let Stage { host: _host, client, here, there, .. } = Stage::new();
+    let AuthFixture { host: _host, client, here, there, .. } = AuthFixture::new();
     let say = |game: &Game, seat: usize, text: &str| {
         let headers = [("Authorization", format!("Bearer {}", game.keys[seat])), ("Idempotency-Key", "1".to_owned())];
         let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -655,11 +657,11 @@ fn the_same_idempotency_key_at_another_seat_or_session_is_another_key() {
 
 #[test]
 fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
-    let Stage { host: _host, client, lab, here, .. } =
-        Stage::with(|settings| settings.limits.signature_queue = NonZeroU16::new(4).expect("not 0"));
+    let AuthFixture { host: _host, client, environment, here, .. } =
+        AuthFixture::with(|settings| settings.limits.signature_queue = NonZeroU16::new(4).expect("not 0"));
     let (_, invites) = client.create("psi");
     let (signer, other) = (Player::new(5), Player::new(6));
-    let mut body = signer.signed_join(&invites[0], lab.now());
+    let mut body = signer.signed_join(&invites[0], environment.now());
     body["publicKey"] = json!(other.public_key());
     let busy = "503 SIGNATURES_BUSY: 4 signature checks are queued (limits.signature_queue); try again";
     thread::scope(|scope| {
@@ -678,15 +680,15 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
         }
         ends_well(&client, &here, &users(&[1, 2]));
     });
-    signer.join(&client, &invites[0], lab.now());
+    signer.join(&client, &invites[0], environment.now());
 }
 
 // Profiles, self-play, and standalone mode.
 
 #[test]
 fn a_profile_change_needs_the_key_and_each_signature_works_once() {
-    let Stage { host: _host, client, lab, .. } = Stage::new();
-    let now = || lab.now();
+    let AuthFixture { host: _host, client, environment, .. } = AuthFixture::new();
+    let now = || environment.now();
     let ada = Player::new(1);
     let change = json!({ "username": "Ada", "model": "engine-1" });
     let post = |body: &Value| client.post("/api/users", body);
@@ -701,7 +703,7 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
 
     // The signed text of the reference server doesn't include the change. So the signature is valid only once, even if
     // its digits are in upper case.
-    lab.advance_ms(1);
+    environment.advance_ms(1);
     let mut unbound = ada.signed_profile(&json!({ "username": "Lovelace", "userId": "somebody else" }), false, now());
     assert_eq!(post(&unbound).ok()["username"], "Lovelace");
     unbound["username"] = json!("Eve");
@@ -712,7 +714,7 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
     assert_eq!(read, json!({ "userId": ada.user_id(), "username": "Lovelace", "model": "engine-1" }));
 
     // A lost response can be requested again only with the same `Idempotency-Key`.
-    lab.advance_ms(1);
+    environment.advance_ms(1);
     let again = ada.signed_profile(&json!({ "model": "engine-2" }), true, now());
     let first = client.post_once("/api/users", "k", &again).ok();
     assert_eq!(client.post_once("/api/users", "k", &again).ok(), first);
@@ -729,13 +731,13 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
 
 #[test]
 fn self_play_can_be_refused() {
-    let stage = Stage::with(|settings| settings.sessions.self_play = false);
-    let (_, invites) = stage.client.create("psi");
+    let fixture = AuthFixture::with(|settings| settings.sessions.self_play = false);
+    let (_, invites) = fixture.client.create("psi");
     let ada = Player::new(1);
-    ada.join(&stage.client, &invites[0], stage.lab.now());
-    let second = stage.client.post("/api/arena/join", &ada.signed_join(&invites[1], stage.lab.now()));
+    ada.join(&fixture.client, &invites[0], fixture.environment.now());
+    let second = fixture.client.post("/api/arena/join", &ada.signed_join(&invites[1], fixture.environment.now()));
     assert_eq!(second.refusal(), (400, "SELF_PLAY".to_owned()));
-    Player::new(2).join(&stage.client, &invites[1], stage.lab.now());
+    Player::new(2).join(&fixture.client, &invites[1], fixture.environment.now());
 }
 
 #[test]

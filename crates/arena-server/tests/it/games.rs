@@ -1,6 +1,6 @@
 //! Games of each challenge over HTTP: a game for each scoring rule, with the expected scores.
 
-use arena_testkit::{Client, Host, Lab, WithSecret};
+use arena_testkit::{Client, Host, TestEnvironment, WithSecret};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn check(challenge: &str, secrets: Value, actions: Actions<'_>, expected: &str) 
             state[name] = secret.clone();
         }
     });
-    let host = Host::start_in(Lab::new(1).environment(), vec![Arc::new(dealt)], |_| {});
+    let host = Host::start_in(TestEnvironment::new(1).for_engine(), vec![Arc::new(dealt)], |_| {});
     let client = host.client();
     let (session, invites) = client.create(challenge);
     for invite in &invites {

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 /// Both prefixes of every route.
 const APIS: [&str; 2] = ["/api", "/api/v1"];
 
-/// A request with its expected response. Names such as `$ada` are replaced by ids of a [`Stage`].
+/// A request with its expected response. Names such as `$ada` are replaced by ids of a [`RefusalFixture`].
 struct Row {
     what: String,
     /// Method and path after `/api`.
@@ -52,18 +52,18 @@ impl Row {
 ///
 /// `$active` is the active session, with the players `$ada` and `$bob`. `$open` is the open one, with the player
 /// `$carl` and the unused invite `$free`. `$none` is an unknown UUID.
-struct Stage {
+struct RefusalFixture {
     _host: Host,
     client: Client,
     names: Vec<(&'static str, String)>,
 }
 
-impl Stage {
-    fn new() -> Stage {
-        Stage::with(|_| {})
+impl RefusalFixture {
+    fn new() -> RefusalFixture {
+        RefusalFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> Stage {
+    fn with(change: impl FnOnce(&mut Settings)) -> RefusalFixture {
         let host = Host::start_with(change);
         let client = host.client();
         let [(active, players), (open, invites)] = [client.create("psi"), client.create("psi")];
@@ -80,7 +80,7 @@ impl Stage {
             ("$free", invites[1].clone()),
             ("$none", "00000000-0000-7000-8000-000000000000".to_owned()),
         ];
-        Stage { _host: host, client, names }
+        RefusalFixture { _host: host, client, names }
     }
 
     fn name(&self, name: &str) -> &str {
@@ -216,7 +216,7 @@ fn until_alone(client: &Client) {
 
 #[test]
 fn unknown_ids_are_refused_as_specified() {
-    let stage = Stage::new();
+    let fixture = RefusalFixture::new();
     let not_found = "404 CHALLENGE_NOT_FOUND: Challenge not found";
     let mut rows = Vec::new();
     for name in ["nothing", "PSI", "psi%20", "__proto__", "constructor", "toString", "%00", "%2e%2e", "0", "-1"] {
@@ -313,32 +313,32 @@ fn unknown_ids_are_refused_as_specified() {
         r#"{"challengeId": "$active", "from": "$ada", "content": "1"}"#,
         "400 UNKNOWN_METHOD: Unknown challenge method: none",
     ));
-    stage.refuses(rows);
+    fixture.refuses(rows);
 }
 
 #[test]
 fn an_invite_that_was_offered_is_not_to_be_had_again_but_can_be_joined_once() {
-    let stage = Stage::new();
-    stage.client.post("/api/invites", &json!({ "inviteId": stage.name("$free") })).ok();
+    let fixture = RefusalFixture::new();
+    fixture.client.post("/api/invites", &json!({ "inviteId": fixture.name("$free") })).ok();
     let used = "409 INVITE_ALREADY_USED: Invite already used: $free";
     let rows = || [bare("GET /invites/$free", used), row("", "POST /invites", r#"{"inviteId": "$free"}"#, used)];
-    stage.refuses(rows());
-    stage.client.join(stage.name("$free")).ok();
+    fixture.refuses(rows());
+    fixture.client.join(fixture.name("$free")).ok();
     let join = row(
         "",
         "POST /arena/join",
         r#"{"invite": "$free"}"#,
         "400 INVITE_ALREADY_USED: This invite has already been used.",
     );
-    stage.refuses(rows().into_iter().chain([join]));
+    fixture.refuses(rows().into_iter().chain([join]));
 }
 
 #[test]
 fn lists_and_syncs_of_unknown_ids_are_empty() {
-    let stage = Stage::new();
+    let fixture = RefusalFixture::new();
     for api in APIS {
         for name in ["nothing", "PSI", "__proto__", "constructor", "%00"] {
-            let page = stage.client.get(&format!("{api}/challenges/{name}")).ok();
+            let page = fixture.client.get(&format!("{api}/challenges/{name}")).ok();
             assert_eq!(page, json!({"challenges": [], "total": 0, "limit": 10, "offset": 0, "profiles": {}}), "{name}");
         }
         for channel in ["$none", "challenge_$none", "nothing", "__proto__", "constructor", "challenge_", "%00", "%20"] {
@@ -347,7 +347,7 @@ fn lists_and_syncs_of_unknown_ids_are_empty() {
                 for wait in ["", "&wait=50"] {
                     let path = format!("{api}/{route}/sync?channel={channel}{wait}");
                     assert_eq!(
-                        stage.client.get(&stage.fill(&path)).ok(),
+                        fixture.client.get(&fixture.fill(&path)).ok(),
                         json!({"messages": [], "count": 0}),
                         "{path}"
                     );
@@ -355,7 +355,7 @@ fn lists_and_syncs_of_unknown_ids_are_empty() {
             }
         }
     }
-    stage.refuses([
+    fixture.refuses([
         bare("GET /arena/sync", "400 MISSING_FIELD: channel is required"),
         bare("GET /chat/sync", "400 MISSING_FIELD: channel is required"),
         bare("GET /chat/sync?channel=", "400 MISSING_FIELD: channel is required"),
@@ -365,7 +365,7 @@ fn lists_and_syncs_of_unknown_ids_are_empty() {
 
 #[test]
 fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
-    let stage = Stage::new();
+    let fixture = RefusalFixture::new();
     let mut rows = Vec::new();
     for path in [
         "",
@@ -428,20 +428,20 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
             let answer = format!("405 METHOD_NOT_ALLOWED: {method} is not allowed at /api{path}");
             rows.push(row("", &format!("{method} {path}"), "{}", &answer));
             for api in APIS {
-                let answer = stage.client.request(method, &stage.fill(&format!("{api}{path}")), &[], b"");
+                let answer = fixture.client.request(method, &fixture.fill(&format!("{api}{path}")), &[], b"");
                 assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
             }
         }
     }
     for path in ["/api", "/api/v1", "/api/v2/metadata", "/robots.txt", "/.env", "/API/metadata", "/index.html"] {
-        let answer = told(&stage.client.get(path));
+        let answer = told(&fixture.client.get(path));
         assert_eq!(answer, format!("404 NOT_FOUND: path not found: {path}"));
     }
     for path in ["/", "/health", "/ready", "/metrics", "/style.css", "/skill.md", "/skill.json"] {
-        let answer = told(&stage.client.request("POST", path, &[], b"{}"));
+        let answer = told(&fixture.client.request("POST", path, &[], b"{}"));
         assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST is not allowed at {path}"));
     }
-    stage.refuses(rows);
+    fixture.refuses(rows);
 }
 
 // Bodies.
@@ -539,7 +539,7 @@ fn a_body_that_is_no_json_object_is_refused() {
             refuse("deep options", format!(r#"{{"options": {}}}"#, deep("[", "]")).as_bytes());
         }
     }
-    Stage::new().refuses(rows);
+    RefusalFixture::new().refuses(rows);
 }
 
 #[test]
@@ -594,7 +594,7 @@ fn a_missing_null_or_mistyped_field_is_named() {
         let body = json!({ "invite": "$free", "userId": user }).to_string();
         rows.push(row("no name", "POST /arena/join", body, &format!("400 INVALID_FIELD: {reason}")));
     }
-    Stage::new().refuses(rows);
+    RefusalFixture::new().refuses(rows);
 }
 
 #[test]
@@ -634,8 +634,8 @@ fn options_that_a_session_can_not_have_are_refused() {
         let body = format!(r#"{{"options": {options}}}"#);
         rows.push(row("", create, body, &format!("400 INVALID_OPTIONS: {reason}")));
     }
-    let stage = Stage::new();
-    let before = stage.seen();
+    let fixture = RefusalFixture::new();
+    let before = fixture.seen();
     // The sentence about a wrong type comes from serde and is not checked.
     for options in [
         r#"{"setSize": "4"}"#,
@@ -652,12 +652,12 @@ fn options_that_a_session_can_not_have_are_refused() {
     ] {
         for api in APIS {
             let body = format!(r#"{{"options": {options}}}"#);
-            let answer = stage.client.request("POST", &format!("{api}/challenges/psi"), &[], body.as_bytes());
+            let answer = fixture.client.request("POST", &format!("{api}/challenges/psi"), &[], body.as_bytes());
             assert_eq!(answer.refusal(), (400, "INVALID_OPTIONS".to_owned()), "{options}");
         }
     }
-    assert_eq!(stage.seen(), before);
-    stage.refuses(rows);
+    assert_eq!(fixture.seen(), before);
+    fixture.refuses(rows);
 }
 
 #[test]
@@ -705,7 +705,7 @@ fn chunked(path: &str, body: &[u8]) -> Vec<u8> {
 #[test]
 fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     const MIB: usize = 1024 * 1024;
-    let stage = Stage::new();
+    let fixture = RefusalFixture::new();
     let too_large = "413 BODY_TOO_LARGE: the request body is larger than 1048576 bytes (limits.body_bytes)";
     let invite = "inv_00000000-0000-7000-8000-000000000000";
     let join = format!(r#"{{"invite": "{invite}"}}"#);
@@ -721,18 +721,18 @@ fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     for api in APIS {
         let answer = |bytes| {
             let request = chunked(&format!("{api}/arena/join"), &blown_up(&join, bytes));
-            told(&stage.client.raw(&request).expect("an answer"))
+            told(&fixture.client.raw(&request).expect("an answer"))
         };
         assert_eq!(answer(MIB), unknown);
         assert_eq!(answer(MIB + 1), too_large);
         assert_eq!(answer(8 * MIB), too_large);
     }
-    stage.refuses(rows);
+    fixture.refuses(rows);
 }
 
 #[test]
 fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
-    let stage = Stage::with(|settings| settings.limits.message_bytes = 100);
+    let fixture = RefusalFixture::with(|settings| settings.limits.message_bytes = 100);
     let too_large = "413 MESSAGE_TOO_LARGE: content is longer than 100 bytes (limits.message_bytes)";
     let mut rows = Vec::new();
     for content in ["x".repeat(101), "é".repeat(51), "x".repeat(500_000)] {
@@ -742,11 +742,11 @@ fn a_message_may_be_as_long_as_the_limit_and_no_longer() {
             rows.push(row("", request, Value::Object(body).to_string(), too_large));
         }
     }
-    stage.refuses(rows);
-    let (active, ada) = (stage.name("$active"), stage.name("$ada"));
+    fixture.refuses(rows);
+    let (active, ada) = (fixture.name("$active"), fixture.name("$ada"));
     for content in ["x".repeat(100), "é".repeat(50), String::new()] {
-        stage.client.chat(active, ada, &content).ok();
-        let said = messages(&stage.client.get(&format!("/api/chat/sync?channel={active}")));
+        fixture.client.chat(active, ada, &content).ok();
+        let said = messages(&fixture.client.get(&format!("/api/chat/sync?channel={active}")));
         assert_eq!(said.last().expect("a message")["content"], content.as_str());
     }
 }
@@ -838,7 +838,7 @@ fn text_that_is_no_utf_8_is_refused_wherever_it_stands() {
             rows.push(row("", request, good, key).with("Idempotency-Key", &bad));
         }
     }
-    Stage::new().refuses(rows);
+    RefusalFixture::new().refuses(rows);
 }
 
 #[test]
@@ -854,10 +854,10 @@ fn an_idempotency_key_may_have_255_characters() {
 
 #[test]
 fn numbers_that_are_none_count_as_left_out() {
-    let stage = Stage::new();
-    let (client, active) = (&stage.client, stage.name("$active"));
+    let fixture = RefusalFixture::new();
+    let (client, active) = (&fixture.client, fixture.name("$active"));
     for text in ["two", "three"] {
-        client.chat(active, stage.name("$bob"), text).ok();
+        client.chat(active, fixture.name("$bob"), text).ok();
     }
     let get = |path: &str| client.get(path).ok().to_string();
     let junk = [
@@ -943,7 +943,7 @@ fn numbers_that_are_none_count_as_left_out() {
             assert_eq!(sync["count"], count, "limit={limit}");
         }
     }
-    stage.refuses([]);
+    fixture.refuses([]);
 }
 
 // Senders.
@@ -980,7 +980,7 @@ fn a_caller_cannot_send_as_another() {
         rows.push(row("in the query first", &format!("{route}?from=operator&from=$ada"), body("$ada"), operator));
         rows.push(row("escaped", &format!("{route}?from=%6fperator"), body("$ada"), operator));
     }
-    Stage::new().refuses(rows);
+    RefusalFixture::new().refuses(rows);
 }
 
 #[test]
@@ -1024,12 +1024,12 @@ fn chat_writes_into_sessions_and_to_players_only() {
             "400 RECIPIENT_NOT_FOUND: to must be a player of the session",
         ));
     }
-    Stage::new().refuses(rows);
+    RefusalFixture::new().refuses(rows);
 }
 
 #[test]
 fn spectators_speak_under_names_of_reasonable_size_only() {
-    let stage = Stage::with(|settings| settings.sessions.spectators_chat = true);
+    let fixture = RefusalFixture::with(|settings| settings.sessions.spectators_chat = true);
     let say = |from: &str| json!({ "channel": "$active", "from": from, "content": "hi" }).to_string();
     let mut rows = vec![
         row("", "POST /chat/send", say("operator"), "400 FORBIDDEN_SENDER: from cannot be operator"),
@@ -1040,14 +1040,14 @@ fn spectators_speak_under_names_of_reasonable_size_only() {
         rows.push(row("", "POST /chat/send", say(&name), no_name));
     }
     rows.push(row("", "POST /chat/send?from=a%00b", say("$ada"), no_name));
-    stage.refuses(rows);
-    assert_eq!(stage.client.chat(stage.name("$active"), "eve", "hi").ok()["from"], "eve");
+    fixture.refuses(rows);
+    assert_eq!(fixture.client.chat(fixture.name("$active"), "eve", "hi").ok()["from"], "eve");
 }
 
 #[test]
 fn metrics_do_not_grow_with_unknown_paths_and_methods() {
-    let stage = Stage::new();
-    let client = &stage.client;
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
     let series = |n: usize| {
         for i in 0..n {
             for path in ["/health", "/api/metadata", "/api/v1/arena/join", "/api/chat/ws/x"] {
@@ -1062,17 +1062,17 @@ fn metrics_do_not_grow_with_unknown_paths_and_methods() {
     let few = series(1);
     // The time series of `/metrics` itself exists only after the first request.
     assert!((few..few + 20).contains(&series(50)));
-    stage.refuses([]);
+    fixture.refuses([]);
 }
 
 // Streams, slow and broken requests.
 
 #[test]
 fn a_stream_that_is_not_read_on_leaves_no_subscriber() {
-    let stage = Stage::new();
-    let client = &stage.client;
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
     let subscribers = || gauge(client, "arena_stream_subscribers");
-    let path = stage.fill("/api/chat/ws/$active");
+    let path = fixture.fill("/api/chat/ws/$active");
     for _ in 0..20 {
         let answer = client.request("HEAD", &path, &[], b"");
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
@@ -1083,7 +1083,7 @@ fn a_stream_that_is_not_read_on_leaves_no_subscriber() {
     drop(stream);
     until("a stream that was left isn't", || subscribers() == 0);
     until_alone(client);
-    stage.refuses([]);
+    fixture.refuses([]);
 }
 
 /// Sends bytes, optionally closes the sending side, and returns the received bytes until the server disconnects.
@@ -1120,9 +1120,9 @@ fn statuses(answers: &str) -> Vec<&str> {
 
 #[test]
 fn a_request_that_does_not_arrive_is_answered_in_time() {
-    let stage = Stage::with(|settings| settings.limits.request_ms = 200);
-    let client = &stage.client;
-    let before = stage.seen();
+    let fixture = RefusalFixture::with(|settings| settings.limits.request_ms = 200);
+    let client = &fixture.client;
+    let before = fixture.seen();
     let too_slow =
         r#"{"error":"the request did not arrive within 200 ms (limits.request_ms)","code":"REQUEST_TIMEOUT"}"#;
     let waits = |route: &str, rest: &str| {
@@ -1159,18 +1159,18 @@ fn a_request_that_does_not_arrive_is_answered_in_time() {
     assert_eq!(&start, b"HTTP/1.1 408");
     drop(stream);
     until_alone(client);
-    assert_eq!(stage.seen(), before);
+    assert_eq!(fixture.seen(), before);
     plays_a_game(client);
 }
 
 #[test]
 fn a_body_that_breaks_off_is_no_body() {
-    let stage = Stage::new();
-    let client = &stage.client;
-    let before = stage.seen();
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
+    let before = fixture.seen();
     for (request, good, _) in POSTS {
         let (_, path) = request.split_once(' ').expect("a method and a path");
-        let body = stage.fill(good);
+        let body = fixture.fill(good);
         let head = format!("POST /api{path} HTTP/1.1\r\nHost: arena\r\nContent-Length: {}\r\n\r\n", body.len());
         for sent in [0, 1, body.len() / 2, body.len() - 1] {
             let request = [head.as_bytes(), &body.as_bytes()[..sent]].concat();
@@ -1185,16 +1185,16 @@ fn a_body_that_breaks_off_is_no_body() {
         }
     }
     until_alone(client);
-    assert_eq!(stage.seen(), before);
+    assert_eq!(fixture.seen(), before);
     plays_a_game(client);
 }
 
 #[test]
 fn malformed_http_is_refused() {
-    let stage = Stage::new();
-    let client = &stage.client;
-    let before = stage.seen();
-    let join = stage.fill(r#"{"invite": "$free"}"#);
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
+    let before = fixture.seen();
+    let join = fixture.fill(r#"{"invite": "$free"}"#);
     let head = "POST /api/arena/join HTTP/1.1\r\nHost: arena\r\n";
     let mut bytes: Vec<(&str, Vec<u8>)> = vec![
         ("zeros", vec![0; 10_000]),
@@ -1241,14 +1241,14 @@ fn malformed_http_is_refused() {
     }
     assert!(wrong.is_empty(), "\n{wrong}");
     until_alone(client);
-    assert_eq!(stage.seen(), before);
+    assert_eq!(fixture.seen(), before);
     plays_a_game(client);
 }
 
 #[test]
 fn odd_but_good_http_is_served() {
-    let stage = Stage::new();
-    let client = &stage.client;
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
     for request in [
         "GET /api/metadata HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n",
         "GET /api/metadata HTTP/1.0\r\n\r\n",
@@ -1263,15 +1263,15 @@ fn odd_but_good_http_is_served() {
             exchange(client, format!("{request}\r\nHost: arena\r\nConnection: close\r\n\r\n").as_bytes(), false);
         assert!(statuses(&answer).iter().all(|status| !status.starts_with('5')), "{request}: {answer}");
     }
-    stage.refuses([]);
+    fixture.refuses([]);
 }
 
 #[test]
 fn requests_in_one_go_are_answered_one_by_one() {
-    let stage = Stage::new();
-    let client = &stage.client;
+    let fixture = RefusalFixture::new();
+    let client = &fixture.client;
     let say = |text: &str| {
-        let body = stage.fill(&format!(r#"{{"channel": "$active", "from": "$ada", "content": "{text}"}}"#));
+        let body = fixture.fill(&format!(r#"{{"channel": "$active", "from": "$ada", "content": "{text}"}}"#));
         format!("POST /api/chat/send HTTP/1.1\r\nHost: arena\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     };
     let get = "GET /api/metadata HTTP/1.1\r\nHost: arena\r\n\r\n";
@@ -1282,12 +1282,12 @@ fn requests_in_one_go_are_answered_one_by_one() {
     // Requests before malformed bytes are served. Requests after them are not.
     let broken = [say("three").as_bytes(), b"\xff\xff garbage \r\n\r\n", say("four").as_bytes()].concat();
     assert_eq!(statuses(&exchange(client, &broken, false)), ["200", "400"]);
-    let said = messages(&client.get(&stage.fill("/api/chat/sync?channel=$active")));
+    let said = messages(&client.get(&fixture.fill("/api/chat/sync?channel=$active")));
     let texts: Vec<&str> = said.iter().filter_map(|message| message["content"].as_str()).collect();
     assert_eq!(texts, ["hello", "one", "two", "three"]);
     let many = [get.repeat(500).as_str(), last].concat();
     assert_eq!(statuses(&exchange(client, many.as_bytes(), false)), ["200"; 501]);
-    stage.refuses([]);
+    fixture.refuses([]);
 }
 
 // Rates.
@@ -1460,7 +1460,7 @@ fn odd_value() -> impl Strategy<Value = Value> {
 
 #[test]
 fn no_object_makes_the_server_fail() {
-    let stage = Stage::new();
+    let fixture = RefusalFixture::new();
     let field = prop_oneof![
         1 => (select(&FIELDS[..]), odd_value()),
         // Some values are valid, so that some requests reach later checks.
@@ -1476,11 +1476,11 @@ fn no_object_makes_the_server_fail() {
         prop_oneof![4 => Just(""), 1 => select(&["?from=", "?from=$ada", "?from=operator", "?from=%00", "?&=&"][..])];
     TestRunner::new(ProptestConfig { source_file: Some(file!()), ..ProptestConfig::default() })
         .run(&(api, query, body), |(api, query, body)| {
-            let body = stage.fill(&body.to_string());
+            let body = fixture.fill(&body.to_string());
             let routes = POSTS.map(|(request, _, _)| request.trim_start_matches("POST "));
             for route in routes.into_iter().chain(["/challenges/psi", "/challenges/__proto__"]) {
-                let path = stage.fill(&format!("{api}{route}{query}"));
-                let answer = stage.client.request("POST", &path, &[], body.as_bytes());
+                let path = fixture.fill(&format!("{api}{route}{query}"));
+                let answer = fixture.client.request("POST", &path, &[], body.as_bytes());
                 prop_assert!(answer.status < 500, "{} {}", path, answer.text());
                 if answer.status >= 400 {
                     let (status, code) = answer.refusal();
@@ -1489,16 +1489,16 @@ fn no_object_makes_the_server_fail() {
                     prop_assert!(answer.json().is_object(), "{} {}", path, answer.text());
                 }
             }
-            prop_assert_eq!(stage.client.get("/health").status, 200);
+            prop_assert_eq!(fixture.client.get("/health").status, 200);
             Ok(())
         })
         .unwrap_or_else(|error| panic!("{error}"));
     for session in ["$active", "$open"] {
         for route in ["arena", "chat"] {
-            let stored = messages(&stage.client.get(&stage.fill(&format!("/api/{route}/sync?channel={session}"))));
+            let stored = messages(&fixture.client.get(&fixture.fill(&format!("/api/{route}/sync?channel={session}"))));
             let indexes: Vec<u64> = stored.iter().filter_map(|message| message["index"].as_u64()).collect();
             assert_eq!(indexes, (1..=stored.len() as u64).collect::<Vec<u64>>());
         }
     }
-    plays_a_game(&stage.client);
+    plays_a_game(&fixture.client);
 }

@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use super::refusals::{ends_well, exchange, gauge, messages, until, until_hung_up};
 
 /// A server with an active session.
-struct Table {
+struct StreamFixture {
     host: Host,
     client: Client,
     session: String,
     players: Vec<String>,
 }
 
-impl Table {
-    fn new() -> Table {
-        Table::at(Host::start())
+impl StreamFixture {
+    fn new() -> StreamFixture {
+        StreamFixture::at(Host::start())
     }
 
-    fn at(host: Host) -> Table {
+    fn at(host: Host) -> StreamFixture {
         let client = host.client();
         let (session, players) = client.create("psi");
         for player in &players {
             client.join(player).ok();
         }
-        Table { host, client, session, players }
+        StreamFixture { host, client, session, players }
     }
 
     fn say(&self, text: &str) -> u64 {
@@ -140,7 +140,7 @@ fn contents(messages: &[Value]) -> Vec<&str> {
 
 #[test]
 fn a_stream_has_the_headers_that_keep_it_alive() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     let session = &table.session;
     for api in ["/api", "/api/v1"] {
         for channel in [session.clone(), format!("challenge_{session}"), "invites".to_owned()] {
@@ -162,7 +162,7 @@ fn a_stream_has_the_headers_that_keep_it_alive() {
 
 #[test]
 fn an_event_is_a_line_of_data_and_a_line_of_id_whatever_is_said() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     let texts = ["plain", "two\nlines", "\r\n\r\ndata: {}\nid: 99\n\n", "\u{2028}\u{85}", "event: x\n", ": ping", ""];
     let mut stream = table.chat();
     for text in texts {
@@ -191,7 +191,7 @@ fn an_event_is_a_line_of_data_and_a_line_of_id_whatever_is_said() {
 
 #[test]
 fn initial_comes_first_and_contains_the_existing_messages() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     assert_eq!(initial(&mut table.chat()), Vec::<Value>::new());
     for n in 1..=3 {
         table.say("hello");
@@ -265,7 +265,7 @@ fn each_viewer_sees_its_messages_live_and_later() {
 
 #[test]
 fn an_arena_may_reveal_private_chat_after_the_end() {
-    let table = Table::at(Host::start_with(|settings| settings.sessions.reveal_chat = true));
+    let table = StreamFixture::at(Host::start_with(|settings| settings.sessions.reveal_chat = true));
     let whisper = json!({
         "channel": table.session, "from": table.players[0], "to": table.players[1], "content": "between us"
     });
@@ -282,7 +282,7 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
     const SPEAKERS: usize = 8;
     const EACH: usize = 60;
     const ALL: u64 = (SPEAKERS * EACH) as u64;
-    let table = Table::new();
+    let table = StreamFixture::new();
     let table = &table;
     let seen: Vec<Vec<Value>> = thread::scope(|scope| {
         // One subscriber stays connected. The others reconnect every few events, at different times.
@@ -334,7 +334,7 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
 #[test]
 fn a_subscriber_resumes_with_exactly_the_rest() {
     const LEN: u64 = 12;
-    let table = Table::new();
+    let table = StreamFixture::new();
     let mut streams: Vec<EventStream> = (0..=LEN).map(|_| table.chat()).collect();
     for stream in &mut streams {
         initial(stream);
@@ -366,7 +366,7 @@ fn a_subscriber_resumes_with_exactly_the_rest() {
 #[test]
 fn a_long_channel_is_streamed_whole() {
     const LEN: u64 = 3000;
-    let table = Table::new();
+    let table = StreamFixture::new();
     table.say_much(LEN as usize, 8);
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
     let told = all(&mut table.chat(), LEN);
@@ -383,7 +383,7 @@ fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     const LEN: u64 = 5000;
     // The readers below read nothing while all messages are sent. On a busy machine that takes longer than the default
     // timeout for clients that don't read.
-    let table = Table::at(Host::start_with(|settings| settings.limits.stalled_ms = 600_000));
+    let table = StreamFixture::at(Host::start_with(|settings| settings.limits.stalled_ms = 600_000));
     let mut slow = table.chat();
     let mut slow_from_the_first = table.client.stream(&table.path(""), Some("0"));
     table.say_much(LEN as usize, 4096);
@@ -401,7 +401,7 @@ fn a_slow_reader_loses_nothing_and_delays_no_writer() {
 
 #[test]
 fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     let channels = ["", "challenge_"];
     let mut live = channels.map(|channel| table.client.stream(&table.path(channel), None));
     table.say("hello");
@@ -453,7 +453,7 @@ fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
 #[test]
 fn a_resuming_subscriber_does_not_get_the_end_again() {
     for channel in ["", "challenge_"] {
-        let table = Table::new();
+        let table = StreamFixture::new();
         let more = || match channel {
             "" => _ = table.say("more"),
             _ => _ = table.client.act(&table.session, &table.players[0], "guess", "1").ok(),
@@ -536,7 +536,7 @@ fn a_session_that_is_removed_ends_its_streams_and_waits() {
 
 #[test]
 fn a_server_that_stops_ends_streams_and_waits_at_once() {
-    let Table { host, client, session, .. } = Table::new();
+    let StreamFixture { host, client, session, .. } = StreamFixture::new();
     let ask = |path: String| -> TcpStream {
         let mut connection = client.connect().expect("a connection");
         write!(connection, "GET {path} HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\r\n")
@@ -563,7 +563,7 @@ fn a_server_that_stops_ends_streams_and_waits_at_once() {
 
 #[test]
 fn a_reader_that_does_not_read_keeps_no_server_from_stopping() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     let stream = table.chat();
     table.say_much(100, 200_000);
     until("the reader is served", || gauge(&table.client, "arena_stream_subscribers") == 1);
@@ -600,7 +600,7 @@ fn the_public_channel_carries_announcements() {
 
 #[test]
 fn an_id_that_is_none_is_refused() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     for channel in [table.session.clone(), "invites".to_owned(), "nothing".to_owned()] {
         for api in ["/api", "/api/v1"] {
             for id in [
@@ -642,7 +642,7 @@ fn an_id_that_is_none_is_refused() {
 
 #[test]
 fn a_wait_is_over_at_once_when_something_is_there() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     table.say("hello");
     // If these requests waited, the client would time out.
     for (route, query, count) in [
@@ -664,7 +664,7 @@ fn a_wait_is_over_at_once_when_something_is_there() {
 #[test]
 fn a_wait_ends_when_a_message_comes() {
     for wait in ["50", "50.5", "1e9", "4.9e1"] {
-        let table = Table::new();
+        let table = StreamFixture::new();
         let (client, session) = (table.client, &table.session);
         for (route, index) in [("chat", 1), ("arena", 3)] {
             let path =
@@ -689,7 +689,7 @@ fn a_wait_ends_when_a_message_comes() {
 #[test]
 fn one_message_wakes_all_long_polls() {
     const WAITING: u64 = 50;
-    let table = Table::new();
+    let table = StreamFixture::new();
     let table = &table;
     thread::scope(|scope| {
         let waiting: Vec<_> = (0..WAITING).map(|_| scope.spawn(|| table.sync("chat", "&wait=50"))).collect();
@@ -704,7 +704,7 @@ fn one_message_wakes_all_long_polls() {
 
 #[test]
 fn a_wait_for_nothing_ends_empty_when_its_time_is_over() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     for (route, index) in [("chat", 1), ("arena", 3)] {
         for (wait, ms) in [("0.3", 300), ("1e-1", 100), ("0.000000001", 0), ("1e-300", 0)] {
             let started = Instant::now();
@@ -717,7 +717,7 @@ fn a_wait_for_nothing_ends_empty_when_its_time_is_over() {
 
 #[test]
 fn a_wait_that_is_no_number_is_refused() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     for route in ["chat", "arena"] {
         for channel in [table.session.as_str(), "nothing"] {
             for api in ["/api", "/api/v1"] {
@@ -739,7 +739,7 @@ fn a_wait_that_is_no_number_is_refused() {
 #[test]
 fn a_sync_answers_a_long_channel_whole_or_as_much_as_is_asked_for() {
     const LEN: u64 = 3000;
-    let table = Table::new();
+    let table = StreamFixture::new();
     table.say_much(LEN as usize, 8);
     for (query, first, last) in [
         ("", 1, LEN),
@@ -774,7 +774,7 @@ fn a_sync_answers_a_long_channel_whole_or_as_much_as_is_asked_for() {
 
 #[test]
 fn a_sync_of_large_messages_is_whole_too() {
-    let table = Table::new();
+    let table = StreamFixture::new();
     table.say_much(60, 100_000);
     for (query, first, last) in [("", 1, 60), ("&limit=25", 1, 25), ("&index=31", 31, 60), ("&index=5&limit=50", 5, 54)]
     {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Time limit of each wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A remote agent that always moves straight ahead, in as many matches as the test allows.
 struct Bot {
@@ -88,18 +88,18 @@ fn request(reader: &mut BufReader<&TcpStream>) -> Option<Value> {
 }
 
 /// A server with tournaments.
-struct Hall {
+struct TournamentFixture {
     host: Host,
     client: Client,
 }
 
-impl Hall {
+impl TournamentFixture {
     /// Starts a server on which all clients may create tournaments, with agents at private addresses.
-    fn open() -> Hall {
-        Hall::with(|_| {})
+    fn open() -> TournamentFixture {
+        TournamentFixture::with(|_| {})
     }
 
-    fn with(change: impl FnOnce(&mut Settings)) -> Hall {
+    fn with(change: impl FnOnce(&mut Settings)) -> TournamentFixture {
         let host = Host::start_with(|settings| {
             settings.admin_token = Some(known_admin_token());
             let tournaments = &mut settings.tournaments;
@@ -112,7 +112,7 @@ impl Hall {
             change(settings);
         });
         let client = host.client();
-        Hall { host, client }
+        TournamentFixture { host, client }
     }
 
     /// Adds a remote agent; returns its id and its owner's key.
@@ -132,7 +132,7 @@ impl Hall {
     /// Waits until a tournament satisfies `is_such`. Returns the tournament.
     #[track_caller]
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let told = self.find(id);
             if is_such(&told) {
@@ -195,32 +195,32 @@ fn without_being_asked_for_there_are_none() {
 
 #[test]
 fn a_tournament_is_played_and_reported() {
-    let hall = Hall::open();
+    let fixture = TournamentFixture::open();
     let bot = Bot::start(usize::MAX);
-    let [(ada, ada_key), (bob, bob_key)] = ["ada", "bob"].map(|name| hall.add(name, &bot));
-    let told = hall.client.get(&format!("/api/agents/{ada}"));
+    let [(ada, ada_key), (bob, bob_key)] = ["ada", "bob"].map(|name| fixture.add(name, &bot));
+    let told = fixture.client.get(&format!("/api/agents/{ada}"));
     assert_eq!((&told.ok()["name"], &told.ok()["kind"]), (&json!("ada"), &json!("url")));
-    let listed = hall.client.get("/api/agents?limit=1").ok();
+    let listed = fixture.client.get("/api/agents?limit=1").ok();
     assert_eq!((&listed["total"], &listed["agents"][0]["name"]), (&json!(2), &json!("bob")));
     assert!(!told.text().contains("secret-path") && !listed.to_string().contains("secret-path"));
 
-    let (id, _) = hall.create(&[&ada, &bob], json!({ "name": "cup", "rounds": 2, "seed": 7 }));
-    let told = hall.wait(&id, is("complete"));
+    let (id, _) = fixture.create(&[&ada, &bob], json!({ "name": "cup", "rounds": 2, "seed": 7 }));
+    let told = fixture.wait(&id, is("complete"));
     assert_eq!((&told["gamesPlayed"], &told["games"], &told["name"]), (&json!(4), &json!(4), &json!("cup")));
     let seed = Seed::from_number(7);
     assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(commitment(&told))));
     assert!(told["endedAt"].as_i64() >= told["createdAt"].as_i64());
-    assert_eq!(hall.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
-    assert_eq!(hall.client.get("/api/tournaments?state=queued").ok()["total"], 0);
+    assert_eq!(fixture.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
+    assert_eq!(fixture.client.get("/api/tournaments?state=queued").ok()["total"], 0);
 
     let base = format!("/api/tournaments/{id}");
-    let standings = hall.client.get(&format!("{base}/standings")).ok();
+    let standings = fixture.client.get(&format!("{base}/standings")).ok();
     assert_eq!((&standings["complete"], &standings["games_played"]), (&json!(true), &json!(4)));
     for (name, field) in [("seed", "seed"), ("seed_nonce", "seedNonce"), ("seed_commitment", "seedCommitment")] {
         assert_eq!(standings[name], told[field]);
     }
-    assert_eq!(hall.client.get(&format!("{base}/standings?format=json")).ok(), standings);
-    let unknown = hall.client.get(&format!("{base}/standings?format=xyz"));
+    assert_eq!(fixture.client.get(&format!("{base}/standings?format=json")).ok(), standings);
+    let unknown = fixture.client.get(&format!("{base}/standings?format=xyz"));
     assert_eq!(unknown.refusal(), (400, "INVALID_FIELD".to_owned()));
     assert_eq!(unknown.json()["error"], "format must be one of json, csv, markdown, html, pgn");
     assert_eq!(standings["standings"].as_array().expect("a list").len(), 2);
@@ -230,13 +230,13 @@ fn a_tournament_is_played_and_reported() {
         ("html", "text/html; charset=utf-8", "<!DOCTYPE html>"),
         ("pgn", "application/vnd.chess-pgn", "[Event "),
     ] {
-        let answer = hall.client.get(&format!("{base}/standings?format={format}"));
+        let answer = fixture.client.get(&format!("{base}/standings?format={format}"));
         assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)));
         assert!(answer.text().starts_with(begins), "{}", answer.text());
         assert!(!answer.text().contains("secret-path"));
     }
 
-    let page = hall.client.get(&format!("/tournaments/{id}"));
+    let page = fixture.client.get(&format!("/tournaments/{id}"));
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     for part in
         ["cup", "ada", "bob", "is-complete", "<svg", &format!("/tournaments/{id}/matches/4/replay"), "tournament.js"]
@@ -245,68 +245,68 @@ fn a_tournament_is_played_and_reported() {
     }
     assert!(!page.text().contains("secret-path") && page.body.len() < 100_000);
     for (path, part) in [("/tournaments", "cup"), ("/agents", "bob")] {
-        let page = hall.client.get(path);
+        let page = fixture.client.get(path);
         assert!(page.text().contains(part) && !page.text().contains("secret-path"), "{path}: {}", page.text());
     }
-    assert_eq!(hall.client.get("/tournaments/x").status, 404);
-    can_be_watched(&hall, &id);
-    let page = hall.client.get(&format!("/agents/{ada}"));
+    assert_eq!(fixture.client.get("/tournaments/x").status, 404);
+    can_be_watched(&fixture, &id);
+    let page = fixture.client.get(&format!("/agents/{ada}"));
     assert_eq!(page.status, 200, "{}", page.text());
     for part in ["cup", "bob", "<svg", &format!("/agents/{ada}/rating.svg")] {
         assert!(page.text().contains(part), "no {part}: {}", page.text());
     }
     assert!(!page.text().contains("secret-path"));
     for picture in [format!("/agents/{ada}/rating.svg"), format!("/tournaments/{id}/standings.svg")] {
-        let answer = hall.client.get(&picture);
+        let answer = fixture.client.get(&picture);
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/svg+xml")), "{picture}");
         assert!(answer.text().contains("Elo"), "{picture}");
     }
 
-    let matches = hall.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
+    let matches = fixture.client.get(&format!("{base}/matches?limit=3&offset=1")).ok();
     assert_eq!((&matches["total"], matches["matches"].as_array().map(Vec::len)), (&json!(4), Some(3)));
-    assert_eq!(matches["matches"][0], hall.client.get(&format!("{base}/matches/2")).ok());
+    assert_eq!(matches["matches"][0], fixture.client.get(&format!("{base}/matches/2")).ok());
     assert!(matches["matches"][0]["epochs"].as_u64() > Some(0));
-    let replay = hall.client.get(&format!("{base}/matches/2/replay"));
+    let replay = fixture.client.get(&format!("{base}/matches/2/replay"));
     assert_eq!(replay.header("content-type"), Some("application/x-ndjson"));
     let verified = arena_match::verify(BufReader::new(replay.text().as_bytes()));
     assert!(verified.is_ok(), "{verified:?}");
     for (path, code) in
         [("/matches/5", "MATCH_NOT_FOUND"), ("/matches/0", "MATCH_NOT_FOUND"), ("/matches/x/replay", "MATCH_NOT_FOUND")]
     {
-        assert_eq!(hall.client.get(&format!("{base}{path}")).refusal(), (404, code.to_owned()));
+        assert_eq!(fixture.client.get(&format!("{base}{path}")).refusal(), (404, code.to_owned()));
     }
 
     // An agent's log is visible to its owner, but not to the opponent's owner or the tournament's creator.
-    let seats = hall.client.get(&format!("{base}/matches/1")).ok()["agents"].clone();
+    let seats = fixture.client.get(&format!("{base}/matches/1")).ok()["agents"].clone();
     let of = |name: &str| seats.as_array().expect("a list").iter().position(|seat| seat == name).expect("a seat");
     let log = |name: &str| format!("{base}/matches/1/logs/{}", of(name));
-    assert_eq!(hall.client.get(&log("ada")).refusal().0, 401);
+    assert_eq!(fixture.client.get(&log("ada")).refusal().0, 401);
     for (name, key, status) in
         [("ada", &ada_key, 200), ("bob", &bob_key, 200), ("ada", &bob_key, 401), ("bob", &ada_key, 401)]
     {
-        assert_eq!(hall.ask("GET", &log(name), key).status, status, "{name}");
+        assert_eq!(fixture.ask("GET", &log(name), key).status, status, "{name}");
     }
-    assert_eq!(hall.ask("GET", &log("ada"), known_admin_token().reveal()).status, 200);
-    assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), &ada_key).refusal().0, 401);
-    assert_eq!(hall.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
+    assert_eq!(fixture.ask("GET", &log("ada"), known_admin_token().reveal()).status, 200);
+    assert_eq!(fixture.ask("GET", &format!("{base}/matches/9/logs/0"), &ada_key).refusal().0, 401);
+    assert_eq!(fixture.ask("GET", &format!("{base}/matches/9/logs/0"), known_admin_token().reveal()).refusal().0, 404);
 }
 
 /// Checks the replay of match 2 as a browser reads it: the page, the summary, and ranges of the replay by its index.
-fn can_be_watched(hall: &Hall, id: &str) {
+fn can_be_watched(fixture: &TournamentFixture, id: &str) {
     let path = format!("/tournaments/{id}/matches/2/replay");
-    let page = hall.client.get(&path);
+    let page = fixture.client.get(&path);
     assert_eq!(page.status, 200, "{}", page.text());
     for part in ["Match 2: ", "ada", "/web/viewer.js", "/web/viewer.css", &format!("data-replay=\"{path}.jsonl\"")] {
         assert!(page.text().contains(part), "no {part}: {}", page.text());
     }
     let range = |extension: &str, first: u64, behind: u64| {
         let range = format!("bytes={first}-{}", behind - 1);
-        let answer = hall.client.request("GET", &format!("{path}.{extension}"), &[("range", &range)], b"");
+        let answer = fixture.client.request("GET", &format!("{path}.{extension}"), &[("range", &range)], b"");
         assert_eq!(answer.status, 206, "{}", answer.text());
         assert!(answer.header("content-range").is_some_and(|told| told.starts_with(&format!("bytes {first}-"))));
         answer.body
     };
-    let summary = hall.client.get(&format!("{path}.json")).ok();
+    let summary = fixture.client.get(&format!("{path}.json")).ok();
     let frames = summary["frames"].as_u64().expect("a number");
     assert!(frames > 1 && summary["result"].is_object(), "{summary}");
     let ends = |frame: u64| {
@@ -320,12 +320,12 @@ fn can_be_watched(hall: &Hall, id: &str) {
         let line: Value = serde_json::from_slice(&range("jsonl", begin, end)).expect("a line");
         assert_eq!(line.get("result").is_some(), frame == frames - 1, "{line}");
     }
-    let whole = hall.client.get(&format!("{path}.jsonl"));
-    assert_eq!(whole.text(), hall.client.get(&format!("/api{path}")).text());
+    let whole = fixture.client.get(&format!("{path}.jsonl"));
+    assert_eq!(whole.text(), fixture.client.get(&format!("/api{path}")).text());
     assert!(!whole.text().contains("secret-path"));
     for missing in ["9", "0", "x"] {
         let path = format!("/tournaments/{id}/matches/{missing}/replay");
-        assert_eq!(hall.client.get(&path).status, 404, "{path}");
+        assert_eq!(fixture.client.get(&path).status, 404, "{path}");
     }
 }
 
@@ -334,17 +334,17 @@ const REPLAY_FILES: [&str; 3] = ["/matches/1/replay.jsonl", "/matches/1/replay.i
 
 #[test]
 fn no_response_reveals_a_seed_before_the_end() {
-    let hall = Hall::open();
+    let fixture = TournamentFixture::open();
     let bot = Bot::start(1);
-    let agents = ["ada", "bob", "eve"].map(|name| hall.add(name, &bot).0);
+    let agents = ["ada", "bob", "eve"].map(|name| fixture.add(name, &bot).0);
     let seed = Seed::from_number(1).derive("nobody guesses it");
-    let (id, key) = hall.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
+    let (id, key) = fixture.create(&agents.each_ref(), json!({ "seed": seed.reveal(), "rounds": 2 }));
     // The first match needs two permits of the agents. The remaining permit isn't enough for the second match.
-    hall.wait(&id, is("running"));
+    fixture.wait(&id, is("running"));
     *bot.gate.0.lock().expect("the lock is not poisoned") += 2;
     bot.gate.1.notify_all();
-    hall.wait(&id, |told| told["gamesPlayed"] == 1);
-    let (waiting, _) = hall.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
+    fixture.wait(&id, |told| told["gamesPlayed"] == 1);
+    let (waiting, _) = fixture.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
 
     let base = format!("/api/tournaments/{id}");
     let secrets: Vec<String> = [seed.reveal(), Seed::from_number(77_000_123_000).reveal()]
@@ -359,48 +359,50 @@ fn no_response_reveals_a_seed_before_the_end() {
         ["/standings?format=markdown", "/standings?format=pgn", "/matches/1/replay", "/standings?format=html"]
             .map(|path| format!("{base}{path}"));
     for path in &refused {
-        assert_eq!(hall.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
+        assert_eq!(fixture.client.get(path).refusal(), (409, "TOURNAMENT_NOT_OVER".to_owned()), "{path}");
     }
     paths.extend(refused.clone());
     for part in ["", "/standings.svg", "/matches/1/replay"].into_iter().chain(REPLAY_FILES) {
         paths.push(format!("/tournaments/{id}{part}"));
     }
     for part in REPLAY_FILES {
-        assert_eq!(hall.client.get(&format!("/tournaments/{id}{part}")).status, 409, "{part}");
+        assert_eq!(fixture.client.get(&format!("/tournaments/{id}{part}")).status, 409, "{part}");
     }
-    assert!(hall.client.get(&format!("/tournaments/{id}")).text().contains("Current and upcoming games"));
+    assert!(fixture.client.get(&format!("/tournaments/{id}")).text().contains("Current and upcoming games"));
     paths.extend(agents.iter().flat_map(|agent| [format!("/agents/{agent}"), format!("/agents/{agent}/rating.svg")]));
     paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/", "/tournaments", "/agents"].map(str::to_owned));
     paths.push(format!("/api/tournaments/{waiting}"));
     for path in &paths {
-        for told in
-            [hall.client.get(path), hall.ask("GET", path, &key), hall.ask("GET", path, known_admin_token().reveal())]
-        {
+        for told in [
+            fixture.client.get(path),
+            fixture.ask("GET", path, &key),
+            fixture.ask("GET", path, known_admin_token().reveal()),
+        ] {
             for secret in &secrets {
                 assert!(!told.text().contains(secret), "{path}: {}", told.text());
             }
         }
     }
-    let told = hall.find(&id);
+    let told = fixture.find(&id);
     assert!(told["seed"].is_null() && told["seedNonce"].is_null());
     // Without a nonce, a search through small numbers would find the seed by its hash.
-    assert_ne!(hall.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
+    assert_ne!(fixture.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
     let committed = told["seedCommitment"].clone();
 
     bot.let_all_begin();
-    let told = hall.wait(&id, is("complete"));
+    let told = fixture.wait(&id, is("complete"));
     assert_eq!((&told["seedCommitment"], &json!(commitment(&told))), (&committed, &committed));
     for path in [&base, &format!("{base}/standings"), &refused[0]] {
-        assert!(hall.client.get(path).text().contains(&seed.reveal()), "{path}");
+        assert!(fixture.client.get(path).text().contains(&seed.reveal()), "{path}");
     }
     for path in [&format!("{base}/matches/1"), &refused[1], &refused[2]] {
-        assert!(hall.client.get(path).text().contains(&secrets[3]), "{path}");
+        assert!(fixture.client.get(path).text().contains(&secrets[3]), "{path}");
     }
 }
 
 #[test]
 fn large_urls_count_as_several_requests_and_uploads_as_one() {
-    let hall = Hall::with(|settings| {
+    let fixture = TournamentFixture::with(|settings| {
         settings.limits.limit_loopback = true;
         settings.limits.requests_per_second = 1;
         settings.limits.requests_burst = 80;
@@ -410,19 +412,19 @@ fn large_urls_count_as_several_requests_and_uploads_as_one() {
         let head = "POST /api/agents?filename=a.py HTTP/1.1\r\nHost: arena\r\nConnection: close\r\n\
                     Content-Type: application/octet-stream\r\n";
         let request = format!("{head}Content-Length: {}\r\n\r\n{long}", long.len());
-        hall.client.raw(request.as_bytes()).expect("an answer").status
+        fixture.client.raw(request.as_bytes()).expect("an answer").status
     };
     let told: Vec<u16> = (0..4).map(|_| upload()).collect();
     assert!(!told.contains(&429), "{told:?}");
     // Each of these bodies counts as 33 requests.
     let body = json!({ "url": long });
-    let told: Vec<u16> = (0..4).map(|_| hall.client.post("/api/agents", &body).status).collect();
+    let told: Vec<u16> = (0..4).map(|_| fixture.client.post("/api/agents", &body).status).collect();
     assert!(told[0] == 400 && told.contains(&429), "{told:?}");
 }
 
 #[test]
 fn restricted_routes_need_the_administrators_token_and_are_audited() {
-    let hall = Hall::with(|settings| {
+    let fixture = TournamentFixture::with(|settings| {
         settings.tournaments.create = Creators::Admin;
         settings.tournaments.upload = Uploaders::Admin;
     });
@@ -435,7 +437,7 @@ fn restricted_routes_need_the_administrators_token_and_are_audited() {
             body.len()
         );
         head.extend(bearer.map(|bearer| format!("Authorization: {bearer}\r\n")));
-        hall.client.raw(format!("{head}\r\n{body}").as_bytes()).expect("an answer")
+        fixture.client.raw(format!("{head}\r\n{body}").as_bytes()).expect("an answer")
     };
     let [json_kind, bytes_kind] = ["application/json", "application/octet-stream"];
     for key in [None, Some("guess"), Some("o_00")] {
@@ -454,21 +456,27 @@ fn restricted_routes_need_the_administrators_token_and_are_audited() {
     // An owner's key is valid for its own agent or tournament only.
     assert_eq!(post("/api/tournaments", Some(&ada_key), json_kind, &body).refusal().0, 401);
     let (id, key) = made(&post("/api/tournaments", Some(token.reveal()), json_kind, &body));
-    hall.wait(&id, is("complete"));
+    fixture.wait(&id, is("complete"));
     for (path, key) in [
         (format!("/api/agents/{bob}"), &ada_key),
         (format!("/api/tournaments/{id}"), &ada_key),
         (format!("/api/agents/{ada}"), &key),
     ] {
-        assert_eq!(hall.ask("DELETE", &path, key).refusal().0, 401);
-        assert_eq!(hall.client.request("DELETE", &path, &[], b"").refusal().0, 401);
+        assert_eq!(fixture.ask("DELETE", &path, key).refusal().0, 401);
+        assert_eq!(fixture.client.request("DELETE", &path, &[], b"").refusal().0, 401);
     }
-    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).ok(), json!({ "removed": true }));
-    assert_eq!(hall.ask("DELETE", &format!("/api/tournaments/{id}"), token.reveal()).ok(), json!({ "removed": true }));
-    assert_eq!(hall.client.get(&format!("/api/tournaments/{id}")).refusal(), (404, "TOURNAMENT_NOT_FOUND".to_owned()));
-    let folders = |name: &str| std::fs::read_dir(hall.host.folder().join(name)).expect("a folder").count();
+    assert_eq!(fixture.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).ok(), json!({ "removed": true }));
+    assert_eq!(
+        fixture.ask("DELETE", &format!("/api/tournaments/{id}"), token.reveal()).ok(),
+        json!({ "removed": true })
+    );
+    assert_eq!(
+        fixture.client.get(&format!("/api/tournaments/{id}")).refusal(),
+        (404, "TOURNAMENT_NOT_FOUND".to_owned())
+    );
+    let folders = |name: &str| std::fs::read_dir(fixture.host.folder().join(name)).expect("a folder").count();
     assert_eq!((folders("agents"), folders("tournaments")), (1, 0));
-    let audited = hall.audited();
+    let audited = fixture.audited();
     assert_eq!(
         audited.iter().map(|entry| entry.split(" {").next().expect("a word")).collect::<Vec<_>>(),
         ["add agent", "add agent", "add agent", "create tournament", "remove tournament"]
@@ -479,77 +487,80 @@ fn restricted_routes_need_the_administrators_token_and_are_audited() {
 #[test]
 fn a_request_that_is_repeated_with_its_key_happens_once() {
     const KEY: &str = "a key that nobody guesses";
-    let hall = Hall::open();
+    let fixture = TournamentFixture::open();
     let bot = Bot::start(usize::MAX);
-    let add = |name: &str| hall.client.post_once("/api/agents", KEY, &json!({ "url": bot.url, "name": name }));
+    let add = |name: &str| fixture.client.post_once("/api/agents", KEY, &json!({ "url": bot.url, "name": name }));
     let first = add("ada");
     assert_eq!((made(&first), first.text()), (made(&add("ada")), add("ada").text()));
     assert_eq!(add("eve").refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
     let guessable = (400, "INVALID_IDEMPOTENCY_KEY".to_owned());
     assert_eq!(
-        hall.client.post_once("/api/agents", "1", &json!({ "url": bot.url, "name": "ada" })).refusal(),
+        fixture.client.post_once("/api/agents", "1", &json!({ "url": bot.url, "name": "ada" })).refusal(),
         guessable
     );
     // Equal idempotency keys of different clients are independent.
     let bearer = format!("Bearer {}", known_admin_token().reveal());
     let body = json!({ "url": bot.url, "name": "ada" }).to_string();
     let headers = [("Idempotency-Key", KEY), ("Authorization", &bearer)];
-    let other = made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes()));
+    let other = made(&fixture.client.request("POST", "/api/agents", &headers, body.as_bytes()));
     assert_ne!(other, made(&first));
-    assert_eq!(made(&hall.client.request("POST", "/api/agents", &headers, body.as_bytes())), other);
-    let (bob, _) = hall.add("bob", &bot);
-    let numbered = hall.client.post_once("/api/tournaments", "1", &order(&[&made(&first).0, &bob], json!({})));
+    assert_eq!(made(&fixture.client.request("POST", "/api/agents", &headers, body.as_bytes())), other);
+    let (bob, _) = fixture.add("bob", &bot);
+    let numbered = fixture.client.post_once("/api/tournaments", "1", &order(&[&made(&first).0, &bob], json!({})));
     assert_eq!(numbered.refusal(), guessable);
-    let create = |more| hall.client.post_once("/api/tournaments", KEY, &order(&[&made(&first).0, &bob], more));
+    let create = |more| fixture.client.post_once("/api/tournaments", KEY, &order(&[&made(&first).0, &bob], more));
     let created = made(&create(json!({})));
-    hall.wait(&created.0, is("complete"));
+    fixture.wait(&created.0, is("complete"));
     assert_eq!(made(&create(json!({}))), created);
     assert_eq!(create(json!({ "rounds": 2 })).refusal(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
-    assert_eq!(hall.client.get("/api/tournaments").ok()["total"], 1);
+    assert_eq!(fixture.client.get("/api/tournaments").ok()["total"], 1);
 }
 
 #[test]
 fn tournaments_wait_for_each_other_and_can_be_stopped() {
-    let hall = Hall::with(|settings| settings.tournaments.max_tournaments = 2);
+    let fixture = TournamentFixture::with(|settings| settings.tournaments.max_tournaments = 2);
     let bot = Bot::start(0);
-    let [(ada, ada_key), (bob, _)] = ["ada", "bob"].map(|name| hall.add(name, &bot));
-    let (first, first_key) = hall.create(&[&ada, &bob], json!({ "rounds": 5 }));
-    hall.wait(&first, is("running"));
-    let (second, second_key) = hall.create(&[&ada, &bob], json!({}));
-    assert_eq!(hall.find(&second)["state"], "queued");
-    let full = hall.client.post("/api/tournaments", &order(&[&ada, &bob], json!({})));
+    let [(ada, ada_key), (bob, _)] = ["ada", "bob"].map(|name| fixture.add(name, &bot));
+    let (first, first_key) = fixture.create(&[&ada, &bob], json!({ "rounds": 5 }));
+    fixture.wait(&first, is("running"));
+    let (second, second_key) = fixture.create(&[&ada, &bob], json!({}));
+    assert_eq!(fixture.find(&second)["state"], "queued");
+    let full = fixture.client.post("/api/tournaments", &order(&[&ada, &bob], json!({})));
     assert_eq!(full.refusal(), (503, "QUEUE_FULL".to_owned()));
     assert_eq!(full.header("retry-after"), Some("60"));
-    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).refusal(), (409, "AGENT_IN_USE".to_owned()));
-    let stop = |id: &str, key: &str| hall.ask("POST", &format!("/api/tournaments/{id}/stop"), key);
+    assert_eq!(
+        fixture.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).refusal(),
+        (409, "AGENT_IN_USE".to_owned())
+    );
+    let stop = |id: &str, key: &str| fixture.ask("POST", &format!("/api/tournaments/{id}/stop"), key);
     assert_eq!(stop(&first, &second_key).refusal().0, 401);
     let begun = Instant::now();
     let told = stop(&first, &first_key).ok();
     assert!(begun.elapsed() < Duration::from_secs(60));
     assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("stopped"), &json!(0)));
     assert!(told["seed"].is_string());
-    hall.wait(&second, is("running"));
+    fixture.wait(&second, is("running"));
     assert_eq!(stop(&first, &first_key).ok(), told);
     bot.let_all_begin();
-    hall.wait(&second, is("complete"));
+    fixture.wait(&second, is("complete"));
     assert_eq!(stop(&second, &second_key).ok()["state"], "complete");
     for (id, key) in [(first, first_key), (second, second_key)] {
-        assert_eq!(hall.ask("DELETE", &format!("/api/tournaments/{id}"), &key).status, 200);
+        assert_eq!(fixture.ask("DELETE", &format!("/api/tournaments/{id}"), &key).status, 200);
     }
-    assert_eq!(hall.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).status, 200);
+    assert_eq!(fixture.ask("DELETE", &format!("/api/agents/{ada}"), &ada_key).status, 200);
 }
 
 #[test]
 fn invalid_tournaments_are_refused_with_a_sentence() {
-    let hall = Hall::with(|settings| {
+    let fixture = TournamentFixture::with(|settings| {
         settings.tournaments.max_agents = 2;
         settings.tournaments.max_games = 10;
         settings.tournaments.agents = 3;
     });
     let bot = Bot::start(usize::MAX);
-    let [a, b, c] = ["a", "b", "c"].map(|name| hall.add(name, &bot).0);
+    let [a, b, c] = ["a", "b", "c"].map(|name| fixture.add(name, &bot).0);
     let check = |more: Value, code: &str, sentence: &str| {
-        let answer = hall.client.post("/api/tournaments", &order(&[&a, &b], more));
+        let answer = fixture.client.post("/api/tournaments", &order(&[&a, &b], more));
         assert_eq!(answer.refusal(), (400, code.to_owned()), "{}", answer.text());
         assert_eq!(answer.json()["error"], sentence);
     };
@@ -584,11 +595,11 @@ fn invalid_tournaments_are_refused_with_a_sentence() {
     check(json!({ "seed": -1 }), "INVALID_FIELD", "seed must be a whole number or 64 hexadecimal digits");
     check(json!({ "limits": { "stepMs": 0 } }), "INVALID_FIELD", "stepMs must be a whole number from 1 to 3600000");
     check(json!({ "options": { "n_epochs": 0 } }), "INVALID_TOURNAMENT", "n_epochs must be 1 to 1000000, not 0");
-    let full = hall.client.post("/api/agents", &json!({ "url": bot.url }));
+    let full = fixture.client.post("/api/agents", &json!({ "url": bot.url }));
     assert_eq!(full.refusal(), (409, "TOO_MANY_AGENTS".to_owned()));
-    assert_eq!(hall.client.get("/api/tournaments").ok()["total"], 0);
+    assert_eq!(fixture.client.get("/api/tournaments").ok()["total"], 0);
 
-    let strict = Hall::with(|settings| {
+    let strict = TournamentFixture::with(|settings| {
         settings.tournaments.private_urls = false;
         settings.tournaments.upload = Uploaders::Nobody;
     });
@@ -605,42 +616,42 @@ fn invalid_tournaments_are_refused_with_a_sentence() {
         .client
         .raw(b"POST /api/agents?filename=a HTTP/1.1\r\nHost: arena\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx");
     assert_eq!(upload.expect("an answer").refusal(), (403, "UPLOADS_OFF".to_owned()));
-    let closed = Hall::with(|settings| settings.tournaments.urls = false);
+    let closed = TournamentFixture::with(|settings| settings.tournaments.urls = false);
     assert_eq!(closed.client.post("/api/agents", &json!({ "url": bot.url })).refusal(), (403, "URLS_OFF".to_owned()));
 }
 
 #[test]
 fn a_tournament_that_takes_too_long_fails_and_the_next_one_is_played() {
-    let hall = Hall::with(|settings| settings.tournaments.max_seconds = 10);
+    let fixture = TournamentFixture::with(|settings| settings.tournaments.max_seconds = 10);
     let (slow, quick) = (Bot::start(0), Bot::start(usize::MAX));
-    let [(a, _), (b, _)] = ["a", "b"].map(|name| hall.add(name, &slow));
-    let [(c, _), (d, _)] = ["c", "d"].map(|name| hall.add(name, &quick));
-    let (first, _) = hall.create(&[&a, &b], json!({ "rounds": 100 }));
-    let (second, _) = hall.create(&[&c, &d], json!({}));
-    let told = hall.wait(&first, is("failed"));
+    let [(a, _), (b, _)] = ["a", "b"].map(|name| fixture.add(name, &slow));
+    let [(c, _), (d, _)] = ["c", "d"].map(|name| fixture.add(name, &quick));
+    let (first, _) = fixture.create(&[&a, &b], json!({ "rounds": 100 }));
+    let (second, _) = fixture.create(&[&c, &d], json!({}));
+    let told = fixture.wait(&first, is("failed"));
     assert_eq!(told["reason"], "the tournament took longer than 10 s (tournaments.max_seconds)");
-    hall.wait(&second, is("complete"));
+    fixture.wait(&second, is("complete"));
 }
 
 #[test]
 fn errors_do_not_reveal_names_of_private_hosts() {
-    let hall = Hall::with(|settings| settings.tournaments.private_urls = false);
+    let fixture = TournamentFixture::with(|settings| settings.tournaments.private_urls = false);
     // The integer is a notation of the IPv4 address 127.0.0.1. A label of 64 letters is too long, so the host is
     // unknown.
     let unknown = format!("http://{}.example/", "x".repeat(64));
     let [near, none] = ["http://2130706433:1/", &unknown].map(|url| {
-        let (id, _) = made(&hall.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));
+        let (id, _) = made(&fixture.client.post("/api/agents", &json!({ "url": url, "name": "bot" })));
         id
     });
-    let (id, _) = hall.create(&[&near, &none], json!({}));
-    hall.wait(&id, is("complete"));
+    let (id, _) = fixture.create(&[&near, &none], json!({}));
+    fixture.wait(&id, is("complete"));
     let base = format!("/api/tournaments/{id}");
-    let told = hall.client.get(&format!("{base}/matches/1")).ok();
+    let told = fixture.client.get(&format!("{base}/matches/1")).ok();
     let reason = "can't be reached: its host isn't known, or isn't at a public address";
     assert_eq!(told["details"], json!([reason, reason]));
     for path in ["/matches", "/matches/1/replay", "/standings", "/standings?format=html", "/standings?format=markdown"]
     {
-        let answer = hall.client.get(&format!("{base}{path}"));
+        let answer = fixture.client.get(&format!("{base}{path}"));
         let told = answer.text();
         assert!(!told.contains("a public one") && !told.contains("lookup"), "{path}: {told}");
     }

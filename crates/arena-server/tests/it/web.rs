@@ -1,7 +1,7 @@
 //! The pages: they respond, load only resources of this server, show users' text as text, hide private data, and are
 //! small.
 
-use arena_testkit::{Answer, Client, Host, Lab, Player, WithSecret};
+use arena_testkit::{Answer, Client, Host, Player, TestEnvironment, WithSecret};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -287,9 +287,9 @@ fn a_form_that_cannot_be_is_refused_on_a_page() {
 
 #[test]
 fn with_keys_a_seats_page_is_public_and_its_forms_are_refused() {
-    let lab = Lab::new(1);
+    let environment = TestEnvironment::new(1);
     let psi = Arc::new(WithSecret::new("psi", |_| {}));
-    let host = Host::start_in(lab.environment(), vec![psi], |settings| settings.auth.enabled = true);
+    let host = Host::start_in(environment.for_engine(), vec![psi], |settings| settings.auth.enabled = true);
     let client = host.client();
     let (session, invites) = client.create("psi");
     let path = format!("/play/{}", invites[0]);
@@ -300,7 +300,7 @@ fn with_keys_a_seats_page_is_public_and_its_forms_are_refused() {
         keeps_the_rules(&refused, form);
     }
     for (n, invite) in (1..).zip(&invites) {
-        let proof = Player::new(n).signed_join(invite, lab.now());
+        let proof = Player::new(n).signed_join(invite, environment.now());
         client.post("/api/arena/join", &proof).ok();
     }
     for path in [path, format!("/sessions/{session}")] {

@@ -26,7 +26,7 @@ stories!(
 );
 
 /// The time limit for a suspicion, which the write that meets the wrong value raises.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Changes that corrupt derived tables only.
 const CHANGES: &[&str] = &[
@@ -262,7 +262,7 @@ async fn a_count_of_nothing_does_not_stop_a_removal(place: Place) {
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
     place.change("UPDATE session_counts SET n = 0; UPDATE totals SET n = 0");
     store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
-    tokio::time::timeout(PATIENCE, store.suspected()).await.expect("the impossible value raises a suspicion");
+    tokio::time::timeout(TIMEOUT, store.suspected()).await.expect("the impossible value raises a suspicion");
     store.check_derived().await.expect("the check succeeds");
     assert_eq!(store.count_sessions(&SessionFilter::default()), 0);
     play(&store, 2, &GAME).await;
@@ -297,7 +297,7 @@ async fn a_store_that_can_write_says_so(place: Place) {
     }
     place.change("DROP TABLE notes");
     // The last success counts as evidence for one second.
-    let until = std::time::Instant::now() + PATIENCE;
+    let until = std::time::Instant::now() + TIMEOUT;
     while store.check_writing().await.is_ok() {
         assert!(std::time::Instant::now() < until, "the failure wasn't noticed in time");
         tokio::time::sleep(Duration::from_millis(50)).await;

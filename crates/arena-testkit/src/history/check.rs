@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Deed, Fault, FaultKind, History, Message, Moment, Outcome, Present, Subscription, Write};
+use super::{
+    Fault, FaultKind, FinalState, History, Moment, ObservedMessage, RequestOutcome, Subscription, Write, WriteOperation,
+};
 
 /// The channel for announcements of invites.
 const INVITES: &str = "invites";
@@ -18,21 +20,21 @@ const NOT_RUNNING: &str = "ERR_GAME_NOT_RUNNING";
 const ROUNDING: f64 = 1e-9;
 
 /// Returns every fault that the clients could observe.
-pub fn check(history: &History, present: &Present) -> Vec<Fault> {
+pub fn check(history: &History, final_state: &FinalState) -> Vec<Fault> {
     let mut faults = Faults::default();
-    let traces = Traces::of(history, present);
+    let traces = Traces::of(history, final_state);
     answers(history, &mut faults);
     happened(&traces, &mut faults);
-    invented(&traces, present, &mut faults);
-    places(history, present, &mut faults);
+    invented(&traces, final_state, &mut faults);
+    places(history, final_state, &mut faults);
     races(history, &traces, &mut faults);
-    seats(history, present, &mut faults);
-    order(present, &mut faults);
-    reads(history, present, &mut faults);
+    seats(history, final_state, &mut faults);
+    order(final_state, &mut faults);
+    reads(history, final_state, &mut faults);
     for subscription in &history.subscriptions {
-        stream(subscription, present, &mut faults);
+        stream(subscription, final_state, &mut faults);
     }
-    counts(present, &mut faults);
+    counts(final_state, &mut faults);
     faults.0
 }
 
@@ -58,10 +60,10 @@ enum Known {
 
 impl Write {
     fn known(&self) -> Known {
-        let any = |is: fn(&Outcome) -> bool| self.attempts.iter().any(|attempt| is(&attempt.outcome));
-        if any(|outcome| matches!(outcome, Outcome::Accepted(_))) {
+        let any = |is: fn(&RequestOutcome) -> bool| self.attempts.iter().any(|attempt| is(&attempt.outcome));
+        if any(|outcome| matches!(outcome, RequestOutcome::Accepted(_))) {
             Known::Done
-        } else if any(|outcome| *outcome == Outcome::Unknown) {
+        } else if any(|outcome| *outcome == RequestOutcome::Unknown) {
             Known::Open
         } else {
             Known::Never
@@ -71,7 +73,7 @@ impl Write {
     /// Returns the body and time of the first acknowledgment.
     fn acknowledged(&self) -> Option<(&str, Moment)> {
         self.attempts.iter().find_map(|attempt| match &attempt.outcome {
-            Outcome::Accepted(body) => Some((body.as_str(), attempt.done)),
+            RequestOutcome::Accepted(body) => Some((body.as_str(), attempt.done)),
             _ => None,
         })
     }
@@ -85,91 +87,93 @@ impl Write {
 /// The effects of writes in the final state. Writes with the same operation share their effects.
 struct Traces<'h> {
     /// The writes of each operation, and their effects.
-    of: BTreeMap<&'h Deed, (Vec<&'h Write>, Vec<Place>)>,
+    of: BTreeMap<&'h WriteOperation, (Vec<&'h Write>, Vec<Effect>)>,
 }
 
 /// An effect of a write: a session, a taken seat (by its invite), or a message (by channel and index).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum Effect {
     Session(String),
     Seat(String),
     Message(String, u64),
 }
 
 impl<'h> Traces<'h> {
-    fn of(history: &'h History, present: &Present) -> Traces<'h> {
-        let shelves = Shelves::of(present);
-        let mut of: BTreeMap<&Deed, (Vec<&Write>, Vec<Place>)> = BTreeMap::new();
+    fn of(history: &'h History, final_state: &FinalState) -> Traces<'h> {
+        let index = StateIndex::of(final_state);
+        let mut of: BTreeMap<&WriteOperation, (Vec<&Write>, Vec<Effect>)> = BTreeMap::new();
         for write in &history.writes {
-            of.entry(&write.deed).or_insert_with(|| (Vec::new(), shelves.find(&write.deed))).0.push(write);
+            of.entry(&write.operation).or_insert_with(|| (Vec::new(), index.find(&write.operation))).0.push(write);
         }
         Traces { of }
     }
 }
 
 /// The final state, indexed by operation.
-struct Shelves<'p> {
+struct StateIndex<'p> {
     /// Session ids by challenge type, name of an option, and value of that option.
     sessions: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p str>>,
-    present: &'p Present,
+    final_state: &'p FinalState,
     /// Players: their user name, and the number of their seats.
     players: BTreeMap<&'p str, (Option<&'p str>, usize)>,
     /// Messages by channel, sender and text.
-    messages: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p Message>>,
+    messages: BTreeMap<(&'p str, &'p str, &'p str), Vec<&'p ObservedMessage>>,
 }
 
-impl<'p> Shelves<'p> {
-    fn of(present: &'p Present) -> Shelves<'p> {
-        let mut shelves =
-            Shelves { sessions: BTreeMap::new(), present, players: BTreeMap::new(), messages: BTreeMap::new() };
-        for (id, session) in &present.sessions {
+impl<'p> StateIndex<'p> {
+    fn of(final_state: &'p FinalState) -> StateIndex<'p> {
+        let mut index =
+            StateIndex { sessions: BTreeMap::new(), final_state, players: BTreeMap::new(), messages: BTreeMap::new() };
+        for (id, session) in &final_state.sessions {
             for (key, value) in &session.options {
-                let shelf = shelves.sessions.entry((&session.challenge, key, value)).or_default();
-                shelf.push(id);
+                let ids = index.sessions.entry((&session.challenge, key, value)).or_default();
+                ids.push(id);
             }
             for player in &session.players {
                 let user = session.users.get(player).map(String::as_str);
-                shelves.players.entry(player).or_insert((user, 0)).1 += 1;
+                index.players.entry(player).or_insert((user, 0)).1 += 1;
             }
         }
-        for (channel, messages) in &present.channels {
+        for (channel, messages) in &final_state.channels {
             for message in messages {
                 if let Some(content) = &message.content {
-                    shelves.messages.entry((channel, &message.from, content)).or_default().push(message);
+                    index.messages.entry((channel, &message.from, content)).or_default().push(message);
                 }
             }
         }
-        shelves
+        index
     }
 
-    fn find(&self, deed: &Deed) -> Vec<Place> {
-        match deed {
-            Deed::Create { challenge, options } => {
+    fn find(&self, operation: &WriteOperation) -> Vec<Effect> {
+        match operation {
+            WriteOperation::Create { challenge, options } => {
                 let Some((key, value)) = options.first() else { return Vec::new() };
-                let shelf = self.sessions.get(&(challenge.as_str(), key.as_str(), value.as_str()));
+                let ids = self.sessions.get(&(challenge.as_str(), key.as_str(), value.as_str()));
                 let has_all = |id: &&&str| {
-                    let session = &self.present.sessions[**id];
+                    let session = &self.final_state.sessions[**id];
                     options.iter().all(|(key, value)| session.options.get(key) == Some(value))
                 };
-                shelf.into_iter().flatten().filter(has_all).map(|id| Place::Session((*id).to_owned())).collect()
+                ids.into_iter().flatten().filter(has_all).map(|id| Effect::Session((*id).to_owned())).collect()
             }
-            Deed::Announce { invite } => self.messages_of(INVITES, "operator", invite, None),
-            Deed::Join { invite, user } => match self.players.get(invite.as_str()) {
-                Some((who, times)) if *who == user.as_deref() => vec![Place::Seat(invite.clone()); *times],
+            WriteOperation::Announce { invite } => self.messages_of(INVITES, "operator", invite, None),
+            WriteOperation::Join { invite, user } => match self.players.get(invite.as_str()) {
+                Some((who, times)) if *who == user.as_deref() => vec![Effect::Seat(invite.clone()); *times],
                 _ => Vec::new(),
             },
-            Deed::Say { session, from, to, content } => self.messages_of(session, from, content, to.as_deref()),
-            Deed::Act { session, from, method, content } => {
+            WriteOperation::Say { session, from, to, content } => {
+                self.messages_of(session, from, content, to.as_deref())
+            }
+            WriteOperation::Act { session, from, method, content } => {
                 let content = format!("({method}) {content}");
                 self.messages_of(&format!("challenge_{session}"), from, &content, Some("operator"))
             }
         }
     }
 
-    fn messages_of(&self, channel: &str, from: &str, content: &str, to: Option<&str>) -> Vec<Place> {
+    fn messages_of(&self, channel: &str, from: &str, content: &str, to: Option<&str>) -> Vec<Effect> {
         let found = self.messages.get(&(channel, from, content)).into_iter().flatten();
         let found = found.filter(|message| message.to.as_deref() == to);
-        found.map(|message| Place::Message(channel.to_owned(), message.index)).collect()
+        found.map(|message| Effect::Message(channel.to_owned(), message.index)).collect()
     }
 }
 
@@ -180,14 +184,14 @@ fn answers(history: &History, faults: &mut Faults) {
         let Some((first, at)) = write.acknowledged() else { continue };
         for attempt in &write.attempts {
             let is_other = match &attempt.outcome {
-                Outcome::Accepted(again) => again != first,
-                Outcome::Refused(_) => attempt.sent >= at,
-                Outcome::Unsent | Outcome::Unknown => false,
+                RequestOutcome::Accepted(again) => again != first,
+                RequestOutcome::Refused(_) => attempt.sent >= at,
+                RequestOutcome::Unsent | RequestOutcome::Unknown => false,
             };
             if is_other {
                 faults.add(
                     FaultKind::AnsweredOtherwise,
-                    format!("{:?} was answered {first} and then {attempt:?}", write.deed),
+                    format!("{:?} was answered {first} and then {attempt:?}", write.operation),
                 );
             }
         }
@@ -198,55 +202,58 @@ fn answers(history: &History, faults: &mut Faults) {
 /// never.
 fn happened(traces: &Traces<'_>, faults: &mut Faults) {
     let with = |writes: &[&Write], known: Known| writes.iter().filter(|write| write.known() == known).count();
-    for (deed, (writes, places)) in &traces.of {
+    for (operation, (writes, places)) in &traces.of {
         // `acts` checks the actions, because an action in a session that wasn't running is not in the channel.
-        let is_act = matches!(deed, Deed::Act { .. });
+        let is_act = matches!(operation, WriteOperation::Act { .. });
         let (done, open, times) = (with(writes, Known::Done), with(writes, Known::Open), places.len());
         if times < done && !is_act {
-            faults.add(FaultKind::Lost, format!("{deed:?} was acknowledged {done} times, but happened {times} times"));
+            faults.add(
+                FaultKind::Lost,
+                format!("{operation:?} was acknowledged {done} times, but happened {times} times"),
+            );
         }
         if times > done + open {
             let kind = if done + open > 0 { FaultKind::Doubled } else { FaultKind::RefusedButThere };
             let asked = format!("was acknowledged {done} times, {open} are unknown, and it happened {times} times");
-            faults.add(kind, format!("{deed:?} {asked}: {places:?}"));
+            faults.add(kind, format!("{operation:?} {asked}: {places:?}"));
         }
     }
 }
 
 /// Checks that a client requested every session, seat and message. Calls [`acts`] for the counts of actions.
-fn invented(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
-    let known: BTreeSet<&Place> = traces.of.values().flat_map(|(_, places)| places).collect();
-    for id in present.sessions.keys().filter(|id| !known.contains(&Place::Session((*id).clone()))) {
+fn invented(traces: &Traces<'_>, final_state: &FinalState, faults: &mut Faults) {
+    let known: BTreeSet<&Effect> = traces.of.values().flat_map(|(_, places)| places).collect();
+    for id in final_state.sessions.keys().filter(|id| !known.contains(&Effect::Session((*id).clone()))) {
         faults.add(FaultKind::Invented, format!("no client created session {id}"));
     }
-    let asked: BTreeSet<&str> = traces.of.keys().filter_map(|deed| joined_by(deed)).collect();
-    for player in present.sessions.values().flat_map(|session| &session.players) {
+    let asked: BTreeSet<&str> = traces.of.keys().filter_map(|operation| joined_by(operation)).collect();
+    for player in final_state.sessions.values().flat_map(|session| &session.players) {
         if !asked.contains(player.as_str()) {
             faults.add(FaultKind::Invented, format!("{player} has a seat, but no client joined with it"));
         }
     }
-    for (channel, messages) in &present.channels {
+    for (channel, messages) in &final_state.channels {
         let is_operators = channel.starts_with("challenge_");
         for message in messages {
             let is_said = if is_operators { message.from != "operator" } else { true };
-            if is_said && !known.contains(&Place::Message(channel.clone(), message.index)) {
+            if is_said && !known.contains(&Effect::Message(channel.clone(), message.index)) {
                 faults.add(FaultKind::Invented, format!("no client sent this message in {channel}: {message:?}"));
             }
         }
     }
-    acts(traces, present, faults);
+    acts(traces, final_state, faults);
 }
 
-fn joined_by(deed: &Deed) -> Option<&str> {
-    match deed {
-        Deed::Join { invite, .. } => Some(invite),
+fn joined_by(operation: &WriteOperation) -> Option<&str> {
+    match operation {
+        WriteOperation::Join { invite, .. } => Some(invite),
         _ => None,
     }
 }
 
 /// Checks that each acknowledged action is in the operator channel, or that the operator replied to its player with
 /// [`NOT_RUNNING`].
-fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
+fn acts(traces: &Traces<'_>, final_state: &FinalState, faults: &mut Faults) {
     #[derive(Default)]
     struct Acts {
         done: usize,
@@ -255,8 +262,8 @@ fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
         lacking: usize,
     }
     let mut players: BTreeMap<(&str, &str), Acts> = BTreeMap::new();
-    for (deed, (writes, places)) in &traces.of {
-        let Deed::Act { session, from, .. } = deed else { continue };
+    for (operation, (writes, places)) in &traces.of {
+        let WriteOperation::Act { session, from, .. } = operation else { continue };
         let acts = players.entry((session, from)).or_default();
         let done = writes.iter().filter(|write| write.known() == Known::Done).count();
         acts.done += done;
@@ -265,7 +272,7 @@ fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
         acts.lacking += done.saturating_sub(places.len());
     }
     for ((session, player), Acts { done, open, taken, lacking }) in players {
-        let channel = present.channels.get(&format!("challenge_{session}"));
+        let channel = final_state.channels.get(&format!("challenge_{session}"));
         let too_late = channel.into_iter().flatten().filter(|message| {
             let starts = |content: &String| content.starts_with(NOT_RUNNING);
             message.from == "operator"
@@ -285,11 +292,13 @@ fn acts(traces: &Traces<'_>, present: &Present, faults: &mut Faults) {
 }
 
 /// Checks that the response to a chat message has the message's index in the channel.
-fn places(history: &History, present: &Present, faults: &mut Faults) {
+fn places(history: &History, final_state: &FinalState, faults: &mut Faults) {
     for write in &history.writes {
-        let (Deed::Say { session, content, .. }, Some(answer)) = (&write.deed, write.answer()) else { continue };
+        let (WriteOperation::Say { session, content, .. }, Some(answer)) = (&write.operation, write.answer()) else {
+            continue;
+        };
         let index = answer["index"].as_u64().unwrap_or_default();
-        let there = present.channels.get(session).and_then(|messages| find(messages, index));
+        let there = final_state.channels.get(session).and_then(|messages| find(messages, index));
         if there.is_none_or(|message| message.content.as_ref() != Some(content)) {
             faults.add(
                 FaultKind::Misplaced,
@@ -300,7 +309,7 @@ fn places(history: &History, present: &Present, faults: &mut Faults) {
 }
 
 /// Returns the message with an index, in a channel without gaps. Another check reports gaps.
-fn find(messages: &[Message], index: u64) -> Option<&Message> {
+fn find(messages: &[ObservedMessage], index: u64) -> Option<&ObservedMessage> {
     let at = usize::try_from(index.checked_sub(1)?).ok()?;
     messages.get(at).filter(|message| message.index == index)
 }
@@ -312,46 +321,46 @@ fn races(history: &History, traces: &Traces<'_>, faults: &mut Faults) {
         keys.iter().filter_map(|key| by_key.get(key.as_str()).copied()).collect()
     };
     // The number of races for each operation. A player may repeat a move later in the game, in another race.
-    let mut heats: BTreeMap<&Deed, usize> = BTreeMap::new();
+    let mut heats: BTreeMap<&WriteOperation, usize> = BTreeMap::new();
     for keys in &history.races {
-        let deeds: BTreeSet<&Deed> = racers(keys).iter().map(|write| &write.deed).collect();
-        for deed in deeds {
-            *heats.entry(deed).or_default() += 1;
+        let operations: BTreeSet<&WriteOperation> = racers(keys).iter().map(|write| &write.operation).collect();
+        for operation in operations {
+            *heats.entry(operation).or_default() += 1;
         }
     }
     for keys in &history.races {
         let writes = racers(keys);
         let count = |known: Known| writes.iter().filter(|write| write.known() == known).count();
         let (done, open) = (count(Known::Done), count(Known::Open));
-        let deeds: BTreeSet<&Deed> = writes.iter().map(|write| &write.deed).collect();
-        let taken: usize = deeds.iter().map(|deed| traces.of[*deed].1.len()).sum();
-        let to_take = deeds.iter().map(|deed| heats[*deed]).max().unwrap_or_default();
+        let operations: BTreeSet<&WriteOperation> = writes.iter().map(|write| &write.operation).collect();
+        let taken: usize = operations.iter().map(|operation| traces.of[*operation].1.len()).sum();
+        let to_take = operations.iter().map(|operation| heats[*operation]).max().unwrap_or_default();
         // The server also acknowledges an action that came too late, so the number of acknowledgments is the number
         // of successes for joins only.
-        let too_many = done > 1 && deeds.iter().any(|deed| joined_by(deed).is_some());
+        let too_many = done > 1 && operations.iter().any(|operation| joined_by(operation).is_some());
         if taken != to_take || done + open == 0 || too_many {
-            let evidence = format!("{deeds:?} sent twice: {done} acknowledged, {open} unknown, {taken} accepted");
+            let evidence = format!("{operations:?} sent twice: {done} acknowledged, {open} unknown, {taken} accepted");
             faults.add(FaultKind::RaceUndecided, evidence);
         }
     }
 }
 
 /// Checks that at most one join per invite was acknowledged, and that each session's status matches its seats.
-fn seats(history: &History, present: &Present, faults: &mut Faults) {
+fn seats(history: &History, final_state: &FinalState, faults: &mut Faults) {
     let mut joins: BTreeMap<&str, Vec<&Write>> = BTreeMap::new();
     for write in &history.writes {
-        if let Some(invite) = joined_by(&write.deed) {
+        if let Some(invite) = joined_by(&write.operation) {
             joins.entry(invite).or_default().push(write);
         }
     }
     for (invite, writes) in joins {
-        let done: Vec<&Deed> =
-            writes.iter().filter(|write| write.known() == Known::Done).map(|write| &write.deed).collect();
+        let done: Vec<&WriteOperation> =
+            writes.iter().filter(|write| write.known() == Known::Done).map(|write| &write.operation).collect();
         if done.len() > 1 {
             faults.add(FaultKind::Seats, format!("several joins with {invite} were acknowledged: {done:?}"));
         }
     }
-    for (id, session) in &present.sessions {
+    for (id, session) in &final_state.sessions {
         let players: BTreeSet<&String> = session.players.iter().collect();
         let is_twice = players.len() < session.players.len();
         let is_foreign = players.iter().any(|player| !session.invites.contains(player));
@@ -363,8 +372,8 @@ fn seats(history: &History, present: &Present, faults: &mut Faults) {
 }
 
 /// Checks that indexes are 1, 2, 3 … and times never decrease.
-fn order(present: &Present, faults: &mut Faults) {
-    for (channel, messages) in &present.channels {
+fn order(final_state: &FinalState, faults: &mut Faults) {
+    for (channel, messages) in &final_state.channels {
         for (place, message) in (1..).zip(messages) {
             if message.index != place {
                 faults.add(FaultKind::Gap, format!("{channel}: index {} in place of {place}", message.index));
@@ -385,25 +394,27 @@ fn order(present: &Present, faults: &mut Faults) {
 
 /// Checks that a read shows at least everything known when it was sent: all acknowledged writes and all messages shown
 /// to any client, on any node.
-fn reads(history: &History, present: &Present, faults: &mut Faults) {
+fn reads(history: &History, final_state: &FinalState, faults: &mut Faults) {
     // For each channel: the times from which a length of the channel is known, the lengths, and the evidence.
     let mut known: BTreeMap<&str, Vec<(Moment, u64, &str)>> = BTreeMap::new();
     for write in &history.writes {
         let Some((_, at)) = write.acknowledged() else { continue };
-        if let Deed::Say { session, .. } = &write.deed {
+        if let WriteOperation::Say { session, .. } = &write.operation {
             let index = write.answer().and_then(|answer| answer["index"].as_u64()).unwrap_or_default();
             known.entry(session).or_default().push((at, index, "acknowledged"));
         }
     }
     let operators: BTreeMap<&str, String> =
-        present.sessions.keys().map(|id| (id.as_str(), format!("challenge_{id}"))).collect();
+        final_state.sessions.keys().map(|id| (id.as_str(), format!("challenge_{id}"))).collect();
     for write in &history.writes {
-        let (Deed::Act { session, from, method, content }, Some((_, at))) = (&write.deed, write.acknowledged()) else {
+        let (WriteOperation::Act { session, from, method, content }, Some((_, at))) =
+            (&write.operation, write.acknowledged())
+        else {
             continue;
         };
         let Some(channel) = operators.get(session.as_str()) else { continue };
         let content = format!("({method}) {content}");
-        let mut taken = present.channels.get(channel).into_iter().flatten();
+        let mut taken = final_state.channels.get(channel).into_iter().flatten();
         // If several messages are equal, the first one is used, because the channel has at least that length.
         if let Some(message) = taken.find(|message| message.from == *from && message.content.as_ref() == Some(&content))
         {
@@ -437,10 +448,10 @@ fn reads(history: &History, present: &Present, faults: &mut Faults) {
 }
 
 /// Checks that a subscriber received each message once, in order and unchanged, and the end of the session once.
-fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
+fn stream(subscription: &Subscription, final_state: &FinalState, faults: &mut Faults) {
     let Subscription { channel, deliveries, ends, whole } = subscription;
     let none = Vec::new();
-    let messages = present.channels.get(channel).unwrap_or(&none);
+    let messages = final_state.channels.get(channel).unwrap_or(&none);
     for (place, delivery) in (1..).zip(deliveries) {
         let said = &delivery.message;
         if said.index != place {
@@ -462,7 +473,7 @@ fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
         faults.add(FaultKind::Stream, format!("{channel}: received {came} of {there} messages"));
     }
     let id = channel.strip_prefix("challenge_").unwrap_or(channel);
-    let over = usize::from(present.sessions.get(id).is_some_and(|session| session.status == "ended"));
+    let over = usize::from(final_state.sessions.get(id).is_some_and(|session| session.status == "ended"));
     if *ends > over || (*whole && *ends < over) {
         faults.add(FaultKind::Stream, format!("{channel}: received {ends} end events"));
     }
@@ -470,26 +481,26 @@ fn stream(subscription: &Subscription, present: &Present, faults: &mut Faults) {
 
 /// Checks that each game counts once, regardless of the node on which it ended, and that counting all games again
 /// changed no standing.
-fn counts(present: &Present, faults: &mut Faults) {
-    let right = present.right_games();
-    if present.games != right {
+fn counts(final_state: &FinalState, faults: &mut Faults) {
+    let right = final_state.right_games();
+    if final_state.games != right {
         faults.add(
             FaultKind::Miscounted,
-            format!("the arena counts {:?} games, but {right:?} have ended", present.games),
+            format!("the arena counts {:?} games, but {right:?} have ended", final_state.games),
         );
     }
     for (what, shown, right) in [
-        ("sessions listed", &present.listed, present.right_lists()),
-        ("sessions in histories", &present.histories, present.right_histories()),
+        ("sessions listed", &final_state.listed, final_state.right_lists()),
+        ("sessions in histories", &final_state.histories, final_state.right_histories()),
     ] {
         if *shown != right {
             faults.add(FaultKind::Miscounted, format!("{what}: the arena shows {shown:?}, expected {right:?}"));
         }
     }
     let nobody = BTreeMap::new();
-    let challenges: BTreeSet<&String> = present.boards.keys().chain(right.keys()).collect();
+    let challenges: BTreeSet<&String> = final_state.boards.keys().chain(right.keys()).collect();
     for challenge in challenges {
-        let (shown, right) = (present.boards.get(challenge).unwrap_or(&nobody), present.right_board(challenge));
+        let (shown, right) = (final_state.boards.get(challenge).unwrap_or(&nobody), final_state.right_board(challenge));
         let users: BTreeSet<&String> = shown.keys().chain(right.keys()).collect();
         for user in users {
             let (shown, right) = (shown.get(user), right.get(user));
@@ -508,7 +519,7 @@ fn counts(present: &Present, faults: &mut Faults) {
             }
         }
     }
-    if !present.mended.is_empty() {
-        faults.add(FaultKind::Mended, format!("the counts of {:?} were wrong", present.mended));
+    if !final_state.mended.is_empty() {
+        faults.add(FaultKind::Mended, format!("the counts of {:?} were wrong", final_state.mended));
     }
 }

@@ -8,76 +8,77 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::{
-    Attempt, Deed, Delivery, History, Message, Outcome, Present, Read, Seen, Standing, Subscription, Write, check,
+    Attempt, BoardRow, Delivery, FinalState, History, ObservedMessage, Read, RequestOutcome, SessionState,
+    Subscription, Write, WriteOperation, check,
 };
 
 fn at(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn attempt(ms: u64, node: usize, outcome: Outcome) -> Attempt {
+fn attempt(ms: u64, node: usize, outcome: RequestOutcome) -> Attempt {
     Attempt { node, sent: at(ms), done: at(ms + 5), outcome }
 }
 
-fn accepted(body: &str) -> Outcome {
-    Outcome::Accepted(body.to_owned())
+fn accepted(body: &str) -> RequestOutcome {
+    RequestOutcome::Accepted(body.to_owned())
 }
 
-fn refused() -> Outcome {
-    Outcome::Refused("DUPLICATE_GUESS".to_owned())
+fn refused() -> RequestOutcome {
+    RequestOutcome::Refused("DUPLICATE_GUESS".to_owned())
 }
 
-fn write(key: &str, deed: Deed, attempts: Vec<Attempt>) -> Write {
-    Write { key: key.to_owned(), deed, attempts }
+fn write(key: &str, operation: WriteOperation, attempts: Vec<Attempt>) -> Write {
+    Write { key: key.to_owned(), operation, attempts }
 }
 
 fn text(text: &str) -> String {
     text.to_owned()
 }
 
-fn message(index: u64, from: &str, to: Option<&str>, content: &str) -> Message {
+fn message(index: u64, from: &str, to: Option<&str>, content: &str) -> ObservedMessage {
     let at_ms = 1_000 + i64::try_from(index).expect("few");
-    Message { index, from: text(from), to: to.map(text), content: Some(text(content)), at_ms }
+    ObservedMessage { index, from: text(from), to: to.map(text), content: Some(text(content)), at_ms }
 }
 
-fn say(content: &str) -> Deed {
-    Deed::Say { session: text("s"), from: text("inv_a"), to: None, content: text(content) }
+fn say(content: &str) -> WriteOperation {
+    WriteOperation::Say { session: text("s"), from: text("inv_a"), to: None, content: text(content) }
 }
 
-fn guess(player: &str) -> Deed {
-    Deed::Act { session: text("s"), from: text(player), method: text("guess"), content: text("1, 2") }
+fn guess(player: &str) -> WriteOperation {
+    WriteOperation::Act { session: text("s"), from: text(player), method: text("guess"), content: text("1, 2") }
 }
 
-fn join(player: &str, user: &str) -> Deed {
-    Deed::Join { invite: text(player), user: Some(text(user)) }
+fn join(player: &str, user: &str) -> WriteOperation {
+    WriteOperation::Join { invite: text(player), user: Some(text(user)) }
 }
 
 /// Returns a correct history of a session with two players, who chat, guess and get scores. One answer was lost, and
 /// the client repeated the request on another node.
-fn right() -> (History, Present) {
+fn right() -> (History, FinalState) {
     let options = json!({ "range": [100, 1000] });
-    let create = Deed::create("psi", options.as_object().expect("an object"));
+    let create = WriteOperation::create("psi", options.as_object().expect("an object"));
     let done = |ms: u64, body: &str| vec![attempt(ms, 0, accepted(body))];
     let writes = vec![
         write("create", create, done(0, r#"{"id":"s"}"#)),
-        write("announce", Deed::Announce { invite: text("inv_b") }, done(10, "{}")),
+        write("announce", WriteOperation::Announce { invite: text("inv_b") }, done(10, "{}")),
         write("join a", join("inv_a", "ada"), done(20, "{}")),
         write("join b", join("inv_b", "bob"), done(30, "{}")),
         write("join b again", join("inv_b", "eve"), vec![attempt(31, 1, refused())]),
         write(
             "hello",
             say("hello"),
-            vec![attempt(40, 0, Outcome::Unknown), attempt(50, 1, accepted(r#"{"index":1}"#))],
+            vec![attempt(40, 0, RequestOutcome::Unknown), attempt(50, 1, accepted(r#"{"index":1}"#))],
         ),
-        write("lost", say("lost"), vec![attempt(40, 0, Outcome::Unknown)]),
-        write("unsent", say("unsent"), vec![attempt(40, 0, Outcome::Unsent)]),
+        write("lost", say("lost"), vec![attempt(40, 0, RequestOutcome::Unknown)]),
+        write("unsent", say("unsent"), vec![attempt(40, 0, RequestOutcome::Unsent)]),
         write("world", say("world"), done(60, r#"{"index":2}"#)),
         write("guess a", guess("inv_a"), done(70, "{}")),
         write("guess b", guess("inv_b"), done(80, "{}")),
         write("guess b at another node", guess("inv_b"), vec![attempt(80, 1, refused())]),
         write(
             "late",
-            Deed::Act { session: text("s"), from: text("inv_a"), method: text("guess"), content: text("3") },
+            WriteOperation::Act { session: text("s"), from: text("inv_a"), method: text("guess"), content: text("3") },
             done(90, "{}"),
         ),
     ];
@@ -97,7 +98,7 @@ fn right() -> (History, Present) {
         from,
         last,
     };
-    let delivery = |message: &Message| Delivery { node: 1, at: at(70), message: message.clone() };
+    let delivery = |message: &ObservedMessage| Delivery { node: 1, at: at(70), message: message.clone() };
     let subscription =
         Subscription { channel: text("s"), deliveries: chat.iter().map(delivery).collect(), ends: 1, whole: true };
     let history = History {
@@ -106,7 +107,7 @@ fn right() -> (History, Present) {
         subscriptions: vec![subscription],
         races: vec![[text("join b"), text("join b again")], [text("guess b"), text("guess b at another node")]],
     };
-    let seen = Seen {
+    let seen = SessionState {
         challenge: text("psi"),
         options: BTreeMap::from([(text("range"), text("[100,1000]")), (text("setSize"), text("10"))]),
         status: text("ended"),
@@ -118,8 +119,8 @@ fn right() -> (History, Present) {
         scores: vec![[1.0, -1.0], [-1.0, 0.0]],
     };
     let board =
-        [("ada", [1.0, -1.0]), ("bob", [-1.0, 0.0])].map(|(user, means)| (text(user), Standing { games: 1, means }));
-    let present = Present {
+        [("ada", [1.0, -1.0]), ("bob", [-1.0, 0.0])].map(|(user, means)| (text(user), BoardRow { games: 1, means }));
+    let final_state = FinalState {
         sessions: BTreeMap::from([(text("s"), seen)]),
         channels: BTreeMap::from([
             (text("s"), chat),
@@ -132,15 +133,16 @@ fn right() -> (History, Present) {
         histories: BTreeMap::from([(text("ada"), 1), (text("bob"), 1)]),
         mended: Vec::new(),
     };
-    (history, present)
+    (history, final_state)
 }
 
 /// Returns the faults found after a change to the correct history.
 #[track_caller]
-fn planted(plant: impl FnOnce(&mut History, &mut Present), expected: Expect) {
-    let (mut history, mut present) = right();
-    plant(&mut history, &mut present);
-    let mut kinds: Vec<String> = check(&history, &present).iter().map(|fault| format!("{:?}", fault.kind)).collect();
+fn planted(plant: impl FnOnce(&mut History, &mut FinalState), expected: Expect) {
+    let (mut history, mut final_state) = right();
+    plant(&mut history, &mut final_state);
+    let mut kinds: Vec<String> =
+        check(&history, &final_state).iter().map(|fault| format!("{:?}", fault.kind)).collect();
     kinds.sort_unstable();
     expected.assert_eq(&kinds.join(" "));
 }
@@ -149,28 +151,28 @@ fn write_of<'h>(history: &'h mut History, key: &str) -> &'h mut Write {
     history.writes.iter_mut().find(|write| write.key == key).expect("a write with this key")
 }
 
-fn channel<'p>(present: &'p mut Present, name: &str) -> &'p mut Vec<Message> {
-    present.channels.get_mut(name).expect("a channel with this name")
+fn channel<'p>(final_state: &'p mut FinalState, name: &str) -> &'p mut Vec<ObservedMessage> {
+    final_state.channels.get_mut(name).expect("a channel with this name")
 }
 
-fn session(present: &mut Present) -> &mut Seen {
-    present.sessions.get_mut("s").expect("the session s")
+fn session(final_state: &mut FinalState) -> &mut SessionState {
+    final_state.sessions.get_mut("s").expect("the session s")
 }
 
 /// Appends a copy of a message as the next message.
-fn repeat(messages: &mut Vec<Message>, at: usize) {
+fn repeat(messages: &mut Vec<ObservedMessage>, at: usize) {
     let index = messages.len() as u64 + 1;
-    messages.push(Message { index, at_ms: 2_000, ..messages[at].clone() });
+    messages.push(ObservedMessage { index, at_ms: 2_000, ..messages[at].clone() });
 }
 
 #[test]
 fn a_correct_history_has_no_faults() {
     planted(|_, _| {}, expect![""]);
     // A write with an unknown outcome may have happened.
-    planted(|_, present| channel(present, "s").push(message(3, "inv_a", None, "lost")), expect!["Stream"]);
+    planted(|_, final_state| channel(final_state, "s").push(message(3, "inv_a", None, "lost")), expect!["Stream"]);
     planted(
-        |history, present| {
-            channel(present, "s").push(message(3, "inv_a", None, "lost"));
+        |history, final_state| {
+            channel(final_state, "s").push(message(3, "inv_a", None, "lost"));
             history.subscriptions[0].whole = false;
         },
         expect![""],
@@ -179,22 +181,22 @@ fn a_correct_history_has_no_faults() {
 
 #[test]
 fn missing_effects_of_acknowledged_writes_are_found() {
-    planted(|_, present| drop(channel(present, "s").pop()), expect!["Lost Misplaced Stream"]);
-    planted(|_, present| drop(channel(present, "invites").pop()), expect!["Lost"]);
-    planted(|_, present| drop(channel(present, "challenge_s").pop()), expect!["Lost"]);
+    planted(|_, final_state| drop(channel(final_state, "s").pop()), expect!["Lost Misplaced Stream"]);
+    planted(|_, final_state| drop(channel(final_state, "invites").pop()), expect!["Lost"]);
+    planted(|_, final_state| drop(channel(final_state, "challenge_s").pop()), expect!["Lost"]);
     planted(
-        |_, present| channel(present, "challenge_s")[2].content = Some(text("(guess) 3, 4")),
+        |_, final_state| channel(final_state, "challenge_s")[2].content = Some(text("(guess) 3, 4")),
         expect!["Invented Lost"],
     );
     planted(
-        |_, present| {
+        |_, final_state| {
             let other = BTreeMap::from([(text("range"), text("[100,1001]"))]);
-            session(present).options = other;
+            session(final_state).options = other;
         },
         expect!["Invented Lost"],
     );
     planted(
-        |_, present| drop(session(present).users.remove("inv_b")),
+        |_, final_state| drop(session(final_state).users.remove("inv_b")),
         expect!["Lost Miscounted Miscounted RaceUndecided"],
     );
 }
@@ -202,26 +204,26 @@ fn missing_effects_of_acknowledged_writes_are_found() {
 #[test]
 fn doubled_writes_are_found() {
     planted(
-        |history, present| {
-            repeat(channel(present, "s"), 0);
+        |history, final_state| {
+            repeat(channel(final_state, "s"), 0);
             history.subscriptions[0].whole = false;
         },
         expect!["Doubled"],
     );
-    planted(|_, present| repeat(channel(present, "invites"), 0), expect!["Doubled"]);
-    planted(|_, present| repeat(channel(present, "challenge_s"), 2), expect!["Doubled"]);
-    planted(|_, present| repeat(channel(present, "challenge_s"), 4), expect!["Doubled"]);
+    planted(|_, final_state| repeat(channel(final_state, "invites"), 0), expect!["Doubled"]);
+    planted(|_, final_state| repeat(channel(final_state, "challenge_s"), 2), expect!["Doubled"]);
+    planted(|_, final_state| repeat(channel(final_state, "challenge_s"), 4), expect!["Doubled"]);
     planted(
-        |_, present| {
-            let again = Seen { players: Vec::new(), status: text("open"), ..session(present).clone() };
-            present.sessions.insert(text("t"), again);
+        |_, final_state| {
+            let again = SessionState { players: Vec::new(), status: text("open"), ..session(final_state).clone() };
+            final_state.sessions.insert(text("t"), again);
         },
         expect!["Doubled Miscounted"],
     );
     // A write with an unknown outcome happens at most once.
     planted(
-        |history, present| {
-            channel(present, "s").extend([message(3, "inv_a", None, "lost"), message(4, "inv_a", None, "lost")]);
+        |history, final_state| {
+            channel(final_state, "s").extend([message(3, "inv_a", None, "lost"), message(4, "inv_a", None, "lost")]);
             history.subscriptions[0].whole = false;
         },
         expect!["Doubled"],
@@ -231,11 +233,17 @@ fn doubled_writes_are_found() {
 #[test]
 fn effects_of_refused_or_unsent_writes_are_found() {
     planted(
-        |_, present| channel(present, "s").push(message(3, "inv_a", None, "unsent")),
+        |_, final_state| channel(final_state, "s").push(message(3, "inv_a", None, "unsent")),
         expect!["RefusedButThere Stream"],
     );
-    planted(|_, present| channel(present, "s").push(message(3, "inv_b", None, "hello")), expect!["Invented Stream"]);
-    planted(|_, present| channel(present, "invites").push(message(2, "operator", None, "inv_a")), expect!["Invented"]);
+    planted(
+        |_, final_state| channel(final_state, "s").push(message(3, "inv_b", None, "hello")),
+        expect!["Invented Stream"],
+    );
+    planted(
+        |_, final_state| channel(final_state, "invites").push(message(2, "operator", None, "inv_a")),
+        expect!["Invented"],
+    );
     planted(|history, _| history.writes.retain(|write| !write.key.starts_with("join a")), expect!["Invented"]);
     planted(|history, _| write_of(history, "guess a").attempts[0].outcome = refused(), expect!["RefusedButThere"]);
 }
@@ -269,23 +277,23 @@ fn a_race_without_exactly_one_winner_is_found() {
     );
     // Both guesses were accepted.
     planted(
-        |history, present| {
+        |history, final_state| {
             write_of(history, "guess b at another node").attempts[0].outcome = accepted("{}");
-            repeat(channel(present, "challenge_s"), 3);
+            repeat(channel(final_state, "challenge_s"), 3);
         },
         expect!["RaceUndecided"],
     );
     // Both guesses were refused.
     planted(
-        |history, present| {
+        |history, final_state| {
             write_of(history, "guess b").attempts[0].outcome = refused();
-            drop(channel(present, "challenge_s").remove(3));
+            drop(channel(final_state, "challenge_s").remove(3));
         },
         expect!["Gap RaceUndecided"],
     );
     // The same move in two races, each with one winner; then one race has both, and the other none.
-    let twice = |history: &mut History, present: &mut Present, outcomes: [Outcome; 4]| {
-        repeat(channel(present, "challenge_s"), 3);
+    let twice = |history: &mut History, final_state: &mut FinalState, outcomes: [RequestOutcome; 4]| {
+        repeat(channel(final_state, "challenge_s"), 3);
         let keys = ["guess b", "guess b at another node", "again", "again at another node"];
         for (key, outcome) in keys.into_iter().zip(outcomes) {
             history.writes.retain(|write| write.key != key);
@@ -294,11 +302,11 @@ fn a_race_without_exactly_one_winner_is_found() {
         history.races.push([text(keys[2]), text(keys[3])]);
     };
     planted(
-        |history, present| twice(history, present, [accepted("{}"), refused(), refused(), accepted("{}")]),
+        |history, final_state| twice(history, final_state, [accepted("{}"), refused(), refused(), accepted("{}")]),
         expect![""],
     );
     planted(
-        |history, present| twice(history, present, [accepted("{}"), accepted("{}"), refused(), refused()]),
+        |history, final_state| twice(history, final_state, [accepted("{}"), accepted("{}"), refused(), refused()]),
         expect!["RaceUndecided"],
     );
     // Both guesses were acknowledged, and one was accepted.
@@ -311,21 +319,21 @@ fn a_race_without_exactly_one_winner_is_found() {
 #[test]
 fn seats_that_contradict_each_other_are_found() {
     planted(
-        |_, present| session(present).status = text("open"),
+        |_, final_state| session(final_state).status = text("open"),
         expect!["Miscounted Miscounted Miscounted Miscounted Miscounted Seats Stream"],
     );
-    planted(|_, present| session(present).invites[1] = text("inv_c"), expect!["Seats"]);
+    planted(|_, final_state| session(final_state).invites[1] = text("inv_c"), expect!["Seats"]);
     planted(
-        |_, present| session(present).players[1] = text("inv_a"),
+        |_, final_state| session(final_state).players[1] = text("inv_a"),
         expect!["Doubled Lost Miscounted Miscounted RaceUndecided Seats"],
     );
 }
 
 #[test]
 fn gaps_and_disorder_of_indexes_or_times_are_found() {
-    planted(|_, present| channel(present, "challenge_s")[4].index = 6, expect!["Gap"]);
-    planted(|_, present| channel(present, "challenge_s").swap(0, 1), expect!["Gap TimeWentBack"]);
-    planted(|_, present| channel(present, "challenge_s")[1].at_ms = 7, expect!["TimeWentBack"]);
+    planted(|_, final_state| channel(final_state, "challenge_s")[4].index = 6, expect!["Gap"]);
+    planted(|_, final_state| channel(final_state, "challenge_s").swap(0, 1), expect!["Gap TimeWentBack"]);
+    planted(|_, final_state| channel(final_state, "challenge_s")[1].at_ms = 7, expect!["TimeWentBack"]);
 }
 
 #[test]
@@ -377,27 +385,27 @@ fn a_stream_that_skips_repeats_disorders_or_changes_is_found() {
 
 #[test]
 fn a_game_that_counts_twice_or_never_is_found() {
-    let board = |present: &mut Present, games: u64| {
-        let board = present.boards.get_mut("psi").expect("the board of psi");
+    let board = |final_state: &mut FinalState, games: u64| {
+        let board = final_state.boards.get_mut("psi").expect("the board of psi");
         board.get_mut("ada").expect("the row of ada").games = games;
     };
-    planted(|_, present| board(present, 2), expect!["Miscounted"]);
+    planted(|_, final_state| board(final_state, 2), expect!["Miscounted"]);
     planted(
-        |_, present| present.boards.get_mut("psi").expect("the board of psi").retain(|user, _| user == "ada"),
+        |_, final_state| final_state.boards.get_mut("psi").expect("the board of psi").retain(|user, _| user == "ada"),
         expect!["Miscounted"],
     );
-    planted(|_, present| present.games = BTreeMap::from([(text("psi"), 2)]), expect!["Miscounted"]);
-    planted(|_, present| present.games.clear(), expect!["Miscounted"]);
-    planted(|_, present| session(present).scores[1] = [1.0, 1.0], expect!["Miscounted"]);
-    planted(|_, present| present.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
-    planted(|_, present| present.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
-    planted(|_, present| present.mended.push(text("ada")), expect!["Mended"]);
+    planted(|_, final_state| final_state.games = BTreeMap::from([(text("psi"), 2)]), expect!["Miscounted"]);
+    planted(|_, final_state| final_state.games.clear(), expect!["Miscounted"]);
+    planted(|_, final_state| session(final_state).scores[1] = [1.0, 1.0], expect!["Miscounted"]);
+    planted(|_, final_state| final_state.listed.extend([(text("ended"), 2)]), expect!["Miscounted"]);
+    planted(|_, final_state| final_state.histories.extend([(text("ada"), 2)]), expect!["Miscounted"]);
+    planted(|_, final_state| final_state.mended.push(text("ada")), expect!["Mended"]);
     // A session that ended because of inactivity isn't counted.
     planted(
-        |_, present| {
-            session(present).abandoned = true;
-            present.boards.clear();
-            present.games.clear();
+        |_, final_state| {
+            session(final_state).abandoned = true;
+            final_state.boards.clear();
+            final_state.games.clear();
         },
         expect![""],
     );
@@ -413,15 +421,15 @@ fn the_final_state_is_parsed_from_answers() {
         r#"{"kind":"message","channel":"challenge_s","from":"inv_a","to":"operator","content":"(guess) 1","index":1,"timestamp":7,"type":"guess"}"#,
         "\n",
     );
-    let mut present = Present::of_export(export);
-    present.take_boards(
+    let mut final_state = FinalState::of_export(export);
+    final_state.take_boards(
         "psi",
         &json!({ "average": [{ "playerId": "ada", "gamesPlayed": 1,
         "metrics": { "average:security": 0.0, "average:utility": 0.0 }, "intervals": {} }] }),
     );
-    present.take_stats(&json!({ "challenges": { "psi": { "gamesPlayed": 1 }, "chess": { "gamesPlayed": 0 } } }));
-    assert_eq!(present.right_board("psi"), present.boards["psi"]);
-    assert_eq!(present.right_games(), present.games);
-    expect![[r#"{"challenge_s": [Message { index: 1, from: "inv_a", to: Some("operator"), content: Some("(guess) 1"), at_ms: 7 }], "s": []}"#]]
-        .assert_eq(&format!("{:?}", present.channels));
+    final_state.take_stats(&json!({ "challenges": { "psi": { "gamesPlayed": 1 }, "chess": { "gamesPlayed": 0 } } }));
+    assert_eq!(final_state.right_board("psi"), final_state.boards["psi"]);
+    assert_eq!(final_state.right_games(), final_state.games);
+    expect![[r#"{"challenge_s": [ObservedMessage { index: 1, from: "inv_a", to: Some("operator"), content: Some("(guess) 1"), at_ms: 7 }], "s": []}"#]]
+        .assert_eq(&format!("{:?}", final_state.channels));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::Room;
+use super::MatchFixture;
 use super::table::{Row, play_all};
 
 /// A game that ends only with its last epoch. The time limits are long enough for honest agents, also on a busy
@@ -181,13 +181,13 @@ fn an_agent_that_takes_all_processes_and_cpu_hurts_only_itself() {
 #[test]
 fn agents_access_only_their_own_resources() {
     let got_at = |sandbox: &str| {
-        let room = Room::new();
-        let (snoop, honest) = (room.agent("snoops"), room.agent("honest"));
+        let fixture = MatchFixture::new();
+        let (snoop, honest) = (fixture.agent("snoops"), fixture.agent("honest"));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        fs::write(room.path().join("secret"), "of the user").unwrap();
-        let targets = json!({"secret": room.file("secret"), "opponent": honest, "port": port});
-        fs::write(room.path().join("snoops/targets.json"), targets.to_string()).unwrap();
+        fs::write(fixture.path().join("secret"), "of the user").unwrap();
+        let targets = json!({"secret": fixture.file("secret"), "opponent": honest, "port": port});
+        fs::write(fixture.path().join("snoops/targets.json"), targets.to_string()).unwrap();
         let options = [
             "match",
             "run",
@@ -201,9 +201,9 @@ fn agents_access_only_their_own_resources() {
             sandbox,
         ];
         // The folder exists before the match, because new files beside an agent aren't visible to the agent.
-        fs::create_dir(room.path().join("snoops/late")).unwrap();
-        let running = room.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
-        fs::write(room.path().join("snoops/late/runner.pid"), format!("{}\n", running.pid())).unwrap();
+        fs::create_dir(fixture.path().join("snoops/late")).unwrap();
+        let running = fixture.start(&[&options[..], &["--agent", &snoop, "--agent", &honest]].concat());
+        fs::write(fixture.path().join("snoops/late/runner.pid"), format!("{}\n", running.pid())).unwrap();
         let result = running.finish().result().unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
         let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
@@ -218,17 +218,17 @@ fn agents_access_only_their_own_resources() {
 #[test]
 fn agents_that_share_a_folder_do_not_see_each_other() {
     let got_at = |sandbox: &str, is_same: bool| {
-        let room = Room::new();
-        let snoop = room.script("both", "snoops.py", super::KIT);
-        let other = room.script("both", "other.py", super::KIT);
+        let fixture = MatchFixture::new();
+        let snoop = fixture.script("both", "snoops.py", super::KIT);
+        let other = fixture.script("both", "other.py", super::KIT);
         let opponent = if is_same { snoop.clone() } else { other.clone() };
-        fs::create_dir(room.path().join("both/late")).unwrap();
-        fs::write(room.path().join("both/late/runner.pid"), "1\n").unwrap();
-        fs::write(room.path().join("both/beside"), "").unwrap();
-        let targets = json!({"secret": room.file("both/beside"), "opponent": other, "port": 1});
-        fs::write(room.path().join("both/targets.json"), targets.to_string()).unwrap();
+        fs::create_dir(fixture.path().join("both/late")).unwrap();
+        fs::write(fixture.path().join("both/late/runner.pid"), "1\n").unwrap();
+        fs::write(fixture.path().join("both/beside"), "").unwrap();
+        let targets = json!({"secret": fixture.file("both/beside"), "opponent": other, "port": 1});
+        fs::write(fixture.path().join("both/targets.json"), targets.to_string()).unwrap();
         let game = ["food_catcher", "--set", "n_epochs=3", "--bank-ms", "20000", "--sandbox", sandbox];
-        let result = room.play(&[&game[..], &["--agent", &snoop, "--agent", &opponent]].concat()).result().unwrap();
+        let result = fixture.play(&[&game[..], &["--agent", &snoop, "--agent", &opponent]].concat()).result().unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{sandbox}: {result}");
         let snoop = result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == 0).unwrap();
         let name = snoop["name"].as_str().unwrap().to_owned();
@@ -243,13 +243,13 @@ fn agents_that_share_a_folder_do_not_see_each_other() {
 
 #[test]
 fn a_match_continues_without_disqualified_agents() {
-    let room = Room::new();
+    let fixture = MatchFixture::new();
     let agents = ["honest", "speaks_as_its_opponent", "ends_lines_as_on_windows", "exits_with_3", "sends_blank_lines"];
-    let paths = agents.map(|behavior| room.agent(behavior));
+    let paths = agents.map(|behavior| fixture.agent(behavior));
     let mut args: Vec<&str> = SNAKE.split(' ').collect();
     args.extend(paths.iter().flat_map(|path| ["--agent", path]));
-    let result = room.play(&args).result().unwrap();
-    room.check_nothing_remains();
+    let result = fixture.play(&args).result().unwrap();
+    fixture.check_nothing_remains();
     let told: Vec<(u64, Option<&str>)> = (0..5_u64)
         .map(|number| result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == number).unwrap())
         .map(|score| (score["rank"].as_u64().unwrap(), score["tainted_reason"].as_str()))
@@ -264,36 +264,37 @@ fn a_match_continues_without_disqualified_agents() {
 
 #[test]
 fn a_match_without_remaining_agents_is_a_draw() {
-    let room = Room::new();
-    let (one, other) = (room.agent("exits_with_3"), room.agent("segfaults"));
+    let fixture = MatchFixture::new();
+    let (one, other) = (fixture.agent("exits_with_3"), fixture.agent("segfaults"));
     let mut args: Vec<&str> = FOOD.split(' ').collect();
     args.extend(["--agent", &one, "--agent", &other]);
-    let result = room.play(&args).result().unwrap();
+    let result = fixture.play(&args).result().unwrap();
     assert_eq!(result["outcome"]["winner"], "DRAW", "{result}");
     assert!(result["scores"].as_array().unwrap().iter().all(|score| score["tainted_reason"] == "CRASHED"), "{result}");
 }
 
 #[test]
 fn a_cheating_agent_is_notified_before_its_end() {
-    let room = Room::new();
-    let (cheat, honest) = (room.agent("cheats_and_says_good_bye"), room.agent("honest"));
-    let replay = room.file("game.jsonl");
+    let fixture = MatchFixture::new();
+    let (cheat, honest) = (fixture.agent("cheats_and_says_good_bye"), fixture.agent("honest"));
+    let replay = fixture.file("game.jsonl");
     let mut args: Vec<&str> = FOOD.split(' ').collect();
     args.extend(["--replay", &replay, "--agent", &cheat, "--agent", &honest]);
-    let finished = room.play(&args);
+    let finished = fixture.play(&args);
     assert_eq!(finished.result().unwrap()["outcome"]["tainted_reason"], "AGENT_ID_SPOOFING");
-    let log = fs::read_to_string(room.file("game.seat0.log")).unwrap();
+    let log = fs::read_to_string(fixture.file("game.seat0.log")).unwrap();
     assert!(log.ends_with("told to stop: cheating_detected\n"), "{log}");
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
 }
 
 #[test]
 fn names_and_stderr_of_agents_cannot_control_a_terminal() {
-    let room = Room::new();
-    let (named, chatty) = (room.agent("has_a_name_that_steers_terminals"), room.agent("chatters_and_exits"));
+    let fixture = MatchFixture::new();
+    let (named, chatty) = (fixture.agent("has_a_name_that_steers_terminals"), fixture.agent("chatters_and_exits"));
     let agents = ["--agent", &named, "--agent", &chatty];
-    let replay = room.file("game.jsonl");
-    let finished = room.start(&[&["match", "run", "food_catcher", "--replay", &replay], &agents[..]].concat()).finish();
+    let replay = fixture.file("game.jsonl");
+    let finished =
+        fixture.start(&[&["match", "run", "food_catcher", "--replay", &replay], &agents[..]].concat()).finish();
     let told = &finished.run.stdout;
     assert_eq!(finished.run.code, 0, "{finished:?}");
     assert!(told.contains("thinking about it"), "{told}");

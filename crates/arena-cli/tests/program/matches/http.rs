@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::Room;
+use super::MatchFixture;
 
 const KIT: &str = include_str!("../../hostile/server.py");
 
@@ -15,8 +15,8 @@ struct Server {
 }
 
 impl Server {
-    fn start(room: &Room, behavior: &str) -> Server {
-        let script = room.script("server", "server.py", KIT);
+    fn start(fixture: &MatchFixture, behavior: &str) -> Server {
+        let script = fixture.script("server", "server.py", KIT);
         let mut child = Command::new("python3").arg(script).arg(behavior).stdout(Stdio::piped()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut port).unwrap();
@@ -36,16 +36,16 @@ impl Drop for Server {
 /// that the server plays to the end.
 #[track_caller]
 fn check(behavior: &str, verdict: &str, detail: &str) {
-    let room = Room::new();
-    let server = Server::start(&room, behavior);
-    let honest = room.agent("honest");
+    let fixture = MatchFixture::new();
+    let server = Server::start(&fixture, behavior);
+    let honest = fixture.agent("honest");
     // The time bank is long unless the server must exceed it.
     let bank_ms = if verdict == "TIMEOUT" { "4000" } else { "20000" };
     let options = ["food_catcher", "--set", "n_epochs=20", "--step-ms", "300", "--bank-ms", bank_ms];
-    let finished = room.play(&[&options[..], &["--agent", &server.url, "--agent", &honest]].concat());
+    let finished = fixture.play(&[&options[..], &["--agent", &server.url, "--agent", &honest]].concat());
     drop(server);
     let result = finished.result().unwrap();
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
     assert!(finished.took < Duration::from_secs(60) && finished.peak_bytes < 64 << 20, "{behavior}: {finished:?}");
     let seat = |number: u64| result["scores"].as_array().unwrap().iter().find(|seat| seat["seat"] == number).unwrap();
     assert_eq!(seat(1)["tainted"], false, "{behavior}: {result}");
@@ -85,10 +85,10 @@ fn a_server_that_hangs_does_not_delay_the_match() {
 
 #[test]
 fn a_server_that_is_not_running_fails_at_startup() {
-    let room = Room::new();
-    let honest = room.agent("honest");
+    let fixture = MatchFixture::new();
+    let honest = fixture.agent("honest");
     // Nothing listens on port 1.
-    let result = room.play(&["snake", "--agent", "http://127.0.0.1:1/", "--agent", &honest]).result().unwrap();
+    let result = fixture.play(&["snake", "--agent", "http://127.0.0.1:1/", "--agent", &honest]).result().unwrap();
     assert_eq!(result["outcome"]["tainted_reason"], "STARTUP_FAIL", "{result}");
     assert_eq!(result["scores"][0]["name"], "honest", "{result}");
 }

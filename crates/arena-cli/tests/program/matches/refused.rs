@@ -5,22 +5,22 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Finished, Room};
+use super::{Finished, MatchFixture};
 use crate::program;
-use crate::tournament::Lab;
+use crate::tournament::AgentFolder;
 
 /// Runs `arena match run` with these arguments, in which `HONEST` is replaced by an agent, and `ROOM` by the folder.
-fn run(room: &Room, args: &str) -> Finished {
-    let honest = room.agent("honest");
-    let args = args.replace("HONEST", &format!("--agent {honest}")).replace("ROOM", room.path().to_str().unwrap());
-    room.play(&args.split_ascii_whitespace().collect::<Vec<_>>())
+fn run(fixture: &MatchFixture, args: &str) -> Finished {
+    let honest = fixture.agent("honest");
+    let args = args.replace("HONEST", &format!("--agent {honest}")).replace("ROOM", fixture.path().to_str().unwrap());
+    fixture.play(&args.split_ascii_whitespace().collect::<Vec<_>>())
 }
 
 #[track_caller]
 fn check(args: &str, code: i32, says: &[&str]) {
-    let room = Room::new();
-    fs::write(room.path().join("notes.txt"), "no agent").unwrap();
-    let Finished { run, .. } = run(&room, args);
+    let fixture = MatchFixture::new();
+    fs::write(fixture.path().join("notes.txt"), "no agent").unwrap();
+    let Finished { run, .. } = run(&fixture, args);
     assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args}: {}", run.stderr);
     let sentences = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
     assert_eq!(sentences, 1, "{args}: {}", run.stderr);
@@ -29,7 +29,7 @@ fn check(args: &str, code: i32, says: &[&str]) {
     for text in says {
         assert!(run.stderr.contains(text), "{args}: {}", run.stderr);
     }
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
 }
 
 #[test]
@@ -67,37 +67,37 @@ fn unwritable_files_are_named() {
 
 #[test]
 fn an_agent_that_cannot_be_run_loses_with_the_reason() {
-    let room = Room::new();
-    let text = room.script("text", "text", "just words\n");
-    let lost = room.script("lost", "lost", "#!/no/such/interpreter\n");
+    let fixture = MatchFixture::new();
+    let text = fixture.script("text", "text", "just words\n");
+    let lost = fixture.script("lost", "lost", "#!/no/such/interpreter\n");
     for (agent, says) in [(text, "neither a binary"), (lost, "/no/such/interpreter")] {
-        let finished = run(&room, &format!("snake HONEST --agent {agent}"));
+        let finished = run(&fixture, &format!("snake HONEST --agent {agent}"));
         let result = finished.result().unwrap();
         assert_eq!(result["outcome"]["tainted_reason"], "STARTUP_FAIL", "{result}");
         assert!(result["scores"][1]["tainted_detail"].as_str().unwrap().contains(says), "{result}");
         assert_eq!(result["scores"][0]["name"], "honest", "{result}");
     }
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
 }
 
 #[test]
 fn a_manifest_beside_a_single_file_agent_has_no_effect() {
-    let room = Room::new();
-    let agent = room.agent("honest");
+    let fixture = MatchFixture::new();
+    let agent = fixture.agent("honest");
     let manifest = r#"{"channel": "http", "url": "http://127.0.0.1:9/"}"#;
-    fs::write(room.path().join("honest/manifest.json"), manifest).unwrap();
-    let finished = run(&room, &format!("food_catcher --set n_epochs=3 HONEST -- {agent}"));
+    fs::write(fixture.path().join("honest/manifest.json"), manifest).unwrap();
+    let finished = run(&fixture, &format!("food_catcher --set n_epochs=3 HONEST -- {agent}"));
     let result = finished.result().unwrap();
     assert_eq!(result["has_tainted_agent"], false, "{result}");
     assert_eq!(finished.run.stderr.matches("note: ").count(), 1, "{}", finished.run.stderr);
     assert!(finished.run.stderr.contains("manifest.json sets the channel to http"), "{}", finished.run.stderr);
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
 }
 
 /// Runs a series with this number of concurrent games and these limits on open files; returns its exit code and stderr.
 fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, String) {
-    let room = Room::new();
-    let agent = room.agent("honest");
+    let fixture = MatchFixture::new();
+    let agent = fixture.agent("honest");
     let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
     let options =
         ["match", "run", "food_catcher", "--set", "n_epochs=2", "--games", "12", "--concurrency", concurrency];
@@ -123,10 +123,10 @@ fn concurrent_games_have_enough_open_files_or_are_refused() {
 
 #[test]
 fn an_unwritable_replay_does_not_affect_the_other_game_of_its_pair() {
-    let (lab, out) = (Lab::new(), tempfile::tempdir().unwrap());
+    let (agent_folder, out) = (AgentFolder::new(), tempfile::tempdir().unwrap());
     let games = out.path().join("games");
     let bots = ["a", "b"].map(|name| {
-        let bot = lab.bot(name, 1, 0.0);
+        let bot = agent_folder.bot(name, 1, 0.0);
         let text = fs::read_to_string(&bot).unwrap();
         let taken = games.join("1.jsonl");
         fs::write(&bot, format!("import os\nos.makedirs({taken:?}, exist_ok=True)\n{text}")).unwrap();

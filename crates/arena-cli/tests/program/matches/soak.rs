@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use super::{Room, children, memory};
+use super::{MatchFixture, children, memory};
 use crate::program::arena;
 
 /// The number of matches. `ARENA_SOAK_GAMES` overrides it.
@@ -31,7 +31,7 @@ done
 
 /// The runner's resources after a result.
 #[derive(Debug)]
-struct Held {
+struct Resources {
     resident_bytes: u64,
     files: usize,
     threads: usize,
@@ -39,15 +39,15 @@ struct Held {
     temporary: usize,
 }
 
-impl Held {
-    fn by(runner: &Child, room: &Room) -> Held {
+impl Resources {
+    fn by(runner: &Child, fixture: &MatchFixture) -> Resources {
         let count = |path: String| fs::read_dir(path).map_or(0, Iterator::count);
-        Held {
+        Resources {
             resident_bytes: memory(runner.id(), "VmRSS"),
             files: count(format!("/proc/{}/fd", runner.id())),
             threads: count(format!("/proc/{}/task", runner.id())),
             launchers: children(runner.id()),
-            temporary: count(room.file("tmp")),
+            temporary: count(fixture.file("tmp")),
         }
     }
 }
@@ -55,26 +55,26 @@ impl Held {
 #[test]
 fn many_matches_in_a_row_leave_nothing_behind() {
     let games = std::env::var("ARENA_SOAK_GAMES").map_or(GAMES, |games| games.parse().unwrap());
-    let room = Room::new();
-    let quick = room.script("quick", "quick", QUICK);
+    let fixture = MatchFixture::new();
+    let quick = fixture.script("quick", "quick", QUICK);
     let options = ["match", "run", "snake", "--json", "--set", "n_epochs=5", "--concurrency", "2", "--seed", "1"];
     let count = games.to_string();
     let mut command = arena(&[&options[..], &["--games", &count, "--agent", &quick, "--agent", &quick]].concat());
-    let mut runner = command.env("TMPDIR", room.file("tmp")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut runner = command.env("TMPDIR", fixture.file("tmp")).stdout(Stdio::piped()).spawn().unwrap();
     let results = BufReader::new(runner.stdout.take().unwrap());
-    let mut looks: Vec<(usize, Held)> = Vec::new();
+    let mut looks: Vec<(usize, Resources)> = Vec::new();
     let mut told = 0;
     for line in results.lines() {
         let result: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{result}");
         told += 1;
         if told % WARM == 0 && told < games {
-            looks.push((told, Held::by(&runner, &room)));
+            looks.push((told, Resources::by(&runner, &fixture)));
         }
     }
     assert!(runner.wait().unwrap().success());
     assert_eq!(told, games);
-    room.check_nothing_remains();
+    fixture.check_nothing_remains();
     let every = looks.len().div_ceil(10);
     for (number, held) in looks.iter().step_by(every) {
         println!("after {number}: {held:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Finished, Room};
+use super::{Finished, MatchFixture};
 
 /// The number of concurrent matches, which wait most of the time.
 const BESIDE_EACH_OTHER: usize = 4;
@@ -50,12 +50,12 @@ pub fn play_all<'row>(rows: impl IntoIterator<Item = &'row Row>, sandbox: &str) 
 
 impl Row {
     fn play(&self, sandbox: &str) -> Result<(), String> {
-        let room = Room::new();
-        let (agent, honest) = (room.agent(self.behavior), room.agent("honest"));
+        let fixture = MatchFixture::new();
+        let (agent, honest) = (fixture.agent(self.behavior), fixture.agent("honest"));
         let mut args: Vec<&str> = self.game.split(' ').collect();
         args.extend(["--sandbox", sandbox, "--seed", "7", "--agent", &agent, "--agent", &honest]);
-        let finished = room.play(&args);
-        let remains = room.remains();
+        let finished = fixture.play(&args);
+        let remains = fixture.remains();
         if !remains.is_empty() {
             return Err(format!("the agent left {remains:?}"));
         }

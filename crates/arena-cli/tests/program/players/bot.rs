@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{list, play, psi, result};
-use crate::matches::Room;
+use crate::matches::MatchFixture;
 use crate::program::{Running, folder, run};
 
 /// A bot for PSI. It sends its set, guesses the common numbers after the other player has sent its set, and tries some
@@ -52,10 +52,10 @@ for line in sys.stdin:
 
 #[test]
 fn a_bot_plays_psi_to_the_end() {
-    let (folder, room) = (folder(), Room::new());
+    let (folder, fixture) = (folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
-    let (agent, log) = (room.script("psi", "psi.py", PSI), room.file("bot.log"));
+    let (agent, log) = (fixture.script("psi", "psi.py", PSI), fixture.file("bot.log"));
     let mut ada = play(&server.url, &[&two]);
     let mine = ada.is_dealt();
     let bot = play(&server.url, &[&one, "--agent", &agent, "--log", &log, "--json"]);
@@ -92,11 +92,11 @@ const HOSTILE: [(&str, &[&str], &str); 8] = [
 
 #[test]
 fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
-    let (folder, room) = (folder(), Room::new());
+    let (folder, fixture) = (folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     for (behavior, options, verdict) in HOSTILE {
         let [one, two] = psi(&server.url);
-        let agent = room.agent(behavior);
+        let agent = fixture.agent(behavior);
         let begun = Instant::now();
         let bot = play(&server.url, &[&[one.as_str(), "--agent", &agent], options].concat()).ends();
         assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behavior}: {bot:#?}");
@@ -115,14 +115,14 @@ fn hostile_bots_lose_their_seat_and_do_not_affect_others() {
 // Actions with an unknown id are ignored and count as faults. Use of another player's id is cheating.
 #[test]
 fn bots_with_wrong_ids_are_judged_as_in_a_match() {
-    let (folder, room) = (folder(), Room::new());
+    let (folder, fixture) = (folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     for (behavior, verdict) in
         [("makes_up_an_id", "TOO_MANY_ERRORS: 11 faults"), ("speaks_as_its_opponent", "AGENT_ID_SPOOFING: spoke as")]
     {
         let [one, two] = game(&server.url, "food-catcher", r#"{"n_epochs": 30}"#);
         let honest = play(&server.url, &[&two, "--agent", &crate::replay::example("food_catcher"), "--json"]);
-        let bot = play(&server.url, &[&one, "--agent", &room.agent(behavior)]).ends();
+        let bot = play(&server.url, &[&one, "--agent", &fixture.agent(behavior)]).ends();
         assert_eq!((bot.code, bot.stdout.as_str()), (12, ""), "{behavior}: {bot:#?}");
         assert!(bot.stderr.contains(verdict), "{behavior}: {bot:#?}");
         // Seats are assigned in the order of joining.
@@ -134,7 +134,7 @@ fn bots_with_wrong_ids_are_judged_as_in_a_match() {
 
 #[test]
 fn a_bot_that_repeats_refused_actions_gets_a_limited_number_of_requests() {
-    let (folder, room) = (folder(), Room::new());
+    let (folder, fixture) = (folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = psi(&server.url);
     // The bot sends a message with every answer, and malformed guesses.
@@ -150,7 +150,7 @@ for line in sys.stdin:
         reply["actions"] = [{"action": "guess", "content": "none"}, {"action": "chat", "content": "again"}]
     print(json.dumps(reply), flush=True)
 "#;
-    let (agent, log) = (room.script("stubborn", "stubborn.py", stubborn), room.file("bot.log"));
+    let (agent, log) = (fixture.script("stubborn", "stubborn.py", stubborn), fixture.file("bot.log"));
     let bot = play(&server.url, &[&one, "--log", &log, "--", "python3", &agent]);
     let mut ada = play(&server.url, &[&two]);
     for _ in 0..11 {
@@ -193,10 +193,10 @@ fn bots_play_games_on_a_server_as_in_a_match() {
 
 #[test]
 fn a_bot_whose_move_is_refused_resigns_and_a_person_wins() {
-    let (folder, room) = (folder(), Room::new());
+    let (folder, fixture) = (folder(), MatchFixture::new());
     let server = Running::serve(folder.path());
     let [one, two] = game(&server.url, "chess", "{}");
-    let bot = play(&server.url, &[&one, "--agent", &room.agent("moves_a_king_by_five")]);
+    let bot = play(&server.url, &[&one, "--agent", &fixture.agent("moves_a_king_by_five")]);
     let mut ada = play(&server.url, &[&two]);
     // White moves first.
     if ada.hears("the game begins; you play ").contains("WHITE") {

@@ -10,23 +10,23 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// A function that returns a model's next answer from the whole conversation.
-pub type Script = dyn Fn(&Seen) -> Answer + Send + Sync;
+pub type Script = dyn Fn(&Conversation) -> Answer + Send + Sync;
 
 /// The conversation that a request contains.
-pub struct Seen {
+pub struct Conversation {
     /// The number of the model's earlier answers.
     pub answers: usize,
     pub system: String,
     /// The user messages, and the results of the model's tool calls.
-    pub told: Vec<String>,
+    pub user_texts: Vec<String>,
     /// The number of earlier requests to this endpoint.
     pub asked: usize,
 }
 
-impl Seen {
+impl Conversation {
     /// Returns all user messages as one text.
     pub fn text(&self) -> String {
-        self.told.join("\n")
+        self.user_texts.join("\n")
     }
 }
 
@@ -54,7 +54,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Starts the endpoint. Requests must contain this key.
-    pub fn listen(key: &'static str, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Endpoint {
+    pub fn listen(key: &'static str, script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let complaints = Arc::new(Mutex::new(Vec::new()));
@@ -142,12 +142,12 @@ impl Request {
     }
 
     /// Returns the API and the conversation of a request, or its fault.
-    fn judge(&self, key: &str, asked: usize) -> Result<(Api, Seen), String> {
+    fn judge(&self, key: &str, asked: usize) -> Result<(Api, Conversation), String> {
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
         demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
         let tools = self.body["tools"].as_array().ok_or("tools")?;
         let messages = self.body["messages"].as_array().ok_or("messages")?;
-        let mut seen = Seen { answers: 0, system: String::new(), told: Vec::new(), asked };
+        let mut seen = Conversation { answers: 0, system: String::new(), user_texts: Vec::new(), asked };
         let mut open = BTreeSet::new();
         match self.path.as_str() {
             "/v1/chat/completions" => {
@@ -160,7 +160,7 @@ impl Request {
                     let content = message["content"].as_str().ok_or("content")?.to_owned();
                     match message["role"].as_str() {
                         Some("system") if number == 0 => seen.system = content,
-                        Some("user") if open.is_empty() && !content.is_empty() => seen.told.push(content),
+                        Some("user") if open.is_empty() && !content.is_empty() => seen.user_texts.push(content),
                         Some("assistant") if open.is_empty() => {
                             seen.answers += 1;
                             for call in message["tool_calls"].as_array().unwrap_or(&Vec::new()) {
@@ -174,7 +174,7 @@ impl Request {
                                 open.remove(message["tool_call_id"].as_str().ok_or("tool_call_id")?),
                                 "no such call",
                             )?;
-                            seen.told.push(content);
+                            seen.user_texts.push(content);
                         }
                         _ => return Err(format!("message {number}: {message}")),
                     }
@@ -200,11 +200,11 @@ impl Request {
                             ("user", Some("tool_result")) => {
                                 let id = block["tool_use_id"].as_str().ok_or("tool_use_id")?;
                                 demand(open.remove(id), "no such call")?;
-                                seen.told.push(block["content"].as_str().ok_or("content")?.to_owned());
+                                seen.user_texts.push(block["content"].as_str().ok_or("content")?.to_owned());
                             }
                             ("user", Some("text")) => {
                                 demand(open.is_empty(), "results come first")?;
-                                seen.told.push(block["text"].as_str().ok_or("text")?.to_owned());
+                                seen.user_texts.push(block["text"].as_str().ok_or("text")?.to_owned());
                             }
                             ("assistant", Some("tool_use")) => {
                                 open.insert(block["id"].as_str().ok_or("id")?.to_owned());

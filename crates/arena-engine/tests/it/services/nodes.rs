@@ -12,7 +12,7 @@ use arena_model::{
     Board, Builtin, ChallengeType, Channel, InviteCode, Order, Party, Scoring, SessionId, Status, Viewer,
 };
 use arena_store::{BanSubject, NodeTerms, SessionFilter, Store, StoreError};
-use arena_testkit::{Lab, NatsServer, Postgres};
+use arena_testkit::{NatsServer, Postgres, TestEnvironment};
 use serde_json::{Map, Value};
 
 use crate::LIMITS;
@@ -31,17 +31,17 @@ async fn join(url: &str, secret: &str) -> Result<Store, StoreError> {
 }
 
 /// Creates a node on a database.
-async fn node(url: &str, lab: &Lab) -> Engine {
+async fn node(url: &str, environment: &TestEnvironment) -> Engine {
     let store = join(url, "open sesame").await.expect("they agree");
-    Engine::new(store, challenges(), LIMITS, lab.environment()).await.expect("the store can be read")
+    Engine::new(store, challenges(), LIMITS, environment.for_engine()).await.expect("the store can be read")
 }
 
 /// Creates `N` nodes on a new database with the same clock.
-async fn nodes<const N: usize>(lab: &Lab) -> [Engine; N] {
+async fn nodes<const N: usize>(environment: &TestEnvironment) -> [Engine; N] {
     let url = Postgres::shared().schema();
     let mut nodes = Vec::new();
     for _ in 0..N {
-        nodes.push(node(&url, lab).await);
+        nodes.push(node(&url, environment).await);
     }
     nodes.try_into().unwrap_or_else(|_| unreachable!("N were made"))
 }
@@ -106,8 +106,8 @@ fn granted(answers: impl IntoIterator<Item = Result<String, EngineError>>) -> (u
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_each() {
-    let lab = Lab::new(31);
-    let [here, there, third] = nodes(&lab).await;
+    let environment = TestEnvironment::new(31);
+    let [here, there, third] = nodes(&environment).await;
     for round in 0..5 {
         let (id, invites) = create(&here, "psi").await;
         for (invite, name) in invites.iter().zip(["ada", "bob"]) {
@@ -146,8 +146,8 @@ async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
-    let lab = Lab::new(32);
-    let nodes: [Engine; 3] = nodes(&lab).await;
+    let environment = TestEnvironment::new(32);
+    let nodes: [Engine; 3] = nodes(&environment).await;
     let (id, invites) = create(&nodes[0], "psi").await;
     for (seat, invite) in invites.iter().enumerate() {
         take_seat(&nodes[seat], *invite, None).await.expect("a seat");
@@ -184,8 +184,8 @@ async fn what_was_answered_at_one_node_is_known_at_the_others_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_invite_seats_one_player_and_one_key_answers_once() {
-    let lab = Lab::new(33);
-    let nodes: [Engine; 2] = nodes(&lab).await;
+    let environment = TestEnvironment::new(33);
+    let nodes: [Engine; 2] = nodes(&environment).await;
     for round in 0..10_u8 {
         let (id, invites) = create(&nodes[0], "psi").await;
         let joins = (0..8).map(|n| {
@@ -232,8 +232,8 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_talk_at_all_nodes_and_all_is_said_once() {
-    let lab = Lab::new(34);
-    let nodes: [Engine; 3] = nodes(&lab).await;
+    let environment = TestEnvironment::new(34);
+    let nodes: [Engine; 3] = nodes(&environment).await;
     let (id, invites) = create(&nodes[0], "psi").await;
     let talk = (0..12).map(|n| {
         let (node, invite) = (nodes[n % 3].clone(), invites[n % 2]);
@@ -267,8 +267,8 @@ async fn many_talk_at_all_nodes_and_all_is_said_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ban_holds_at_all_nodes_from_its_answer_on() {
-    let lab = Lab::new(35);
-    let [here, there] = nodes(&lab).await;
+    let environment = TestEnvironment::new(35);
+    let [here, there] = nodes(&environment).await;
     let (_, invites) = create(&here, "psi").await;
     let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
     let ada = BanSubject::User("ada".parse().expect("an id"));
@@ -293,21 +293,21 @@ async fn a_ban_holds_at_all_nodes_from_its_answer_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_passes_once_whoever_sees_to_it() {
-    let lab = Lab::new(36);
-    let [here, there] = nodes(&lab).await;
+    let environment = TestEnvironment::new(36);
+    let [here, there] = nodes(&environment).await;
     let (id, invites) = create(&here, "bell").await;
     take_seat(&here, invites[0], None).await.expect("a seat");
     for rung in 1..=2 {
-        lab.advance_ms(1000);
+        environment.advance_ms(1000);
         let (one, other) = tokio::join!(here.wake_due(), there.wake_due());
-        assert_eq!(one.expect("readable"), Some(lab.now().plus_ms(1000)));
-        assert_eq!(other.expect("readable"), Some(lab.now().plus_ms(1000)));
+        assert_eq!(one.expect("readable"), Some(environment.now().plus_ms(1000)));
+        assert_eq!(other.expect("readable"), Some(environment.now().plus_ms(1000)));
         let told = texts(&there, Channel::Operator(id), Viewer::Nobody).await;
         assert_eq!(told.len(), 1 + rung, "{told:?}");
     }
     // The node that created the session is gone; another one wakes it.
     drop(here);
-    lab.advance_ms(1000);
+    environment.advance_ms(1000);
     assert_eq!(there.wake_due().await.expect("readable"), None);
     assert_eq!(status(&there, id).await, Some(Status::Ended));
 }
@@ -337,29 +337,29 @@ async fn board(node: &Engine) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leaderboard_in_memory_follows_the_games_of_others() {
-    let (lab, url) = (Lab::new(38), Postgres::shared().schema());
-    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let (environment, url) = (TestEnvironment::new(38), Postgres::shared().schema());
+    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
     // From now on, both nodes have the board in memory.
     assert_eq!((board(&here).await.len(), board(&there).await.len()), (0, 0));
     let names = ["ada", "bob", "cleo", "dora"];
     for round in 0..6 {
         let (player, other) = (names[round % 4], names[(round + 1 + round / 4) % 4]);
         let last = play([&here, &there][round % 2], [player, other]).await;
-        let expected = board(&node(&url, &lab).await).await;
+        let expected = board(&node(&url, &environment).await).await;
         assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
         if round == 5 {
             let by = Administrator { address: "127.0.0.1".parse().expect("an address") };
             there.remove_session(by, last).await.expect("it is removed");
         }
     }
-    let expected = board(&node(&url, &lab).await).await;
+    let expected = board(&node(&url, &environment).await).await;
     assert_eq!((board(&here).await, board(&there).await), (expected.clone(), expected));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn derived_tables_that_are_wrong_are_made_again_for_all_nodes() {
-    let (lab, url) = (Lab::new(42), Postgres::shared().schema());
-    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let (environment, url) = (TestEnvironment::new(42), Postgres::shared().schema());
+    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
     let keeping = [here.clone(), there.clone()].map(|node| tokio::spawn(async move { node.keep_derived().await }));
     play(&here, ["ada", "bob"]).await;
     let (id, _) = create(&there, "psi").await;
@@ -394,9 +394,9 @@ async fn insist<T>(what: impl AsyncFn() -> Result<T, EngineError>) -> T {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_drop_what_a_database_has_lost() {
-    let (lab, mut postgres) = (Lab::new(41), Postgres::start());
+    let (environment, mut postgres) = (TestEnvironment::new(41), Postgres::start());
     let url = postgres.schema();
-    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
     let kept = play(&here, ["ada", "bob"]).await;
     let (open, invites) = create(&here, "psi").await;
     take_seat(&there, invites[0], Some("ada")).await.expect("a seat");
@@ -427,7 +427,7 @@ async fn nodes_drop_what_a_database_has_lost() {
     for _ in 0..3 {
         play(&here, ["dora", "emil"]).await;
     }
-    let fresh = node(&url, &lab).await;
+    let fresh = node(&url, &environment).await;
     let expected = board(&fresh).await;
     assert_eq!((expected.len(), &board(&here).await, &board(&there).await), (4, &expected, &expected));
     for node in [&here, &there] {
@@ -444,8 +444,8 @@ async fn nodes_drop_what_a_database_has_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_has_heard_nothing_for_long_reads_everything_anew() {
-    let (lab, url) = (Lab::new(39), Postgres::shared().schema());
-    let [here, there] = [node(&url, &lab).await, node(&url, &lab).await];
+    let (environment, url) = (TestEnvironment::new(39), Postgres::shared().schema());
+    let [here, there] = [node(&url, &environment).await, node(&url, &environment).await];
     let (id, invites) = create(&here, "psi").await;
     take_seat(&there, invites[0], None).await.expect("a seat");
     say(&there, id, invites[0], "over").await.expect("it is said");
@@ -487,8 +487,8 @@ async fn hear(mut subscription: Subscription, len: u64) -> Vec<u64> {
 /// Checks that two subscribers at one node get `len` messages written at another, while `meanwhile` disturbs the
 /// events.
 async fn check_watching(nats: Option<&str>, len: usize, mut meanwhile: impl AsyncFnMut(usize)) {
-    let lab = Lab::new(37);
-    let [here, there] = nodes(&lab).await;
+    let environment = TestEnvironment::new(37);
+    let [here, there] = nodes(&environment).await;
     let (id, invites) = create(&here, "psi").await;
     for invite in &invites {
         take_seat(&here, *invite, None).await.expect("a seat");
@@ -585,9 +585,9 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
 
 #[tokio::test]
 async fn a_look_reads_what_is_new_and_not_the_whole_journal() {
-    let lab = Lab::new(12);
+    let environment = TestEnvironment::new(12);
     let (postgres, url) = (Postgres::shared(), Postgres::shared().schema());
-    let node = node(&url, &lab).await;
+    let node = node(&url, &environment).await;
     let grow = |by: u64| {
         let sql = format!(
             "INSERT INTO journal SELECT n, 0, 'nobody', '{{}}', '{{}}', '{{}}', '[]', false FROM generate_series(

@@ -15,26 +15,26 @@ use std::{env, fs};
 use arena_match::Launcher;
 use arena_model::ChallengeType;
 use arena_server::{Creators, Settings, Uploaders};
-use arena_testkit::{Client, Host, Lab, Player, known_admin_token, known_secret, python};
+use arena_testkit::{Client, Host, Player, TestEnvironment, known_admin_token, known_secret, python};
 use serde_json::{Map, Value, json};
 
 /// Default number of cases per route and kind of data.
 const EXAMPLES: &str = "50";
 
 /// A server, and the values for parameters and fields, by dictionary.
-struct Stage {
+struct FuzzFixture {
     host: Host,
     dictionaries: Vec<(&'static str, Vec<String>)>,
     /// Data for the hooks: keys by session, and signed bodies by path.
     seeds: Value,
 }
 
-impl Stage {
+impl FuzzFixture {
     /// Starts a server with an ended game, two active ones, and free seats. Its data is deterministic.
-    fn new(keys: bool) -> Stage {
-        let lab = Lab::new(7);
+    fn new(keys: bool) -> FuzzFixture {
+        let environment = TestEnvironment::new(7);
         let challenges = arena_games::challenges().map(builtin).collect();
-        let host = Host::start_in(lab.environment(), challenges, |settings: &mut Settings| {
+        let host = Host::start_in(environment.for_engine(), challenges, |settings: &mut Settings| {
             settings.auth.enabled = keys;
             settings.auth.secret = keys.then(known_secret);
             settings.admin_token = Some(known_admin_token());
@@ -47,21 +47,21 @@ impl Stage {
         let client = host.client();
         let crew = [1, 2].map(Player::new);
         let games: Vec<Game> =
-            ["psi", "psi", "ultimatum"].map(|kind| Game::begin(&client, kind, keys, &crew, &lab)).into();
+            ["psi", "psi", "ultimatum"].map(|kind| Game::begin(&client, kind, keys, &crew, &environment)).into();
         for seat in [0, 1] {
             games[0].act(&client, seat, "guess", "1, 2");
             games[1].say(&client, seat, "hello");
         }
         let open: Vec<(String, Vec<String>)> = (0..4).map(|_| client.create("psi")).collect();
         let free: Vec<String> = open.iter().flat_map(|(_, invites)| invites.clone()).collect();
-        let signed: Vec<Value> = free.iter().map(|invite| crew[0].signed_join(invite, lab.now())).collect();
+        let signed: Vec<Value> = free.iter().map(|invite| crew[0].signed_join(invite, environment.now())).collect();
         let seeds = json!({
             "keys": games.iter().map(|game| (game.id.clone(), json!(game.keys))).collect::<Map<_, _>>(),
             "signed": if keys { json!({ "/api/arena/join": signed }) } else { json!({}) },
         });
         let mut dictionaries = dictionaries(&games, open, free, &crew, keys);
         dictionaries.extend(contests(&client));
-        Stage { host, dictionaries, seeds }
+        FuzzFixture { host, dictionaries, seeds }
     }
 }
 
@@ -78,12 +78,12 @@ struct Game {
 }
 
 impl Game {
-    fn begin(client: &Client, kind: &str, keys: bool, crew: &[Player], lab: &Lab) -> Game {
+    fn begin(client: &Client, kind: &str, keys: bool, crew: &[Player], environment: &TestEnvironment) -> Game {
         let (id, players) = client.create(kind);
         let mut game = Game { id, players, keys: Vec::new() };
         for (number, (player, invite)) in crew.iter().zip(&game.players).enumerate() {
             if keys {
-                game.keys.push(player.join(client, invite, lab.now()));
+                game.keys.push(player.join(client, invite, environment.now()));
             } else {
                 let user = format!("user-{number}");
                 client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
@@ -175,17 +175,17 @@ fn contests(client: &Client) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-fn run(name: &str, stage: &Stage) -> Output {
+fn run(name: &str, fixture: &FuzzFixture) -> Output {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{name}"));
     fs::create_dir_all(&folder).expect("a folder");
     let mut config = fs::read_to_string(sources.join("schemathesis.toml")).expect("the settings");
-    for (name, values) in &stage.dictionaries {
+    for (name, values) in &fixture.dictionaries {
         // A JSON list of strings is valid TOML.
         let _ = write!(config, "\n[dictionaries.{name}]\nvalues = {}\n", json!(values));
     }
     fs::write(folder.join("schemathesis.toml"), config).expect("settings");
-    fs::write(folder.join("seeds.json"), stage.seeds.to_string()).expect("seeds");
+    fs::write(folder.join("seeds.json"), fixture.seeds.to_string()).expect("seeds");
     let examples = env::var("ARENA_FUZZ_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
     let choice = match env::var("ARENA_FUZZ_SEED") {
         Ok(seed) => format!("--seed={seed}"),
@@ -200,7 +200,7 @@ fn run(name: &str, stage: &Stage) -> Output {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("COLUMNS", "120")
         .args(["-m", "schemathesis.cli", "--no-color", "--config-file", "schemathesis.toml", "run"])
-        .arg(format!("http://{}/openapi.json", stage.host.address()))
+        .arg(format!("http://{}/openapi.json", fixture.host.address()))
         .args(["--max-examples", &examples, &choice, "--suppress-health-check", "all"])
         .output()
         .expect("the interpreter starts")
@@ -210,14 +210,14 @@ fn run(name: &str, stage: &Stage) -> Output {
 #[expect(clippy::print_stdout, reason = "what was checked is shown by `cargo xtask fuzz`, and where it fails")]
 fn check(name: &str, keys: bool) {
     let begun = Instant::now();
-    let stage = Stage::new(keys);
-    let output = run(name, &stage);
+    let fixture = FuzzFixture::new(keys);
+    let output = run(name, &fixture);
     let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let took = begun.elapsed().as_secs_f64();
     println!("not fuzzed: /api/chat/ws/{{channel}}, since a stream doesn't end; stream.rs and secrecy.rs read it");
     println!("{printed}\n{said}\nfuzzed in {took:.0} s, {name} mode");
     assert!(output.status.success(), "an answer isn't as described, or the server is at fault: see above");
-    assert_eq!(stage.host.client().get("/health").status, 200);
+    assert_eq!(fixture.host.client().get("/health").status, 200);
 }
 
 #[test]

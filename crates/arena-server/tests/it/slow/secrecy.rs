@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use arena_testkit::{Answer, Client, EventStream, Host, Lab, Player, WithSecret, known_admin_token, known_secret};
+use arena_testkit::{
+    Answer, Client, EventStream, Host, Player, TestEnvironment, WithSecret, known_admin_token, known_secret,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -132,7 +134,7 @@ struct Twin {
     which: usize,
     _host: Host,
     client: Client,
-    lab: Lab,
+    environment: TestEnvironment,
     mode: Mode,
     session: String,
     invites: Vec<String>,
@@ -147,9 +149,9 @@ struct Twin {
 
 impl Twin {
     fn new(game: &'static Game, which: usize, seed: u64, mode: Mode) -> Twin {
-        let lab = Lab::new(seed);
+        let environment = TestEnvironment::new(seed);
         let challenge = WithSecret::new(game.challenge, move |state| (game.hide)(state, which));
-        let host = Host::start_in(lab.environment(), vec![Arc::new(challenge)], |settings| {
+        let host = Host::start_in(environment.for_engine(), vec![Arc::new(challenge)], |settings| {
             settings.auth.enabled = mode == Mode::Authenticated;
             settings.auth.secret = Some(known_secret());
             settings.admin_token = Some(known_admin_token());
@@ -161,7 +163,7 @@ impl Twin {
             which,
             _host: host,
             client,
-            lab,
+            environment,
             mode,
             session,
             acted: vec![false; invites.len()],
@@ -223,7 +225,8 @@ impl Twin {
             return self.client.post("/api/arena/join", &body);
         }
         let player = Player::new(u8::try_from(player).expect("few players"));
-        let answer = self.client.post("/api/arena/join", &player.signed_join(&self.invites[seat], self.lab.now()));
+        let answer =
+            self.client.post("/api/arena/join", &player.signed_join(&self.invites[seat], self.environment.now()));
         self.keys.push(answer.ok()["sessionKey"].as_str().expect("a key").to_owned());
         if seat == 0 {
             self.watch(&format!("?key={}", self.keys[0]));
@@ -301,7 +304,7 @@ impl Twin {
                 (0, self.client.post(&format!("/api/challenges/{}", self.game.challenge), &json!({})))
             }
             Step::Wait { ms } => {
-                self.lab.advance_ms(*ms);
+                self.environment.advance_ms(*ms);
                 return None;
             }
         };

@@ -2,9 +2,9 @@
 
 /// A random generator (SplitMix64): the same seed gives the same plans.
 #[derive(Debug)]
-pub struct Dice(pub u64);
+pub struct TestRng(pub u64);
 
-impl Dice {
+impl TestRng {
     /// Returns a random number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -25,7 +25,7 @@ impl Dice {
     }
 
     /// Returns a new generator, seeded with the next number of this one.
-    pub fn fork(&mut self) -> Dice {
-        Dice(self.roll())
+    pub fn fork(&mut self) -> TestRng {
+        TestRng(self.roll())
     }
 }

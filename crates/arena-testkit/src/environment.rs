@@ -9,20 +9,23 @@ use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The start time of every lab's clock, in milliseconds since the Unix epoch.
+/// The start time of every test clock, in milliseconds since the Unix epoch.
 const START_MS: i64 = 1_700_000_000_000;
 
-/// A clock and random numbers under the test's control. Two labs with the same seed give the same values.
+/// A clock and random numbers under the test's control. Two environments with the same seed give the same values.
 #[derive(Clone)]
-pub struct Lab {
+pub struct TestEnvironment {
     now_ms: Arc<AtomicI64>,
     rng: Arc<Mutex<ChaCha20Rng>>,
 }
 
-impl Lab {
-    /// Returns a lab with randomness from `seed`.
-    pub fn new(seed: u64) -> Lab {
-        Lab { now_ms: Arc::new(AtomicI64::new(START_MS)), rng: Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed))) }
+impl TestEnvironment {
+    /// Returns an environment with randomness from `seed`.
+    pub fn new(seed: u64) -> TestEnvironment {
+        TestEnvironment {
+            now_ms: Arc::new(AtomicI64::new(START_MS)),
+            rng: Arc::new(Mutex::new(ChaCha20Rng::seed_from_u64(seed))),
+        }
     }
 
     /// Advances the clock.
@@ -35,8 +38,8 @@ impl Lab {
         Timestamp(self.now_ms.load(Ordering::SeqCst))
     }
 
-    /// Returns an environment for an engine that uses this lab's clock and random numbers.
-    pub fn environment(&self) -> Environment {
+    /// Returns the environment of an engine that uses this clock and random numbers.
+    pub fn for_engine(&self) -> Environment {
         let (clock, rng) = (self.clone(), Arc::clone(&self.rng));
         Environment::new(move || clock.now(), move |bytes| rng.lock().fill_bytes(bytes))
     }

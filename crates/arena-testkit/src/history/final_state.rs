@@ -7,13 +7,13 @@ use serde_json::Value;
 
 /// The parts of an arena's final state that the checker compares with a history.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Present {
+pub struct FinalState {
     /// Sessions by id.
-    pub sessions: BTreeMap<String, Seen>,
+    pub sessions: BTreeMap<String, SessionState>,
     /// Messages by the channel's name on the wire, in the order shown.
-    pub channels: BTreeMap<String, Vec<Message>>,
+    pub channels: BTreeMap<String, Vec<ObservedMessage>>,
     /// The board `average` of each challenge type, by player.
-    pub boards: BTreeMap<String, BTreeMap<String, Standing>>,
+    pub boards: BTreeMap<String, BTreeMap<String, BoardRow>>,
     /// Numbers of counted games, by challenge type.
     pub games: BTreeMap<String, u64>,
     /// Numbers of sessions in the list of sessions, by status.
@@ -26,7 +26,7 @@ pub struct Present {
 
 /// A session with everything that its administrator may see.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
+pub struct SessionState {
     /// The challenge type.
     pub challenge: String,
     /// Options, each as JSON.
@@ -49,7 +49,7 @@ pub struct Seen {
 
 /// A message, with the parts visible to its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct ObservedMessage {
     /// The message's index in the channel.
     pub index: u64,
     /// The sender.
@@ -64,22 +64,22 @@ pub struct Message {
 
 /// A player's row on the leaderboard `average`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Standing {
+pub struct BoardRow {
     /// The number of rated games.
     pub games: u64,
     /// The means of security and utility.
     pub means: [f64; 2],
 }
 
-impl Message {
+impl ObservedMessage {
     /// Parses a `ChatMessage` as on the wire.
     ///
     /// # Panics
     /// If `message` isn't a `ChatMessage`.
     #[track_caller]
-    pub fn of(message: &Value) -> Message {
+    pub fn of(message: &Value) -> ObservedMessage {
         let withheld = message["redacted"] == true;
-        Message {
+        ObservedMessage {
             index: message["index"].as_u64().unwrap_or_else(|| panic!("no index: {message}")),
             from: text(&message["from"]),
             to: message["to"].as_str().map(str::to_owned),
@@ -89,7 +89,7 @@ impl Message {
     }
 }
 
-impl Present {
+impl FinalState {
     /// Returns the state with the sessions and channels of an administrator's export.
     ///
     /// A session that ended during the export appears twice; the later entry counts.
@@ -97,27 +97,27 @@ impl Present {
     /// # Panics
     /// If `lines` isn't an export.
     #[track_caller]
-    pub fn of_export(lines: &str) -> Present {
-        let mut present = Present::default();
+    pub fn of_export(lines: &str) -> FinalState {
+        let mut final_state = FinalState::default();
         for line in lines.lines() {
             let record: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
             match record["kind"].as_str() {
                 Some("session") => {
                     let id = text(&record["id"]);
-                    present.channels.insert(id.clone(), Vec::new());
-                    present.channels.insert(format!("challenge_{id}"), Vec::new());
-                    present.sessions.insert(id, Seen::of(&record));
+                    final_state.channels.insert(id.clone(), Vec::new());
+                    final_state.channels.insert(format!("challenge_{id}"), Vec::new());
+                    final_state.sessions.insert(id, SessionState::of(&record));
                 }
                 Some("message") => {
-                    let channel = present.channels.get_mut(&text(&record["channel"]));
+                    let channel = final_state.channels.get_mut(&text(&record["channel"]));
                     channel
                         .unwrap_or_else(|| panic!("a message of an unknown session: {line}"))
-                        .push(Message::of(&record));
+                        .push(ObservedMessage::of(&record));
                 }
                 _ => {}
             }
         }
-        present
+        final_state
     }
 
     /// Adds the response of `GET /api/scoring/{challenge}`.
@@ -129,7 +129,7 @@ impl Present {
         let rows = list(&boards["average"]).iter().map(|row| {
             let mean = |metric: &str| row["metrics"][metric].as_f64().unwrap_or_else(|| panic!("no {metric}: {row}"));
             let games = row["gamesPlayed"].as_u64().unwrap_or_else(|| panic!("no gamesPlayed: {row}"));
-            (text(&row["playerId"]), Standing { games, means: [mean("average:security"), mean("average:utility")] })
+            (text(&row["playerId"]), BoardRow { games, means: [mean("average:security"), mean("average:utility")] })
         });
         self.boards.insert(challenge.to_owned(), rows.collect());
     }
@@ -169,8 +169,8 @@ impl Present {
     }
 
     /// Returns the expected leaderboard of `challenge`: each player's number of rated games and mean scores.
-    pub fn right_board(&self, challenge: &str) -> BTreeMap<String, Standing> {
-        let mut sums: BTreeMap<String, Standing> = BTreeMap::new();
+    pub fn right_board(&self, challenge: &str) -> BTreeMap<String, BoardRow> {
+        let mut sums: BTreeMap<String, BoardRow> = BTreeMap::new();
         for session in self.counted(challenge).filter(|session| session.rated) {
             let users: Vec<&String> = session.players.iter().filter_map(|player| session.users.get(player)).collect();
             if users.iter().enumerate().any(|(nth, user)| users[..nth].contains(user)) {
@@ -199,22 +199,22 @@ impl Present {
         games
     }
 
-    fn counted<'p>(&'p self, challenge: &'p str) -> impl Iterator<Item = &'p Seen> {
+    fn counted<'p>(&'p self, challenge: &'p str) -> impl Iterator<Item = &'p SessionState> {
         self.sessions.values().filter(move |session| session.challenge == challenge && session.counts())
     }
 }
 
-impl Seen {
+impl SessionState {
     /// Parses a session of an export.
     #[track_caller]
-    fn of(record: &Value) -> Seen {
+    fn of(record: &Value) -> SessionState {
         let state = &record["state"];
         let score = |score: &Value| {
             ["security", "utility"].map(|name| score[name].as_f64().unwrap_or_else(|| panic!("no {name}: {record}")))
         };
         let identities = state["playerIdentities"].as_object().into_iter().flatten();
         let options = record["options"].as_object().into_iter().flatten();
-        Seen {
+        SessionState {
             challenge: text(&record["challengeType"]),
             options: options.map(|(key, value)| (key.clone(), value.to_string())).collect(),
             status: text(&state["status"]),

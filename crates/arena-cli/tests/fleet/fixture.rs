@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::program::{Run, Running, arena, finished, run};
 
 /// The time limit for any step.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A deterministic snake agent. Its moves depend on a salt, and a file beside the agent configures it.
 const BOT: &str = r#"
@@ -37,11 +37,11 @@ for line in sys.stdin:
 "#;
 
 /// A folder with agents and tournaments.
-pub struct Lab(tempfile::TempDir);
+pub struct FleetFixture(tempfile::TempDir);
 
-impl Lab {
-    pub fn new() -> Lab {
-        Lab(tempfile::tempdir().unwrap())
+impl FleetFixture {
+    pub fn new() -> FleetFixture {
+        FleetFixture(tempfile::tempdir().unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -126,7 +126,7 @@ impl Lab {
 
     /// Starts a worker with these environment variables.
     pub fn worker_with(&self, nats: &NatsServer, args: &[&str], environment: &[(&str, &str)]) -> Running {
-        // Workers use the lab's folder for temporary files, so that the remains of killed workers are removed with it.
+        // Workers use the fixture's folder for temporary files, so that the remains of killed workers are removed with it.
         let (url, folder) = (nats.url(), self.text(""));
         let environment = [environment, &[("TMPDIR", &*folder)]].concat();
         Running::start_saying("worker ", &[&["worker", "--nats-url", &url], args].concat(), &environment)
@@ -143,7 +143,7 @@ impl Lab {
 
     #[track_caller]
     pub fn wait_for_games(&self, out: &str, games: usize) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while self.games(out) < games {
             assert!(Instant::now() < until, "timeout while waiting for game {games}: {}", self.journal(out));
             thread::sleep(Duration::from_millis(5));
@@ -200,7 +200,7 @@ impl Lab {
 /// Waits for a program to end.
 #[track_caller]
 pub fn finish(mut child: Child) -> Run {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > until {
             child.kill().unwrap();
