@@ -213,9 +213,9 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
         let mut watch = Stopwatch::default();
         let mut file = if is_recorded { Some(tempfile::tempfile().context("no file for the replay")?) } else { None };
         let replay = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let contest = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
-        if contest.result.seats.iter().any(|seat| seat.verdict.is_some()) {
-            bail!("a fast agent was disqualified: {:?}", contest.result);
+        let played_match = held(game, &options(game, epochs), seed, game.limits, [&agent, &agent], replay, &mut watch)?;
+        if played_match.result.seats.iter().any(|seat| seat.verdict.is_some()) {
+            bail!("a fast agent was disqualified: {:?}", played_match.result);
         }
         if let (Some((first, first_cpu)), Some((last, last_cpu, _))) = (watch.first, watch.last) {
             played += watch.epochs();
@@ -380,9 +380,9 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
                 }
                 let mut watch = Stopwatch::default();
                 let options = options(game, (exchanges - done).div_ceil(2).max(2));
-                let contest = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None, &mut watch))?;
-                lost += contest.result.seats.iter().filter(|seat| seat.verdict.is_some()).count();
-                done += 2 * contest.result.epochs;
+                let played_match = on_core(|| held(game, &options, seed, limits, [&agent, &agent], None, &mut watch))?;
+                lost += played_match.result.seats.iter().filter(|seat| seat.verdict.is_some()).count();
+                done += 2 * played_match.result.epochs;
             }
             anyhow::Ok(())
         })();
@@ -420,8 +420,9 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let at = Arc::new(Mutex::new(None));
         let (mut watch, mut writes) = (Stopwatch::default(), LastWrite(at.clone()));
         let options = Map::new();
-        let contest = on_core(|| held(game, &options, seed, limits, [&mute, &quick], Some(&mut writes), &mut watch))?;
-        if contest.result.outcome.tainted_reason != Some(arena_model::Verdict::Timeout) {
+        let played_match =
+            on_core(|| held(game, &options, seed, limits, [&mute, &quick], Some(&mut writes), &mut watch))?;
+        if played_match.result.outcome.tainted_reason != Some(arena_model::Verdict::Timeout) {
             continue;
         }
         let written = at.lock().unwrap_or_else(PoisonError::into_inner).context("no replay was written")?;

@@ -155,23 +155,23 @@ fn forgotten(subject: Subject<'_>, plan: &CheckPlan, words: &Words, game: u32) -
 /// A challenge with one session, whose rules stay in memory.
 struct Lasting<'c> {
     inner: &'c dyn ChallengeType,
-    operator: Held,
+    operator: SharedOperator,
 }
 
 /// The rules of the session in memory, or `None` before the session's creation.
-type Held = Arc<Mutex<Option<Box<dyn Operator>>>>;
+type SharedOperator = Arc<Mutex<Option<Box<dyn Operator>>>>;
 
 /// An operator that calls the rules in memory.
-struct Handle(Held);
+struct OperatorHandle(SharedOperator);
 
-impl Handle {
+impl OperatorHandle {
     fn with<T>(&self, work: impl FnOnce(&mut dyn Operator) -> T) -> T {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(held.as_mut().expect("the session has been created").as_mut())
     }
 }
 
-impl Operator for Handle {
+impl Operator for OperatorHandle {
     fn join(&mut self, table: &mut arena_model::Table<'_>, seat: Seat) -> Result<(), Rejection> {
         self.with(|operator| operator.join(table, seat))
     }
@@ -227,11 +227,11 @@ impl ChallengeType for Lasting<'_> {
     fn create(&self, facts: &SessionFacts) -> Result<Box<dyn Operator>, Rejection> {
         let operator = self.inner.create_lasting(facts)?;
         *self.operator.lock().unwrap_or_else(PoisonError::into_inner) = Some(operator);
-        Ok(Box::new(Handle(Arc::clone(&self.operator))))
+        Ok(Box::new(OperatorHandle(Arc::clone(&self.operator))))
     }
 
     fn restore(&self, _facts: &SessionFacts, _state: &str) -> Result<Box<dyn Operator>, RestoreError> {
-        Ok(Box::new(Handle(Arc::clone(&self.operator))))
+        Ok(Box::new(OperatorHandle(Arc::clone(&self.operator))))
     }
 }
 

@@ -53,7 +53,7 @@ struct Twins<'c> {
 
 /// Searches for twins and plays them.
 pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
-    let mut found = Found::default();
+    let mut found = SecrecyFindings::default();
     check_equal_secrets(subject, plan, &mut found);
     let mut twins = spliced(subject, plan, &mut found);
     if twins.is_empty() && !found.leaks_early {
@@ -69,7 +69,7 @@ pub fn check(subject: Subject<'_>, plan: &CheckPlan) -> Vec<Finding> {
 
 /// The findings, without duplicates.
 #[derive(Default)]
-struct Found {
+struct SecrecyFindings {
     wrong: BTreeMap<String, Vec<String>>,
     advice: BTreeMap<String, Vec<String>>,
     games: u32,
@@ -77,7 +77,7 @@ struct Found {
     leaks_early: bool,
 }
 
-impl Found {
+impl SecrecyFindings {
     /// Records that another player receives data from the part of the state that belongs to `seat`, although the
     /// player at `seat` doesn't receive it in private. The data may be intended for the other player, or the rules
     /// may send it to the wrong one.
@@ -119,7 +119,7 @@ impl Found {
 }
 
 /// Compares the seats' private messages in many deals.
-fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Found) {
+fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut SecrecyFindings) {
     let deals: Vec<TestSession<'_>> =
         (0..plan.deals).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok()).collect();
     let Some(first) = deals.first() else { return };
@@ -247,7 +247,7 @@ fn private<'t>(table: &'t TestSession<'_>, seat: Seat) -> Vec<&'t SessionMessage
 
 /// Returns twins made by copying one seat's part of the state from one deal into another. The part is copied before
 /// the players join, or after they have joined if the secrets are dealt only then.
-fn spliced<'c>(subject: Subject<'c>, plan: &CheckPlan, found: &mut Found) -> Vec<Twins<'c>> {
+fn spliced<'c>(subject: Subject<'c>, plan: &CheckPlan, found: &mut SecrecyFindings) -> Vec<Twins<'c>> {
     let opened = |deal| TestSession::opened(subject, &seed(plan, deal)).ok();
     let (Some(base), Ok(seated)) = (opened(0), TestSession::seated(subject, &seed(plan, 0))) else { return Vec::new() };
     let mut twins = Vec::new();
@@ -388,7 +388,7 @@ fn around_difference(a: &str, b: &str) -> [String; 2] {
 }
 
 /// Plays twins with equal actions until a message to another player differs.
-fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &CheckPlan, purpose: &str, found: &mut Found) {
+fn compare(subject: Subject<'_>, twins: &Twins<'_>, plan: &CheckPlan, purpose: &str, found: &mut SecrecyFindings) {
     let words = Words::of(subject.challenge.metadata());
     let mut rng = plan.seed.derive(purpose).rng("actions");
     let [mut a, mut b] = twins.tables.clone();

@@ -4,7 +4,7 @@ mod new;
 
 use std::fmt::Write;
 
-use arena_match::{CheckPlan, Checked, Finding, Severity, check, private};
+use arena_match::{CheckPlan, CheckReport, Finding, Severity, check, private};
 use arena_model::{GameType, Seed};
 use arena_report::listed;
 
@@ -64,7 +64,7 @@ fn check_agent(args: &CheckArgs, style: Style) -> Result<(), Failure> {
 }
 
 /// Formats the findings for people.
-fn describe(checked: &Checked) -> String {
+fn describe(checked: &CheckReport) -> String {
     let version = checked.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let mut text = format!("agent   {} ({}{version})\n", checked.agent, checked.name);
     for finding in &checked.findings {

@@ -57,20 +57,20 @@ struct Run {
 /// A finished game and its replay, a temporary file without its final name. Both games of a pair share a seed, so the
 /// program prints neither result before both games are over.
 struct FinishedGame {
-    contest: PlayedMatch,
+    played_match: PlayedMatch,
     replay: Option<(PathBuf, OutputFile)>,
 }
 
 impl FinishedGame {
     /// Gives the replay its final name and writes the logs beside it. Returns the game and the path of its replay.
     fn keep(self) -> Result<(PlayedMatch, Option<String>), Failure> {
-        let FinishedGame { contest, replay } = self;
-        let Some((path, file)) = replay else { return Ok((contest, None)) };
+        let FinishedGame { played_match, replay } = self;
+        let Some((path, file)) = replay else { return Ok((played_match, None)) };
         let has_logs = file.is_regular();
         let kept = file.keep().map_err(|error| cannot_write(&path, &error));
-        let logged = if has_logs { logs::write(&path, &contest) } else { Ok(()) };
+        let logged = if has_logs { logs::write(&path, &played_match) } else { Ok(()) };
         kept.and(logged.map_err(|(path, error)| cannot_write(&path, &error)))?;
-        Ok((contest, Some(path.display().to_string())))
+        Ok((played_match, Some(path.display().to_string())))
     }
 }
 
@@ -211,7 +211,7 @@ impl Run {
         let held = play_match(&plan, out, watch, called_off);
         // The last frame precedes all other output.
         drop(live);
-        Ok(FinishedGame { contest: held.map_err(explain)?, replay })
+        Ok(FinishedGame { played_match: held.map_err(explain)?, replay })
     }
 
     /// Returns the numbers of the games with the same seed as this one.
@@ -231,8 +231,9 @@ impl Run {
     ) -> Result<bool, Failure> {
         let mut kept = Ok(true);
         for (number, held) in games {
-            let told =
-                held.keep().and_then(|(contest, replay)| self.print_finished(number, &contest, replay, score, style));
+            let told = held
+                .keep()
+                .and_then(|(played_match, replay)| self.print_finished(number, &played_match, replay, score, style));
             kept = match (kept, told) {
                 (Ok(before), Ok(now)) => Ok(before && now),
                 (Err(first), _) | (Ok(_), Err(first)) => Err(first),
@@ -250,16 +251,16 @@ impl Run {
     fn print_finished(
         &self,
         number: usize,
-        contest: &PlayedMatch,
+        played_match: &PlayedMatch,
         replay_file: Option<String>,
         score: &mut Score,
         style: Style,
     ) -> Result<bool, Failure> {
-        let result = &contest.result;
+        let result = &played_match.result;
         score.add(number % self.agents.len(), result);
         match style {
             Style::Pretty | Style::Compact if self.games == 1 => {
-                print_for_reader(&score::describe(contest, replay_file.as_deref()))
+                print_for_reader(&score::describe(played_match, replay_file.as_deref()))
             }
             Style::Pretty | Style::Compact => print_for_reader(&score::line(number + 1, result)),
             Style::Json => {
@@ -267,7 +268,7 @@ impl Run {
                 let number = (self.games > 1).then_some(number + 1);
                 let seats = self.agents.len();
                 let agents = (0..seats).map(|seat| &self.agents[(shift + seat) % seats]);
-                let json = score::Printed::of(number, self.game, contest, agents, replay_file);
+                let json = score::Printed::of(number, self.game, played_match, agents, replay_file);
                 let json = serde_json::to_string(&json);
                 print_for_reader(&json.map_err(|error| Failure::caused(Exit::Internal, &error))?)
             }

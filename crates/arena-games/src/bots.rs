@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// A house bot for one game.
 #[derive(Debug)]
-pub struct Player {
+pub struct HouseBot {
     /// The name, which is also the user id in the arena.
     pub name: &'static str,
     /// A description of the bot's strategy, for people.
@@ -25,15 +25,15 @@ pub(crate) struct BotInput<'s> {
 
 /// A house bot with its memory of one game.
 #[derive(Debug)]
-pub struct Mind {
-    player: &'static Player,
+pub struct BotGame {
+    player: &'static HouseBot,
     past: Vec<String>,
 }
 
-impl Mind {
+impl BotGame {
     /// Returns the bot before its first move.
-    pub fn of(player: &'static Player) -> Mind {
-        Mind { player, past: Vec::new() }
+    pub fn of(player: &'static HouseBot) -> BotGame {
+        BotGame { player, past: Vec::new() }
     }
 
     /// Returns the move in this state, as the content of the method `move`, or `None` if the bot finds no move.

@@ -7,7 +7,7 @@ use arena_model::{Builtin, ChallengeType, GameOperator, GameType, Hosted, Operat
 use serde_json::{Map, Value};
 
 use crate::board::Draw;
-use crate::bots::Player;
+use crate::bots::HouseBot;
 
 /// A built-in challenge or game.
 pub struct Playable {
@@ -17,11 +17,11 @@ pub struct Playable {
     pub game: GameType,
     /// The boards, bots, samples and other parts besides the rules.
     pub kit: Kit,
-    make: fn(&Map<String, Value>) -> Made,
+    make: fn(&Map<String, Value>) -> CreateResult,
 }
 
 /// The result of creating a challenge type: the challenge type, or the error in its options.
-type Made = Result<Arc<dyn ChallengeType>, OptionsError>;
+type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 
 /// The parts of a challenge or game besides its rules. All are optional.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct Kit {
     /// The function that reads the agents' scores from a state, for the score curves of replays.
     pub scores: Option<ReadScores>,
     /// The house bots, which play against guests and each other.
-    pub bots: Option<[&'static Player; 2]>,
+    pub bots: Option<[&'static HouseBot; 2]>,
     /// The settings of the sessions that the house bots play for the demo's spectators.
     pub exhibit: Option<Exhibit>,
     /// The sample agents of `arena agent new`, one for each language.
@@ -117,6 +117,6 @@ impl Playable {
     }
 }
 
-fn make<R: Rules>(options: &Map<String, Value>) -> Made {
+fn make<R: Rules>(options: &Map<String, Value>) -> CreateResult {
     Builtin::<R>::new(options).map(|challenge| Arc::new(challenge) as Arc<dyn ChallengeType>)
 }

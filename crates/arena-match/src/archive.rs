@@ -43,7 +43,7 @@ pub enum UnpackError {
 
 /// The result of [`unpack`].
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unpacked {
+pub struct UnpackedArchive {
     /// The path of the agent's file or folder, relative to the folder that the archive was unpacked into.
     pub agent: PathBuf,
     /// The number of files.
@@ -151,7 +151,7 @@ fn refused(what: impl Into<String>) -> UnpackError {
 /// # Errors
 /// If `body` isn't such an archive, has paths that lead out of it, or needs more than `max_bytes` on disk.
 /// Files that were unpacked before the error stay in `into`.
-pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, UnpackError> {
+pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<UnpackedArchive, UnpackError> {
     // The limit on all decompressed data, including headers, padding and long names.
     let room = max_bytes.saturating_add(MAX_ENTRIES as u64 * ENTRY_BYTES);
     let mut archive = tar::Archive::new(GzDecoder::new(body).take(room));
@@ -199,7 +199,7 @@ pub fn unpack(body: &[u8], into: &Path, max_bytes: u64) -> Result<Unpacked, Unpa
         return Err(refused("the archive has no files"));
     }
     let agent = root_of(into).map_err(UnpackError::Write)?;
-    Ok(Unpacked { agent, files, bytes })
+    Ok(UnpackedArchive { agent, files, bytes })
 }
 
 /// The progress of unpacking an archive, and the remaining quota.
@@ -369,7 +369,7 @@ mod tests {
         let into = root.path().join("files");
         fs::create_dir(&into).unwrap();
         let told = match unpack(body, &into, 100_000) {
-            Ok(Unpacked { agent, files, bytes }) => {
+            Ok(UnpackedArchive { agent, files, bytes }) => {
                 let mut told = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
                 list(&into, &into, &mut told);
                 told

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::spent::Spent;
+use crate::cpu_times::CpuTimes;
 
 /// The program that runs an agent.
 pub trait Body: Send {
@@ -10,8 +10,8 @@ pub trait Body: Send {
     fn ended(&mut self, patience: Duration) -> Option<End>;
 
     /// Returns the CPU accounting of the program, or zero if it can't be measured.
-    fn spent(&self) -> Spent {
-        Spent::default()
+    fn cpu_times(&self) -> CpuTimes {
+        CpuTimes::default()
     }
 
     /// Returns true if the program's stderr output has exceeded its limit.

@@ -17,7 +17,7 @@ use session::{NotStarted, Session, Start};
 use trial::{Trial, TrialMatch, TrialResult, play};
 
 use crate::agent::Agent;
-use crate::contest::Confinement;
+use crate::match_plan::Confinement;
 use crate::play::MatchError;
 
 pub use finding::{Finding, Severity};
@@ -43,7 +43,7 @@ pub struct CheckPlan<'a> {
 
 /// The result of a check.
 #[derive(Debug, Serialize)]
-pub struct Checked {
+pub struct CheckReport {
     /// The agent, as the user named it.
     pub agent: String,
     /// The name that the agent sent, or else its default name.
@@ -91,11 +91,11 @@ impl GameCheck {
 ///
 /// # Errors
 /// See [`MatchError`]. An agent's behavior is never an error.
-pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<Checked, MatchError> {
+pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<CheckReport, MatchError> {
     let mut check = Check {
         plan,
         start: Start { agent: plan.agent, confinement: plan.confinement, called_off },
-        checked: Checked {
+        checked: CheckReport {
             agent: plan.agent.path.clone(),
             name: plan.agent.name.clone(),
             version: plan.agent.version.clone(),
@@ -115,7 +115,7 @@ pub fn check(plan: CheckPlan<'_>, called_off: &AtomicBool) -> Result<Checked, Ma
 struct Check<'a> {
     plan: CheckPlan<'a>,
     start: Start<'a>,
-    checked: Checked,
+    checked: CheckReport,
 }
 
 /// The result of one run in a game.
@@ -157,7 +157,7 @@ impl<'a> Check<'a> {
     /// Adds the findings in the games. `best` is the game that the agent plays best.
     fn tell_of(&mut self, best: &'static GameType, end: Option<String>) {
         let is_choice = self.plan.games.len() > 1;
-        let Checked { findings, fine, games, .. } = &mut self.checked;
+        let CheckReport { findings, fine, games, .. } = &mut self.checked;
         for (name, found) in games.iter() {
             if found.plays || *name == best.name {
                 findings.extend(found.findings.iter().cloned());

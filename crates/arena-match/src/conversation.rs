@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::body::{Body, Log};
-use crate::contest::{OwnerLog, absent};
 use crate::link::{Answer, Link, Request, ask_fairly};
+use crate::match_plan::{OwnerLog, absent};
 use crate::message;
 use crate::play::MatchError;
 use crate::process::StartError;
@@ -254,7 +254,7 @@ impl<'a> Conversation<'a> {
         }
         let (seats, bodies) = (&mut self.seats, &self.bodies);
         let is_answer = |at: usize, line: &[u8]| is_answer(&mut seats[at], line);
-        ask_fairly(&mut requests, self.called_off, is_answer, |at| bodies[at].spent())?;
+        ask_fairly(&mut requests, self.called_off, is_answer, |at| bodies[at].cpu_times())?;
         let answers: Vec<(usize, Answer, Duration)> = requests
             .into_iter()
             .map(|request| (request.seat, request.answer.unwrap_or(Answer::Interrupted), request.used))

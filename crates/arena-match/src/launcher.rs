@@ -37,9 +37,9 @@ use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stdin};
 use serde::{Deserialize, Serialize};
 
 use crate::process::wire::{self, Order, Report};
-use crate::process::{InForce, LAUNCHER_ENV, Limits, SandboxMode, StartError};
+use crate::process::{ActiveSandbox, LAUNCHER_ENV, Limits, SandboxMode, StartError};
 use exposure::Exposure;
-pub(crate) use exposure::{View, is_system, is_wide};
+pub(crate) use exposure::{AgentView, is_system, is_wide};
 use watch::Members;
 
 /// The user and group id of agents if the arena runs as root. It is that of `nobody`, which owns no files.
@@ -71,7 +71,7 @@ struct LaunchPlan {
     user_id: u32,
     group_id: u32,
     /// The parts of the sandbox in force so far.
-    in_force: InForce,
+    in_force: ActiveSandbox,
 }
 
 /// Runs a stage of the launcher. `args` are the arguments after those of [`crate::process::Launcher`].
@@ -138,7 +138,7 @@ fn take_stdin() -> Result<OwnedFd, StartError> {
 fn prepare(order: &Order) -> Result<LaunchPlan, StartError> {
     let found = program::find(&order.program, &order.search_path)?;
     let confined = order.sandbox != SandboxMode::Off;
-    let mut in_force = InForce { limits: order.limits, user_id: geteuid().as_raw(), ..InForce::default() };
+    let mut in_force = ActiveSandbox { limits: order.limits, user_id: geteuid().as_raw(), ..ActiveSandbox::default() };
     let (mut exposures, mut hidden) = (Vec::new(), Vec::new());
     let mut search_path = order.search_path.clone();
     if confined {

@@ -8,13 +8,14 @@ mod agent;
 pub mod archive;
 mod body;
 mod check;
-mod contest;
 mod conversation;
+mod cpu_times;
 pub mod fingerprint;
 mod http;
 pub mod launcher;
 mod link;
 pub mod logs;
+mod match_plan;
 mod message;
 mod moves;
 mod output;
@@ -26,24 +27,23 @@ mod replay;
 mod reply;
 mod seat;
 mod solo;
-mod spent;
 mod stderr;
 
 pub use address::is_public;
 pub use agent::{Agent, AgentError, Channel, Command, which};
 pub use arena_model::{Dialect, Disqualified, Limits, SandboxMode, agent_ids};
 pub use body::Log;
-pub use check::{CheckPlan, Checked, Finding, GameCheck, Severity, check};
-pub use contest::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, play_match};
+pub use check::{CheckPlan, CheckReport, Finding, GameCheck, Severity, check};
 pub use launcher::main as launch;
+pub use match_plan::{Confinement, MatchPlan, OwnerLog, PlayedMatch, SeatedAgent, play_match};
 pub use output::{OutputFile, open_direct, write};
 pub use placement::{cores, spread, stay_here, stay_on};
 pub use play::{MatchError, MatchSnapshot, Watch};
 pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
-pub use process::{InForce, Launcher, StartError};
+pub use process::{ActiveSandbox, Launcher, StartError};
 pub use replay::{
-    Account, DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart,
-    SeatLine, Summary, Verified, account, export_pgn, export_reference, index, verify, verify_by,
+    DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine,
+    Summary, Verified, VerifiedResult, export_pgn, export_reference, index, verified_result, verify, verify_by,
 };
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::spent::Spent;
+use crate::cpu_times::CpuTimes;
 
 /// The maximum length of a line from an agent, in bytes, without the line end.
 pub const MAX_LINE: usize = 1 << 20;
@@ -93,7 +93,7 @@ pub struct Request<'a> {
     asked: Instant,
     is_ready: bool,
     /// The agent's CPU accounting at its first measurement, and the time of that measurement.
-    spent_before: Option<(Instant, Spent)>,
+    cpu_times_before: Option<(Instant, CpuTimes)>,
     /// The delay of the first CPU measurement, if the runner was late. The agent gets this time back, because
     /// its CPU time before the measurement is unknown.
     late: Duration,
@@ -117,7 +117,7 @@ impl<'a> Request<'a> {
             written: 0,
             asked: now,
             is_ready: false,
-            spent_before: None,
+            cpu_times_before: None,
             late: Duration::ZERO,
             kept: Duration::ZERO,
             set_aside: None,
@@ -130,7 +130,7 @@ impl<'a> Request<'a> {
 
     /// Returns the time at which the request must be checked next, unless an answer arrives before.
     fn next_look(&self) -> Instant {
-        match self.spent_before {
+        match self.cpu_times_before {
             None => self.asked + self.patience.min(EARLY),
             Some(_) => self.deadline(),
         }
@@ -142,16 +142,16 @@ impl<'a> Request<'a> {
 
     /// Updates the time given back, after a CPU measurement. The agent gets back the time for which its processes
     /// waited for a core, at most the time for which none of its processes ran.
-    fn note_spent(&mut self, now: Instant, spent: Spent) {
-        if self.spent_before.is_none() {
+    fn note_cpu_times(&mut self, now: Instant, cpu_times: CpuTimes) {
+        if self.cpu_times_before.is_none() {
             // Timers usually fire a little late.
             let late = now.saturating_duration_since(self.next_look());
             self.late = if late > EARLY { late } else { Duration::ZERO };
         }
-        let (at, before) = *self.spent_before.get_or_insert((now, spent));
-        let spent = spent - before;
-        let left_to_others = now.saturating_duration_since(at).saturating_sub(spent.running);
-        self.kept = (self.late + spent.waiting.min(left_to_others)).min(self.patience * RELIEF);
+        let (at, before) = *self.cpu_times_before.get_or_insert((now, cpu_times));
+        let cpu_times = cpu_times - before;
+        let left_to_others = now.saturating_duration_since(at).saturating_sub(cpu_times.running);
+        self.kept = (self.late + cpu_times.waiting.min(left_to_others)).min(self.patience * RELIEF);
     }
 
     fn used(&self, now: Instant) -> Duration {
@@ -410,10 +410,10 @@ pub fn ask(
     called_off: &AtomicBool,
     is_answer: impl FnMut(usize, &[u8]) -> bool,
 ) -> Result<(), Errno> {
-    ask_fairly(requests, called_off, is_answer, |_| Spent::default())
+    ask_fairly(requests, called_off, is_answer, |_| CpuTimes::default())
 }
 
-/// Sends requests like `ask`, and gives agents back the time for which other processes kept them from running. `spent`
+/// Sends requests like `ask`, and gives agents back the time for which other processes kept them from running. `cpu_times`
 /// returns the CPU accounting of a seat's agent since its start.
 ///
 /// # Errors
@@ -422,7 +422,7 @@ pub fn ask_fairly(
     requests: &mut [Request<'_>],
     called_off: &AtomicBool,
     mut is_answer: impl FnMut(usize, &[u8]) -> bool,
-    spent: impl Fn(usize) -> Spent,
+    cpu_times: impl Fn(usize) -> CpuTimes,
 ) -> Result<(), Errno> {
     for request in &mut *requests {
         if !request.link.discard_unrequested() {
@@ -452,9 +452,9 @@ pub fn ask_fairly(
         now = Instant::now();
         for request in requests.iter_mut().filter(|request| request.is_open()) {
             request.write();
-            let (is_due, is_known) = (now >= request.next_look(), request.spent_before.is_some());
+            let (is_due, is_known) = (now >= request.next_look(), request.cpu_times_before.is_some());
             if is_due || (request.is_ready && is_known) {
-                request.note_spent(now, spent(request.seat));
+                request.note_cpu_times(now, cpu_times(request.seat));
             }
             // The first measurement may be late; only the second one shows the time to give back.
             let is_over = is_known && now >= request.deadline();
@@ -655,18 +655,18 @@ mod tests {
     fn who_is_kept_from_running_is_given_the_time_back_within_bounds() {
         let (mut link, _input, _output) = link();
         let patience = Duration::from_millis(40);
-        let mut wait = |spent: &dyn Fn(Duration) -> Spent| {
+        let mut wait = |cpu_times: &dyn Fn(Duration) -> CpuTimes| {
             let begun = Instant::now();
             let mut requests = [Request::new(&mut link, 0, b"?\n", patience, begun)];
-            ask_fairly(&mut requests, &AtomicBool::new(false), |_, _| true, |_| spent(begun.elapsed())).unwrap();
+            ask_fairly(&mut requests, &AtomicBool::new(false), |_, _| true, |_| cpu_times(begun.elapsed())).unwrap();
             assert_eq!((requests[0].answer, requests[0].used), (Some(Answer::Late), patience));
             begun.elapsed().as_millis()
         };
-        assert!(wait(&|_| Spent::default()) >= 40);
-        assert!(wait(&|time| Spent { running: Duration::ZERO, waiting: time * 100 }) >= 160);
+        assert!(wait(&|_| CpuTimes::default()) >= 40);
+        assert!(wait(&|time| CpuTimes { running: Duration::ZERO, waiting: time * 100 }) >= 160);
         // An agent that waits for a core used by its own processes isn't kept from running.
         let begun = Instant::now();
-        let waited = wait(&|time| Spent { running: time, waiting: time * 100 });
+        let waited = wait(&|time| CpuTimes { running: time, waiting: time * 100 });
         assert!(waited < 160 || begun.elapsed() > patience * 3, "{waited}");
     }
 

@@ -3,16 +3,16 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::contest::{OwnerLog, PlayedMatch};
+use crate::match_plan::{OwnerLog, PlayedMatch};
 
 /// Writes a log for each agent next to a replay. The logs of `game.jsonl` are `game.seat0.log`, `game.seat1.log` and so
 /// on.
 ///
 /// # Errors
 /// The path of the first log that can't be written, with the reason. The other logs are still written.
-pub fn write(replay: &Path, contest: &PlayedMatch) -> Result<(), (PathBuf, io::Error)> {
+pub fn write(replay: &Path, played_match: &PlayedMatch) -> Result<(), (PathBuf, io::Error)> {
     let mut all = Ok(());
-    for (seat, log) in contest.logs.iter().enumerate() {
+    for (seat, log) in played_match.logs.iter().enumerate() {
         let path = path(replay, seat);
         let mut text = Vec::new();
         let written = write_log(log, &mut text).and_then(|()| crate::output::write(&path, &text));

@@ -9,8 +9,8 @@ use arena_model::{AgentId, AnyGame, GameType, Match, OptionsError, Seat as SeatN
 use rustix::io::Errno;
 use serde_json::{Map, Value};
 
-use crate::contest::{PlayedMatch, SeatedAgent};
 use crate::conversation::{Conversation, Player};
+use crate::match_plan::{PlayedMatch, SeatedAgent};
 use crate::moves::MovesHash;
 use crate::process::StartError;
 use crate::replay::{EpochRecord, Header, Recorder, ResultPart, SeatRecord, States};

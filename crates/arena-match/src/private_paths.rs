@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::agent::{Agent, Channel, Command};
-use crate::launcher::{View, is_system, is_wide};
+use crate::launcher::{AgentView, is_system, is_wide};
 use crate::process::{Limits, SandboxMode, order};
 
 /// Maximum number of entries in an agent's folder that are searched for output of the arena. A search of a
@@ -114,7 +114,7 @@ pub fn private(
     let (to_come, found) = hidden.split_at(count);
     for (agent, command) in commands {
         let spec = command.spec(expose, Vec::new(), mode, Limits::default());
-        let Some(view) = order(&spec).ok().and_then(|order| View::of(&order)) else { continue };
+        let Some(view) = order(&spec).ok().and_then(|order| AgentView::of(&order)) else { continue };
         let in_place = to_come.iter().find_map(|path| Some((path, view.needed_in(path).next()?)));
         // An agent may read arena output that the user passes to it as an argument or exposes.
         let in_found =

@@ -24,7 +24,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use arena_model::{Limits, SandboxMode};
-pub use report::{Ended, ExitCause, InForce, KillReason, StartError};
+pub use report::{ActiveSandbox, Ended, ExitCause, KillReason, StartError};
 use wire::{Order, Report};
 
 use crate::launcher::scratch;
@@ -88,7 +88,7 @@ pub struct Process {
     control: OwnedFd,
     launcher: Child,
     deadline: Instant,
-    start: Option<Result<InForce, StartError>>,
+    start: Option<Result<ActiveSandbox, StartError>>,
     pidfd: Option<OwnedFd>,
     ended: Option<Ended>,
     hung_up: bool,
@@ -151,7 +151,7 @@ pub fn start(launcher: &Launcher, spec: &Spec) -> Result<Process, StartError> {
 ///
 /// # Errors
 /// The reason that the system doesn't support that mode.
-pub fn try_sandbox(launcher: &Launcher) -> Result<InForce, StartError> {
+pub fn try_sandbox(launcher: &Launcher) -> Result<ActiveSandbox, StartError> {
     let spec = Spec {
         program: PathBuf::from("true"),
         args: Vec::new(),
@@ -212,7 +212,7 @@ impl Process {
     ///
     /// # Errors
     /// The reason that the agent didn't start. Later calls return the same error.
-    pub fn in_force(&mut self) -> Result<&InForce, StartError> {
+    pub fn in_force(&mut self) -> Result<&ActiveSandbox, StartError> {
         while self.start.is_none() {
             let left = self.deadline.saturating_duration_since(Instant::now());
             if !self.receive_report(left) {

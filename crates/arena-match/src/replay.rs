@@ -18,7 +18,7 @@ pub use export::export_reference;
 pub use index::{DisqualifiedIn, ENTRY, Summary, index};
 pub use pgn::export_pgn;
 pub use read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine};
-pub use verify::{Account, Verified, account, verify, verify_by};
+pub use verify::{Verified, VerifiedResult, verified_result, verify, verify_by};
 pub use write::{EpochRecord, Header, Recorder, SeatRecord, States};
 
 /// The version of the format, stored in the header.

@@ -9,8 +9,8 @@ use arena_model::{AgentId, Disqualified, TimeLimits};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::contest::{Confinement, OwnerLog, start_one};
 use crate::conversation::{Conversation, Player};
+use crate::match_plan::{Confinement, OwnerLog, start_one};
 use crate::play::MatchError;
 
 /// A local agent in a server's match. After its disqualification, the agent gets no further states. Dropping

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use arena_model::{Dialect, Limits, SandboxMode};
-use arena_tournament::{Entrant, Format, Reach, Record, Stop, TournamentPlan};
+use arena_tournament::{AgentAddress, Entrant, Format, Record, Stop, TournamentPlan};
 use serde_json::Value;
 
 use crate::text::shell_word;
@@ -113,7 +113,7 @@ pub fn command(record: &Record) -> String {
 
 /// Returns the words of an agent's command line; `None` if the user gave a path or URL.
 fn words_of(agent: &Entrant) -> Option<Vec<String>> {
-    let Reach::Command { program, args, .. } = &agent.reach else { return None };
+    let AgentAddress::Command { program, args, .. } = &agent.reach else { return None };
     let (first, rest) = agent.path.split_once(' ')?;
     let is_program = Path::new(first).file_name() == program.file_name();
     let file = |arg: &String| Path::new(arg).file_name().map(|name| name.to_string_lossy().into_owned());

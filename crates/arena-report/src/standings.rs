@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arena_model::Verdict;
-use arena_tournament::{Record, Stop, TournamentStanding, Versus, cross_table, standings};
+use arena_tournament::{HeadToHead, Record, Stop, TournamentStanding, cross_table, standings};
 
 use crate::ending::verdict;
 use crate::ratings::{Rating, Ratings};
@@ -157,7 +157,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
 pub fn cross(record: &Record) -> Grid {
     let lines = standings(&record.schedule);
     let table = cross_table(&record.schedule);
-    let cell = |versus: Versus| match versus.games {
+    let cell = |versus: HeadToHead| match versus.games {
         0 => "·".to_owned(),
         games => format!("{}/{games}", number_of(versus.half_points as f64 / 2.0)),
     };

@@ -3,7 +3,7 @@
 use arena_model::Dialect;
 use arena_model::{MatchOutcome, MatchResult, Moves, Score, SeatResult, Seed, Verdict};
 use arena_ratings::{EloModel, Sprt};
-use arena_tournament::{Entrant, Format, GameLine, Reach, Record, Shape, Stop, TournamentPlan};
+use arena_tournament::{AgentAddress, Entrant, Format, GameLine, Record, Shape, Stop, TournamentPlan};
 use expect_test::{Expect, expect};
 
 use crate::{Ratings, command, csv, html, json, line, markdown};
@@ -24,7 +24,7 @@ fn record_of(game: &str, names: &[&str], shape: Shape, games: usize) -> Record {
         version: None,
         path: format!("http://127.0.0.1/{name}"),
         dialect: Dialect::default(),
-        reach: Reach::Url(format!("http://127.0.0.1/{name}")),
+        reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
         files: Vec::new(),
         sha256: None,
     };
@@ -364,7 +364,7 @@ fn the_command_has_all_options() {
     record.plan.options.insert("max_moves".to_owned(), 40.into());
     record.plan.limits.step_ms = 70;
     record.plan.agents[2].path = "python3 my bot.py --level 3".to_owned();
-    record.plan.agents[2].reach = Reach::Command {
+    record.plan.agents[2].reach = AgentAddress::Command {
         program: "/usr/bin/python3".into(),
         args: ["/bots/my bot.py", "--level", "3"].map(str::to_owned).to_vec(),
         folder: "/bots".into(),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use arena_match::{Agent, Channel, Command, fingerprint};
-use arena_tournament::{Entrant, Reach};
+use arena_tournament::{AgentAddress, Entrant};
 use parking_lot::Mutex;
 
 /// An error for an agent that can't enter a competition. The text is shown to the user.
@@ -39,9 +39,9 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
     let not_utf8 = || EntrantError::NotUtf8(agent.name.clone());
     let text = |text: &OsString| text.clone().into_string().map_err(|_| not_utf8());
     let (reach, files) = match &agent.channel {
-        Channel::Http(url) => (Reach::Url(url.clone()), Vec::new()),
+        Channel::Http(url) => (AgentAddress::Url(url.clone()), Vec::new()),
         Channel::Stdio(Command { program, args, folder, .. }) => {
-            let reach = Reach::Command {
+            let reach = AgentAddress::Command {
                 program: program.clone(),
                 args: args.iter().map(text).collect::<Result<_, _>>()?,
                 folder: folder.clone(),
@@ -50,8 +50,8 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
         }
     };
     let paths = files.iter().chain(match &reach {
-        Reach::Command { program, folder, .. } => vec![program, folder],
-        Reach::Url(_) => Vec::new(),
+        AgentAddress::Command { program, folder, .. } => vec![program, folder],
+        AgentAddress::Url(_) => Vec::new(),
     });
     if paths.into_iter().any(|path| path.to_str().is_none()) {
         return Err(not_utf8());
@@ -72,8 +72,8 @@ pub fn enter(agent: &Agent, except: &Path) -> Result<Entrant, EntrantError> {
 /// Converts a plan's description of an agent into an agent that can be started.
 pub fn agent_of(entrant: &Entrant) -> Agent {
     let channel = match &entrant.reach {
-        Reach::Url(url) => Channel::Http(url.clone()),
-        Reach::Command { program, args, folder } => Channel::Stdio(Command {
+        AgentAddress::Url(url) => Channel::Http(url.clone()),
+        AgentAddress::Command { program, args, folder } => Channel::Stdio(Command {
             program: program.clone(),
             args: args.iter().map(OsString::from).collect(),
             folder: folder.clone(),

@@ -12,7 +12,7 @@ use arena_match::{
     own_apart, private,
 };
 use arena_model::{GameType, MatchResult};
-use arena_tournament::{ChangedLine, GameLine, JournalLine, Pairing, PlanError, Record, TournamentPlan, Wrong};
+use arena_tournament::{ChangedLine, GameLine, InvalidLine, JournalLine, Pairing, PlanError, Record, TournamentPlan};
 
 use crate::competition::{Competition, CompetitionTerms, Next};
 use crate::entrants::{EntrantError, FilesChanged, agent_of, fingerprint_of};
@@ -242,8 +242,11 @@ struct Content {
 /// Reads a journal.
 fn read(path: &Path) -> Result<Content, JournalError> {
     let text = fs::read(path).map_err(|source| JournalError::Read { path: path.to_owned(), source })?;
-    let record =
-        Record::read(&text).map_err(|Wrong { line, what }| JournalError::Line { path: path.to_owned(), line, what })?;
+    let record = Record::read(&text).map_err(|InvalidLine { line, what }| JournalError::Line {
+        path: path.to_owned(),
+        line,
+        what,
+    })?;
     let whole = &text[..text.len() - record.cut_off];
     let (length, lines) = (whole.len() as u64, whole.iter().filter(|byte| **byte == b'\n').count());
     Ok(Content { record, length, lines })
@@ -357,7 +360,7 @@ fn lock(folder: &Path) -> Result<File, JournalError> {
 #[cfg(test)]
 mod tests {
     use arena_model::{Dialect, Seed};
-    use arena_tournament::{Entrant, Format, Reach, Shape};
+    use arena_tournament::{AgentAddress, Entrant, Format, Shape};
 
     use super::*;
 
@@ -367,7 +370,7 @@ mod tests {
             version: None,
             path: name.to_owned(),
             dialect: Dialect::default(),
-            reach: Reach::Url(format!("http://127.0.0.1/{name}")),
+            reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
             files: Vec::new(),
             sha256: None,
         };

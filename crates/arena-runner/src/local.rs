@@ -152,14 +152,14 @@ where
         let create = |path: &PathBuf| OutputFile::create(path).map_err(|error| cannot(path.clone(), error));
         let mut file = path.as_ref().map(create).transpose()?;
         let out = file.as_mut().map(|file| file as &mut (dyn Write + Send));
-        let contest = play_match(&plan, out, None, self.executor.called_off);
+        let played_match = play_match(&plan, out, None, self.executor.called_off);
         // The files are checked before other errors are handled, because missing files are the most likely reason that
         // an agent doesn't start. A match that was called off needs no check, since it doesn't count.
-        if !matches!(contest, Err(MatchError::CalledOff)) {
+        if !matches!(played_match, Err(MatchError::CalledOff)) {
             self.check_files(pairing)?;
         }
-        let contest = match contest {
-            Ok(contest) => contest,
+        let played_match = match played_match {
+            Ok(played_match) => played_match,
             Err(MatchError::CalledOff) => return Err(Missing::Stopped),
             // Ctrl-C signals all processes of the terminal, including an agent that is being started. The failed start
             // then counts as a stop.
@@ -168,13 +168,13 @@ where
         };
         if let (Some(path), Some(file)) = (path, file) {
             file.keep().map_err(|error| cannot(path.clone(), error))?;
-            logs::write(&path, &contest).map_err(|(log, error)| cannot(log, error))?;
+            logs::write(&path, &played_match).map_err(|(log, error)| cannot(log, error))?;
             let is_too_large = fs::metadata(&path).map(|data| data.len() > self.executor.replay_bytes);
             if is_too_large.map_err(|error| cannot(path.clone(), error))? {
                 fs::remove_file(&path).map_err(|error| cannot(path, error))?;
             }
         }
-        Ok(contest)
+        Ok(played_match)
     }
 
     fn check_files(&self, pairing: &Pairing) -> Result<(), Missing<E>> {
@@ -191,7 +191,9 @@ where
     /// Handles the end of a match: records its result, or handles the reason that there is none.
     fn take(&mut self, pairing: &Pairing, played: Result<PlayedMatch, Missing<E>>) {
         let events = match played {
-            Ok(contest) => self.competition.record(pairing, contest.result).map(|number| vec![Event::Played(number)]),
+            Ok(played_match) => {
+                self.competition.record(pairing, played_match.result).map(|number| vec![Event::Played(number)])
+            }
             Err(Missing::Changed(agents)) => match self.competition.exclude(pairing, agents) {
                 Ok(excluded) => Ok(excluded.into_iter().map(Event::Changed).collect()),
                 Err(error) => Err(error.into()),

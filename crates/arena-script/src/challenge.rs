@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-use crate::metadata::{self, Described};
+use crate::metadata::{self, ChallengeDescription};
 use crate::wire::{Attributed, Done, Failure, OutgoingMessage, Reply, Scored};
 use crate::{Folder, Problem, Sandbox};
 
@@ -73,7 +73,7 @@ pub struct ScriptChallenge {
 
 struct Rules {
     id: String,
-    described: Described,
+    described: ChallengeDescription,
     script: Script,
     /// The API version, as in [`StoredScript::api`].
     api: u32,
@@ -153,7 +153,7 @@ impl ScriptChallenge {
         Ok(ScriptChallenge::of(id, described, script, stored.api, sandbox))
     }
 
-    fn of(id: &str, described: Described, script: Script, api: u32, sandbox: &Sandbox) -> ScriptChallenge {
+    fn of(id: &str, described: ChallengeDescription, script: Script, api: u32, sandbox: &Sandbox) -> ScriptChallenge {
         let options = described.options.clone();
         let listener: Box<Listener> = Box::new(|fault| {
             let Fault { challenge, session, call, message, stack } = fault;

@@ -17,7 +17,7 @@ const PLAYERS: usize = 100;
 
 /// The parsed content of `challenge.json`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Described {
+pub(crate) struct ChallengeDescription {
     pub(crate) metadata: ChallengeMetadata,
     /// The default options of the script.
     pub(crate) options: Map<String, Value>,
@@ -99,11 +99,11 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
 }
 
 /// Parses the text of `challenge.json`.
-pub(crate) fn read(text: &str) -> Result<Described, Vec<Problem>> {
+pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
     let mut reader = Reader { text, members, problems: Vec::new() };
-    let mut described = Described {
+    let mut described = ChallengeDescription {
         metadata: ChallengeMetadata {
             name: reader.text_of("name", 100),
             description: reader.text_of("description", 1000),

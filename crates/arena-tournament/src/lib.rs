@@ -17,10 +17,10 @@ mod stop;
 
 pub use format::{Format, FormatInfo};
 pub use journal::{ChangedLine, CheckedLine, GameLine, JournalLine, QuarantinedLine, SpreadLine, WorkerPart};
-pub use plan::{Entrant, PlanError, Reach, ScriptPart, TournamentPlan, check_game};
-pub use record::{Record, Wrong};
+pub use plan::{AgentAddress, Entrant, PlanError, ScriptPart, TournamentPlan, check_game};
+pub use record::{InvalidLine, Record};
 pub use results::results;
 pub use schedule::{Pairing, RecordError, Schedule, SequentialTest};
 pub use shape::{MAX_GAMES, Shape, ShapeError};
-pub use standings::{TournamentStanding, Versus, cross_table, standings};
+pub use standings::{HeadToHead, TournamentStanding, cross_table, standings};
 pub use stop::Stop;

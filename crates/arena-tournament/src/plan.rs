@@ -112,7 +112,7 @@ pub struct Entrant {
     /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
     /// The command or URL of the agent.
-    pub reach: Reach,
+    pub reach: AgentAddress,
     /// The agent's files and folders.
     pub files: Vec<PathBuf>,
     /// The SHA-256 of the files, in hexadecimal. `None` for a remote agent.
@@ -122,7 +122,7 @@ pub struct Entrant {
 /// The command or URL of an agent. Paths are absolute, so that the tournament can be resumed from any folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+pub enum AgentAddress {
     /// A local process.
     Command {
         /// The program's absolute path.

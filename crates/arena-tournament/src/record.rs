@@ -33,7 +33,7 @@ type Rebuilt = ((Schedule, Vec<Option<GameLine>>), Option<usize>);
 
 /// An error in a line of a journal.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidLine {
     /// The number of the line, from 1.
     pub line: usize,
     /// The error, in one sentence.
@@ -61,10 +61,10 @@ impl Record {
     }
 
     /// Reads the text of a journal.
-    pub fn read(text: &[u8]) -> Result<Record, Wrong> {
+    pub fn read(text: &[u8]) -> Result<Record, InvalidLine> {
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let mut lines = (1..).zip(text[..whole].split_inclusive(|byte| *byte == b'\n'));
-        let wrong = |line: usize, what: String| Wrong { line, what };
+        let wrong = |line: usize, what: String| InvalidLine { line, what };
         let Some((_, first)) = lines.next() else {
             return Err(wrong(1, "the plan is missing".to_owned()));
         };
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::format::Format;
     use crate::journal::WorkerPart;
-    use crate::plan::{Entrant, Reach};
+    use crate::plan::{AgentAddress, Entrant};
     use crate::shape::Shape;
 
     /// Returns a Swiss tournament of four agents and three rounds, with unpaired games.
@@ -265,7 +265,7 @@ mod tests {
             version: None,
             path: name.to_owned(),
             dialect: Dialect::default(),
-            reach: Reach::Url(format!("http://127.0.0.1/{name}")),
+            reach: AgentAddress::Url(format!("http://127.0.0.1/{name}")),
             files: Vec::new(),
             sha256: None,
         };

@@ -36,7 +36,7 @@ pub struct TournamentStanding {
 
 /// One agent's score against another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Versus {
+pub struct HeadToHead {
     /// The number of games with both agents.
     pub games: u64,
     /// The half points of the first agent: two for each game in which it ranked above the other agent, one for each
@@ -109,9 +109,9 @@ pub fn standings(schedule: &Schedule) -> Vec<TournamentStanding> {
 
 /// Returns the score of each agent against each other agent: `table[a][b]` is the score of agent number `a` against
 /// `b`.
-pub fn cross_table(schedule: &Schedule) -> Vec<Vec<Versus>> {
+pub fn cross_table(schedule: &Schedule) -> Vec<Vec<HeadToHead>> {
     let agents = schedule.shape().agents;
-    let mut table = vec![vec![Versus::default(); agents]; agents];
+    let mut table = vec![vec![HeadToHead::default(); agents]; agents];
     for (pairing, ranks) in schedule.played() {
         for (seat, agent) in pairing.agents.iter().enumerate() {
             for (other_seat, other) in pairing.agents.iter().enumerate().filter(|(other, _)| *other != seat) {

@@ -58,7 +58,7 @@ pub fn run(args: &FairnessArgs, style: Style) -> Result<(), Failure> {
             agents: (0..seats).map(|seat| &agents[(seat + shift) % agents.len()]).collect(),
             confinement: &confinement,
         };
-        play_match(&plan, None, None, &called_off).map(|contest| contest.result).map_err(explain)
+        play_match(&plan, None, None, &called_off).map(|played_match| played_match.result).map_err(explain)
     };
     let mut deals: Vec<Deal> = vec![Some(vec![0.0; seats]); args.games as usize];
     let (mut lost, mut unended, mut end) = (None, 0, Ok(()));

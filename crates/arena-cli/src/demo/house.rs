@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use arena_games::bots::Player;
+use arena_games::bots::HouseBot;
 use arena_server::{House, HouseSeat};
 
 use super::bots::{Bot, HOUSE};
@@ -26,7 +26,7 @@ enum Opponent {
     /// A bot for `psi`, which chats.
     Talker(&'static Bot),
     /// A bot for a board game, which moves.
-    Player(&'static Player),
+    Player(&'static HouseBot),
 }
 
 /// Returns the opponent for a challenge, or `None` if there is none. The opponents take turns by `number`.

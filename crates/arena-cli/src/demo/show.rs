@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use arena_games::Exhibit;
-use arena_games::bots::Player;
+use arena_games::bots::HouseBot;
 use serde_json::{Map, Value};
 
 use super::account::Session;
@@ -17,7 +17,7 @@ use crate::client::{Arena, CallError};
 #[derive(Debug)]
 struct Shown {
     challenge: &'static str,
-    players: [&'static Player; 2],
+    players: [&'static HouseBot; 2],
     exhibit: Exhibit,
 }
 
@@ -78,7 +78,7 @@ impl Shown {
         }
     }
 
-    fn game(&self, arena: &Arena, players: [&'static Player; 2], stop: &AtomicBool) -> Result<(), CallError> {
+    fn game(&self, arena: &Arena, players: [&'static HouseBot; 2], stop: &AtomicBool) -> Result<(), CallError> {
         let options: Option<Map<String, Value>> = (self.exhibit.options)().as_object().cloned();
         let session: Session = arena.create(self.challenge, options.as_ref())?.read()?;
         let manner = Manner { pace: self.exhibit.pace, stop };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_games::bots::{Mind, Player};
+use arena_games::bots::{BotGame, HouseBot};
 use arena_wire::Messages;
 
 use super::seat::{Joined, WAIT_S};
@@ -24,10 +24,10 @@ pub struct Manner<'a> {
 }
 
 /// Plays the seat of `invite` until the game is over or `stop` is set.
-pub fn play(arena: &Arena, player: &'static Player, invite: &str, manner: Manner<'_>) -> Result<(), CallError> {
+pub fn play(arena: &Arena, player: &'static HouseBot, invite: &str, manner: Manner<'_>) -> Result<(), CallError> {
     let Joined { session } = arena.join(invite, Some(player.name))?.read()?;
     let arena = arena.seen_by(invite);
-    let mut mind = Mind::of(player);
+    let mut mind = BotGame::of(player);
     let (mut index, mut until) = (1, Instant::now() + IDLE_TIMEOUT);
     while !manner.stop.load(Ordering::Relaxed) && Instant::now() < until {
         let read = Read { index: Some(index), wait: Some(WAIT_S) };

@@ -166,11 +166,11 @@ impl<'a> Printed<'a> {
     pub fn of(
         number: Option<usize>,
         game: &'static GameType,
-        contest: &'a PlayedMatch,
+        played_match: &'a PlayedMatch,
         agents: impl Iterator<Item = &'a Agent>,
         replay_file: Option<String>,
     ) -> Printed<'a> {
-        let result = &contest.result;
+        let result = &played_match.result;
         let agents: Vec<&Agent> = agents.collect();
         let seat = |seat: usize| {
             let (agent, result) = (&result.seats[seat].agent, &result.seats[seat]);
@@ -202,14 +202,14 @@ impl<'a> Printed<'a> {
             seed: result.seed.reveal(),
             epochs: result.epochs,
             moves: &result.moves,
-            sandbox: &contest.sandbox,
+            sandbox: &played_match.sandbox,
         }
     }
 }
 
 /// Formats a single game in full.
-pub fn describe(contest: &PlayedMatch, replay_file: Option<&str>) -> String {
-    let result = &contest.result;
+pub fn describe(played_match: &PlayedMatch, replay_file: Option<&str>) -> String {
+    let result = &played_match.result;
     let mut table = Table::new(&["rank", "agent", "score", "seat", "total ms", "longest step ms", "faults", ""]);
     let by_rank = by_rank(result);
     for &number in &by_rank {
@@ -242,9 +242,9 @@ pub fn describe(contest: &PlayedMatch, replay_file: Option<&str>) -> String {
     let epochs = counted(result.epochs, "epoch", "epochs");
     told += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
     for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
-        told += &last_words(&result.seats[number].agent.name, &contest.logs[number].stderr);
+        told += &last_words(&result.seats[number].agent.name, &played_match.logs[number].stderr);
     }
-    told += &format!("sandbox: {}\n", sandbox(&contest.sandbox));
+    told += &format!("sandbox: {}\n", sandbox(&played_match.sandbox));
     if let Some(file) = replay_file {
         told += &printable(&format!("replay: {file} (arena replay show {file})\n"));
     }
@@ -263,7 +263,7 @@ fn last_words(name: &str, stderr: &arena_match::Log) -> String {
 
 /// Formats the sandbox in one line.
 fn sandbox(report: &Value) -> String {
-    let Ok(in_force) = serde_json::from_value::<arena_match::InForce>(report.clone()) else {
+    let Ok(in_force) = serde_json::from_value::<arena_match::ActiveSandbox>(report.clone()) else {
         return "none; the agents are remote servers".to_owned();
     };
     let mut parts = Vec::new();

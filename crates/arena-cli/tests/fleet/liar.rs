@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use arena_match::account;
+use arena_match::verified_result;
 use async_nats::jetstream::{self, AckKind, consumer::pull};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -145,7 +145,7 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
                 "seed": job["seed"],
                 "epochs": told["epochs"],
                 "outcome": told["outcome"],
-                "moves": account(&replay[..]).unwrap().result.moves,
+                "moves": verified_result(&replay[..]).unwrap().result.moves,
                 "time": {"took_ms": 1.0, "waited_ms": [0.0, 0.0], "longest_step_ms": [0.0, 0.0]},
             },
             "replay_bytes": replay.len(),

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::finding::{Finding, Findings};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
-use crate::contest::{Confinement, start_one};
 use crate::conversation::{CONSENT, END, GRACE, STARTUP};
 use crate::link::{Answer, Link, RELIEF, Request, ask_fairly};
+use crate::match_plan::{Confinement, start_one};
 use crate::message;
 use crate::play::MatchError;
 use crate::reply::{Claim, Reply};
@@ -108,7 +108,7 @@ impl<'a> Session<'a> {
     ) -> Result<(Answer, Duration), MatchError> {
         let (seat, body) = (&mut self.seat, &self.body);
         let mut requests = [Request::new(&mut self.link, 0, message, patience, Instant::now())];
-        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.spent())?;
+        ask_fairly(&mut requests, self.called_off, |_, line| is_answer(seat, line), |_| body.cpu_times())?;
         let [request] = requests;
         let (answer, used) = (request.answer.unwrap_or(Answer::Interrupted), request.used);
         self.line.clear();
@@ -317,11 +317,11 @@ impl<'a> Session<'a> {
             self.log = Some(self.body.finish(GRACE));
             return None;
         }
-        let (told, before) = (Instant::now(), self.body.spent());
+        let (told, before) = (Instant::now(), self.body.cpu_times());
         let mut end = self.body.ended(GRACE);
         if end.is_none() {
             // As with answers, the agent gets back the time for which it waited for a core.
-            end = self.body.ended((self.body.spent() - before).waiting.min(GRACE * RELIEF));
+            end = self.body.ended((self.body.cpu_times() - before).waiting.min(GRACE * RELIEF));
         }
         let took = told.elapsed().as_millis();
         let log = self.log.get_or_insert_with(|| self.body.finish(Duration::ZERO));

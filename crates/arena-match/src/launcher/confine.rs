@@ -24,7 +24,7 @@ use seccompiler::{
 
 use super::exposure::entries;
 use super::{LaunchPlan, Setup};
-use crate::process::{InForce, Limits, StartError};
+use crate::process::{ActiveSandbox, Limits, StartError};
 
 /// The newest Landlock version whose rights are requested. Older kernels enforce the rights they support.
 const NEWEST_ABI: ABI = ABI::V9;
@@ -83,7 +83,7 @@ fn drop_rights_of_root() -> Result<(), StartError> {
 }
 
 /// Sets the agent's resource limits that the kernel enforces.
-pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+pub(super) fn limit(limits: &Limits, scope: Scope, in_force: &mut ActiveSandbox) -> Result<(), StartError> {
     let set = |resource, value: u64, name: &str| {
         // A lower hard limit stays: an unprivileged process can't raise it.
         let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
@@ -124,7 +124,7 @@ fn processes_of_user() -> u64 {
 }
 
 /// Applies the rules on files, sockets, signals and system calls to this process and its descendants.
-pub(super) fn by_rules(plan: &LaunchPlan, scope: Scope, in_force: &mut InForce) -> Result<(), StartError> {
+pub(super) fn by_rules(plan: &LaunchPlan, scope: Scope, in_force: &mut ActiveSandbox) -> Result<(), StartError> {
     if scope == Scope::User && geteuid().is_root() {
         drop_rights_of_root()?;
     }

@@ -47,7 +47,7 @@ pub(super) struct SearchContext<'a> {
 
 /// The paths that an agent can see, the hidden paths among them, and notes on restrictions.
 #[derive(Debug, Default)]
-pub(super) struct Chosen {
+pub(super) struct ExposurePlan {
     pub exposures: Vec<Exposure>,
     /// Paths inside of `exposures` that are hidden from the agent.
     pub hidden: Vec<PathBuf>,
@@ -57,8 +57,8 @@ pub(super) struct Chosen {
 }
 
 /// Chooses the files and folders that an agent sees.
-pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>) -> Result<Chosen, StartError> {
-    let mut chosen = Chosen::default();
+pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>) -> Result<ExposurePlan, StartError> {
+    let mut chosen = ExposurePlan::default();
     let spec = |reason: String| StartError::Spec { reason };
     for path in &order.expose {
         if is_ours(path) {
@@ -103,23 +103,23 @@ pub(super) fn choose(program: &Path, order: &Order, context: &SearchContext<'_>)
 
 /// The files that an agent will see, determined before its start.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct AgentView {
     /// Files and folders that can't be hidden, because they start the agent or the user exposes them.
     needed: Vec<PathBuf>,
     /// Files and folders that the agent can see.
     shown: Vec<PathBuf>,
 }
 
-impl View {
+impl AgentView {
     /// Returns the view of an agent that this order starts, or `None` if the order can't start an agent.
-    pub(crate) fn of(order: &Order) -> Option<View> {
+    pub(crate) fn of(order: &Order) -> Option<AgentView> {
         let program = find(&order.program, &order.search_path).ok()?;
         let context = SearchContext { home: order.home.clone(), search_path: &order.search_path };
         let chosen = choose(&program, order, &context).ok()?;
         let shown = chosen.exposures.iter().map(|exposure| exposure.source.clone()).collect();
         // An interpreter is often a link, which is lost if the link's own folder is hidden.
         let links = chosen.needed.iter().filter_map(|path| Some(canonical(path.parent()?).join(path.file_name()?)));
-        Some(View { needed: links.chain(chosen.needed(order)).collect(), shown })
+        Some(AgentView { needed: links.chain(chosen.needed(order)).collect(), shown })
     }
 
     /// Returns the files and folders in `folder` that the agent needs, if the agent can see `folder`. If there are any,
@@ -139,7 +139,7 @@ pub(super) fn visible_path(search_path: &OsStr, exposures: &[Exposure]) -> OsStr
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-impl Chosen {
+impl ExposurePlan {
     /// Adds a file or folder under its own path and its resolved path, because interpreters locate their
     /// files by the resolved one. Returns false if it doesn't exist.
     fn add(&mut self, path: &Path) -> bool {

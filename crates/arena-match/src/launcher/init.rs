@@ -16,7 +16,7 @@ use super::confine::{self, Scope};
 use super::watch::{self, Members};
 use super::{LaunchPlan, Setup, UNPRIVILEGED_ID, map_ids, program, root_fs, take_stdin};
 use crate::process::wire::{self, Report};
-use crate::process::{InForce, StartError};
+use crate::process::{ActiveSandbox, StartError};
 
 /// The host name in the agent's namespace.
 const HOST_NAME: &str = "arena";
@@ -93,7 +93,7 @@ fn start(plan: &mut LaunchPlan, pipes: Vec<OwnedFd>) -> Result<u32, StartError> 
 
 /// Enters a user namespace for the agent, in which it has an ordinary user id and no rights over the other
 /// namespaces. The kernel counts the processes of each user namespace separately.
-fn leave_user_namespace(plan: &LaunchPlan, proc_self: &File, in_force: &mut InForce) -> Result<(), StartError> {
+fn leave_user_namespace(plan: &LaunchPlan, proc_self: &File, in_force: &mut ActiveSandbox) -> Result<(), StartError> {
     let (user, group) = match plan.drop_to {
         Some(id) => ((id, id), (id, id)),
         // The container's root is mapped to an ordinary id. Programs behave differently as root, and the

@@ -17,7 +17,7 @@ use rustix::process::{chdir, pivot_root};
 use super::confine::{DEVICES, ETC, ZERO, has_landlock};
 use super::exposure::{Exposure, MAX_ENTRIES, entries, is_system};
 use super::{LaunchPlan, Setup};
-use crate::process::{InForce, StartError};
+use crate::process::{ActiveSandbox, StartError};
 
 /// The mount point of the system's root during the setup.
 const OLD: &str = "/old";
@@ -35,7 +35,7 @@ const SCRATCH_FILES: u32 = 16384;
 
 /// Builds the file system and makes it this process's root. Returns the scratch folder. `proc_self` is this
 /// process's folder in the system's `/proc`.
-pub(super) fn build(plan: &LaunchPlan, proc_self: &File, in_force: &mut InForce) -> Result<PathBuf, StartError> {
+pub(super) fn build(plan: &LaunchPlan, proc_self: &File, in_force: &mut ActiveSandbox) -> Result<PathBuf, StartError> {
     // Later mounts must not propagate to the system's mount namespace.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).setup("making mounts private")?;
     enter_new_root().setup("making a new root")?;

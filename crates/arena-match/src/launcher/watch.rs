@@ -18,7 +18,7 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_op
 
 use super::descendants;
 use crate::process::wire::{self, Report};
-use crate::process::{Ended, ExitCause, InForce, KillReason, Limits};
+use crate::process::{ActiveSandbox, Ended, ExitCause, KillReason, Limits};
 
 /// The interval between measurements of memory and processes.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -58,7 +58,7 @@ fn child_signals() -> io::Result<SignalFd> {
 pub(super) fn until_the_end(
     control: &OwnedFd,
     agent: u32,
-    in_force: InForce,
+    in_force: ActiveSandbox,
     limits: &Limits,
     members: Members,
 ) -> Option<Ended> {

@@ -891,8 +891,8 @@ fn a_replay_gives_the_result_of_its_match() {
     let told = arena.play_game(arena_games::game("cherry_picker").unwrap());
     let result = told.result().clone().with_agents(|_, agent| agent.name);
     assert_eq!(result.seats[0].faults, 1);
-    let account = crate::replay::account(told.replay.as_bytes()).unwrap();
-    assert!(account.result.is_same(&result), "{:?}\n{result:?}", account.result);
+    let verified = crate::replay::verified_result(told.replay.as_bytes()).unwrap();
+    assert!(verified.result.is_same(&result), "{:?}\n{result:?}", verified.result);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::Limits;
 
 /// The sandbox of an agent that has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InForce {
+pub struct ActiveSandbox {
     /// The kinds of namespaces that the agent has for itself. Empty if it has none.
     pub namespaces: Vec<String>,
     /// The Landlock version in force, or `None` without Landlock.

@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Ended, InForce, Limits, SandboxMode, StartError};
+use super::{ActiveSandbox, Ended, Limits, SandboxMode, StartError};
 
 /// Maximum size of a packet, in bytes. Sockets accept about 200 KB by default.
 const MAX_PACKET: usize = 160 << 10;
@@ -45,7 +45,7 @@ pub(crate) struct Order {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
     /// The agent has started. The packet also transfers a pidfd of the agent if the kernel supports pidfds.
-    Started(InForce),
+    Started(ActiveSandbox),
     /// The agent couldn't be started.
     Failed(StartError),
     /// The agent and all its processes have ended.

@@ -53,9 +53,9 @@ pub fn verify_by(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
 ) -> Result<Verified, ReplayError> {
-    let (header, again) = verify_each(from, find, |_, _, _| ())?;
-    let (epochs, states) = (again.play.epochs(), again.compared);
-    Ok(Verified { game: header.game, epochs, states, has_same_texts: again.has_same_texts })
+    let (header, replayed) = verify_each(from, find, |_, _, _| ())?;
+    let (epochs, states) = (replayed.play.epochs(), replayed.compared);
+    Ok(Verified { game: header.game, epochs, states, has_same_texts: replayed.has_same_texts })
 }
 
 /// Verifies a replay, and calls `each` with each verified line.
@@ -63,22 +63,22 @@ fn verify_each(
     from: impl BufRead,
     find: impl FnOnce(&HeaderLine) -> Option<&'static GameType>,
     mut each: impl FnMut(&HeaderLine, &Match, &ReplayLine),
-) -> Result<(HeaderLine, Again), ReplayError> {
+) -> Result<(HeaderLine, ReplayedMatch), ReplayError> {
     let mut replay = Replay::open(from)?;
     let game = find(&replay.header);
     if let Some(game) = game.filter(|game| game.rules_version != replay.header.rules_version) {
         return Err(check_form(replay, game)?);
     }
-    let mut again = Again::start(&replay, game)?;
+    let mut replayed = ReplayedMatch::start(&replay, game)?;
     while let Some(line) = replay.next_line()? {
         let checked = match &line {
-            ReplayLine::Epoch(epoch) => again.check_epoch(epoch),
-            ReplayLine::Result(result) => again.check_result(result),
+            ReplayLine::Epoch(epoch) => replayed.check_epoch(epoch),
+            ReplayLine::Result(result) => replayed.check_result(result),
         };
         checked.map_err(|what| ReplayError::Line { line: replay.line(), what })?;
-        each(&replay.header, &again.play, &line);
+        each(&replay.header, &replayed.play, &line);
     }
-    Ok((replay.header, again))
+    Ok((replay.header, replayed))
 }
 
 /// Checks the parts of a replay that don't depend on the version of the rules: ids follow from the seed,
@@ -162,7 +162,7 @@ fn check_ids<R: BufRead>(replay: &Replay<R>) -> Result<(Seed, Vec<AgentId>), Str
 
 /// The result of a match, as its verified replay proves it.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct VerifiedResult {
     /// The header.
     pub header: HeaderLine,
     /// The result, with all times 0.
@@ -176,12 +176,12 @@ pub struct Account {
 ///
 /// # Errors
 /// As [`verify`]; also if the replay has another prompt or other methods than this program's challenge.
-pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
+pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError> {
     let mut hash = Sha256::new();
     let (mut out, mut faults): (Vec<Disqualified>, Vec<usize>) = (Vec::new(), Vec::new());
     let builtin = |header: &HeaderLine| arena_games::game(&header.game);
     let mut moves: Option<MovesHash> = None;
-    let (header, again) = verify_each(from, builtin, |header, play, line| match line {
+    let (header, replayed) = verify_each(from, builtin, |header, play, line| match line {
         ReplayLine::Epoch(epoch) => {
             let moves = moves.get_or_insert_with(|| MovesHash::new(play, &header.options));
             let states = epoch.world_state.as_ref().or(epoch.worlds.as_ref());
@@ -210,19 +210,19 @@ pub fn account(from: impl BufRead) -> Result<Account, ReplayError> {
             texts.into_iter().for_each(|text| add(&mut hash, text.as_deref().map_or("", RawValue::get).as_bytes()));
         }
     })?;
-    if !again.has_same_texts {
+    if !replayed.has_same_texts {
         let what = "the states have another prompt or other methods than this program's challenge".to_owned();
         return Err(ReplayError::Line { line: 1, what });
     }
     add(&mut hash, json!(header).to_string().as_bytes());
-    let moves = moves.unwrap_or_else(|| MovesHash::new(&again.play, &header.options));
-    let mut result = again.result().with_agents(|seat, _| header.agents[seat].name.clone());
+    let moves = moves.unwrap_or_else(|| MovesHash::new(&replayed.play, &header.options));
+    let mut result = replayed.result().with_agents(|seat, _| header.agents[seat].name.clone());
     result.moves = Some(moves.finish(&result.scores()));
     for (number, seat) in result.seats.iter_mut().enumerate() {
         seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
         seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
     }
-    Ok(Account { result, played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), header })
+    Ok(VerifiedResult { result, played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), header })
 }
 
 /// Adds a text with its length, so that different lists of texts have different hashes.
@@ -232,7 +232,7 @@ fn add(hash: &mut Sha256, text: &[u8]) {
 }
 
 /// The match that is played again from the replay.
-struct Again {
+struct ReplayedMatch {
     play: Match,
     seed: Seed,
     /// The epoch of the last line; `None` before the first.
@@ -242,8 +242,8 @@ struct Again {
     states: Vec<Vec<u8>>,
 }
 
-impl Again {
-    fn start<R: BufRead>(replay: &Replay<R>, game: Option<&'static GameType>) -> Result<Again, ReplayError> {
+impl ReplayedMatch {
+    fn start<R: BufRead>(replay: &Replay<R>, game: Option<&'static GameType>) -> Result<ReplayedMatch, ReplayError> {
         let header = &replay.header;
         let wrong = |what: String| ReplayError::Line { line: 1, what };
         let game = match (game, &header.script) {
@@ -271,7 +271,7 @@ impl Again {
             .map_err(|error| wrong(error.to_string()))?;
         let play = Match::new(game, ids);
         check_config(&play, &header.config).map_err(wrong)?;
-        Ok(Again { play, seed, last: None, compared: 0, has_same_texts: true, states })
+        Ok(ReplayedMatch { play, seed, last: None, compared: 0, has_same_texts: true, states })
     }
 
     fn result(&self) -> MatchResult<AgentId> {

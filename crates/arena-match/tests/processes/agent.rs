@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arena_match::process::{Ended, InForce, Launcher, Limits, Process, SandboxMode, Spec, StartError, start};
+use arena_match::process::{ActiveSandbox, Ended, Launcher, Limits, Process, SandboxMode, Spec, StartError, start};
 use tempfile::TempDir;
 
 /// Time limit of every step. It is far longer than needed, because build machines are slow and busy.
@@ -106,7 +106,7 @@ pub struct Run {
     pub stdout: String,
     pub stderr: String,
     pub ended: Ended,
-    pub in_force: InForce,
+    pub in_force: ActiveSandbox,
 }
 
 /// Reads until all writers have closed the pipe.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use arena_match::{Agent, CheckPlan, Checked, Confinement, Dialect, Finding, Limits, Severity, check};
+use arena_match::{Agent, CheckPlan, CheckReport, Confinement, Dialect, Finding, Limits, Severity, check};
 use arena_model::{GameType, Seed};
 use expect_test::{Expect, expect};
 
@@ -31,7 +31,7 @@ for line in sys.stdin:
 "#;
 
 /// Returns the findings about [`GOOD`] after the replacements.
-fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> Checked {
+fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> CheckReport {
     let mut text = GOOD.to_owned();
     for (part, instead) in replacements {
         assert!(text.contains(part), "{part}");
@@ -42,7 +42,7 @@ fn checked(replacements: &[(&str, &str)], games: &[&'static GameType]) -> Checke
     checked_in(&agent, &kit, games)
 }
 
-fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) -> Checked {
+fn checked_in(agent: &Agent, kit: &agent::Agent, games: &[&'static GameType]) -> CheckReport {
     let confinement = Confinement {
         launcher: agent::launcher(),
         mode: kit.spec.sandbox,

@@ -129,10 +129,10 @@ fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: E
 
 #[track_caller]
 fn tell(address: &str, expected: Expect) {
-    let contest = play(address);
-    let seat = &contest.result.seats[0];
-    let mut told = format!("{} epochs, {} faults\n", contest.result.epochs, seat.faults);
-    for fault in &contest.logs[0].faults {
+    let played_match = play(address);
+    let seat = &played_match.result.seats[0];
+    let mut told = format!("{} epochs, {} faults\n", played_match.result.epochs, seat.faults);
+    for fault in &played_match.logs[0].faults {
         told += &format!("fault: {} <- {}\n", fault.what, fault.line);
     }
     if let (Some(verdict), Some(detail)) = (seat.verdict, &seat.detail) {
@@ -144,10 +144,10 @@ fn tell(address: &str, expected: Expect) {
 #[test]
 fn a_server_plays() {
     let (address, heard) = serve(|message| Answer::ok(proper(message)));
-    let contest = play(&address);
-    let seat = &contest.result.seats[0];
+    let played_match = play(&address);
+    let seat = &played_match.result.seats[0];
     assert_eq!(
-        (seat.agent.name.as_str(), seat.verdict.is_some(), seat.faults, contest.result.epochs),
+        (seat.agent.name.as_str(), seat.verdict.is_some(), seat.faults, played_match.result.epochs),
         ("far", false, 0, 3)
     );
     let heard = heard.lock().unwrap();
@@ -367,8 +367,8 @@ fn where_only_public_addresses_are_asked_nobody_else_hears_of_it() {
     let (address, heard) = serve(|message| Answer::ok(proper(message)));
     let port = address.rsplit_once(':').unwrap().1.to_owned();
     for address in [address, format!("http://localhost:{port}")] {
-        let contest = play_at(&address, true);
-        let seat = &contest.result.seats[0];
+        let played_match = play_at(&address, true);
+        let seat = &played_match.result.seats[0];
         expect!["can't be reached: its address isn't a public one"].assert_eq(&seat.detail.clone().unwrap_or_default());
     }
     assert!(heard.lock().unwrap().is_empty());

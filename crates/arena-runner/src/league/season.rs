@@ -29,7 +29,7 @@ pub struct Season {
     games: Vec<LeagueGame>,
     results: Results,
     /// The connections between agents by games.
-    ties: Ties,
+    connections: Connections,
     /// The number of the last meeting. Meetings are numbered across all seasons.
     last_meeting: u64,
     /// The meetings under way.
@@ -39,16 +39,16 @@ pub struct Season {
 /// The connections between agents. Two agents are connected if they share a game, or a chain of shared games links
 /// them.
 #[derive(Debug, Clone)]
-struct Ties {
+struct Connections {
     /// The number of each agent's group. Agents of a group are connected.
     groups: Vec<usize>,
     /// The number of games of each agent.
     games: Vec<usize>,
 }
 
-impl Ties {
-    fn of(agents: usize) -> Ties {
-        Ties { groups: (0..agents).collect(), games: vec![0; agents] }
+impl Connections {
+    fn of(agents: usize) -> Connections {
+        Connections { groups: (0..agents).collect(), games: vec![0; agents] }
     }
 
     /// Adds a game of these agents.
@@ -109,7 +109,7 @@ impl Season {
         let is_in = |agent: &LeagueAgent| is_present && agent.removed_at.is_none();
         let agents: Vec<LeagueAgent> = agents.into_iter().filter(|agent| is_in(agent) || has_played(agent)).collect();
         let is_ready = agents.iter().map(is_in).collect();
-        let (results, ties) = (Results::new(agents.len()), Ties::of(agents.len()));
+        let (results, connections) = (Results::new(agents.len()), Connections::of(agents.len()));
         let mut season = Season {
             league,
             number,
@@ -117,7 +117,7 @@ impl Season {
             is_ready,
             games: Vec::with_capacity(games.len()),
             results,
-            ties,
+            connections,
             last_meeting,
             meetings: BTreeMap::new(),
         };
@@ -268,10 +268,10 @@ impl Season {
     /// Returns the agent with the fewest games, with the opponents that would connect it to more agents. Meetings under
     /// way count as games. `None` if games connect all agents.
     fn isolated(&self) -> Option<(usize, Vec<usize>)> {
-        let Ties { groups, games } = {
-            let mut ties = self.ties.clone();
-            self.meetings.values().for_each(|meeting| ties.add(&meeting.agents));
-            ties
+        let Connections { groups, games } = {
+            let mut connections = self.connections.clone();
+            self.meetings.values().for_each(|meeting| connections.add(&meeting.agents));
+            connections
         };
         let isolated = self.ready().min_by_key(|agent| games[*agent])?;
         let others: Vec<usize> = self.ready().filter(|other| groups[*other] != groups[isolated]).collect();
@@ -317,7 +317,7 @@ impl Season {
         // A void game is no evidence for ratings, and doesn't connect agents.
         if !game.result.outcome.is_void() {
             self.results.push(&seats, pair).map_err(|error| damaged(error.to_string()))?;
-            self.ties.add(&agents);
+            self.connections.add(&agents);
         }
         agents.rotate_right(game.leg - 1);
         self.meetings.entry(game.meeting).or_insert_with(|| Meeting { agents, legs: vec![Leg::Waiting; legs] });

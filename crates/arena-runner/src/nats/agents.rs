@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use arena_match::archive::{self, PackError};
 use arena_match::{Agent, Channel, Command, which};
-use arena_tournament::{Entrant, Reach};
+use arena_tournament::{AgentAddress, Entrant};
 use sha2::{Digest, Sha256};
 
 use crate::entrants::fingerprint_of;
-use crate::nats::wire::{JobAgent, Word};
+use crate::nats::wire::{CommandWord, JobAgent};
 
 /// The largest unpacked size of an agent's folder, in bytes.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -86,7 +86,9 @@ pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedA
     let mut by_folder: BTreeMap<PathBuf, (String, tempfile::TempDir)> = BTreeMap::new();
     for entrant in entrants {
         let mut agent = describe(entrant, search)?;
-        let Reach::Command { folder: home, .. } = &entrant.reach else { unreachable!("remote agents were refused") };
+        let AgentAddress::Command { folder: home, .. } = &entrant.reach else {
+            unreachable!("remote agents were refused")
+        };
         let is_packed = agent.archive.take().is_some();
         if is_packed {
             if !by_folder.contains_key(home) {
@@ -118,7 +120,7 @@ pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedA
 /// the archive doesn't exist yet.
 fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let name = || entrant.name.clone();
-    let Reach::Command { program, args, folder } = &entrant.reach else {
+    let AgentAddress::Command { program, args, folder } = &entrant.reach else {
         return Err(TravelError::Server(name()));
     };
     let below = |path: &Path| match path.strip_prefix(folder) {
@@ -133,16 +135,16 @@ fn describe(entrant: &Entrant, search: &str) -> Result<JobAgent, TravelError> {
     let first = entrant.path.split(' ').next().unwrap_or_default();
     let is_named = first.contains('/') || !is_found || Path::new(&entrant.path).exists();
     let start = match (is_own(program) && is_named, is_found) {
-        (true, _) => Word::Own(below(program)?),
-        (false, true) => Word::Text(file_name),
+        (true, _) => CommandWord::Own(below(program)?),
+        (false, true) => CommandWord::Text(file_name),
         (false, false) => return Err(TravelError::Program { name: name(), program: program.clone() }),
     };
     let arg = |arg: &String| match Path::new(arg).is_absolute() && is_own(Path::new(arg)) {
-        true => below(Path::new(arg)).map(Word::Own),
-        false => Ok(Word::Text(arg.clone())),
+        true => below(Path::new(arg)).map(CommandWord::Own),
+        false => Ok(CommandWord::Text(arg.clone())),
     };
-    let args: Vec<Word> = args.iter().map(arg).collect::<Result<_, _>>()?;
-    let travels = std::iter::once(&start).chain(&args).any(|word| matches!(word, Word::Own(_)));
+    let args: Vec<CommandWord> = args.iter().map(arg).collect::<Result<_, _>>()?;
+    let travels = std::iter::once(&start).chain(&args).any(|word| matches!(word, CommandWord::Own(_)));
     let own =
         if travels { entrant.files.iter().map(|file| below(file)).collect::<Result<_, _>>()? } else { Vec::new() };
     Ok(JobAgent {
@@ -169,13 +171,13 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result
         _ => Err(format!("{} names the file {below}, which is outside of its archive", agent.name)),
     };
     let program = match &agent.program {
-        Word::Own(below) => own(below)?,
-        Word::Text(text) => which(text, search)
+        CommandWord::Own(below) => own(below)?,
+        CommandWord::Text(text) => which(text, search)
             .ok_or_else(|| format!("{} needs the program `{text}`, which isn't in PATH", agent.name))?,
     };
-    let arg = |word: &Word| match word {
-        Word::Own(below) => own(below).map(PathBuf::into_os_string),
-        Word::Text(text) => Ok(text.into()),
+    let arg = |word: &CommandWord| match word {
+        CommandWord::Own(below) => own(below).map(PathBuf::into_os_string),
+        CommandWord::Text(text) => Ok(text.into()),
     };
     let command = Command {
         args: agent.args.iter().map(arg).collect::<Result<_, _>>()?,
@@ -322,7 +324,7 @@ mod tests {
         let entrant = enter(&agent, Path::new("")).unwrap();
         let packed = pack(&[entrant], Path::new("/nowhere"), &search).unwrap();
         for path in ["../bin/tool", "/bin/sh", "a/../../b"] {
-            let agent = JobAgent { program: Word::Own(path.to_owned()), ..packed.agents[0].clone() };
+            let agent = JobAgent { program: CommandWord::Own(path.to_owned()), ..packed.agents[0].clone() };
             let error = unpacked(&agent, Some(&root), &search).unwrap_err();
             assert_eq!(error, format!("native names the file {path}, which is outside of its archive"));
         }

@@ -3,20 +3,20 @@
 
 use std::io::Read;
 
-use arena_match::account;
+use arena_match::verified_result;
 use arena_model::Verdict;
 use arena_tournament::{GameLine, WorkerPart};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::nats::wire::{Identity, MatchSetup, Played};
+use crate::nats::wire::{MatchSetup, PlayedJob, WorkerIdentity};
 
 /// The largest size of a decompressed replay with its logs, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// A match that passed the audit.
 #[derive(Debug)]
-pub struct Audited {
+pub struct AuditedMatch {
     /// The result, as a line for the journal.
     pub game: GameLine,
     /// The replay.
@@ -25,7 +25,7 @@ pub struct Audited {
     pub logs: Vec<Vec<u8>>,
 }
 
-impl Audited {
+impl AuditedMatch {
     /// Returns true if the result has a disqualification that the worker's machine may have caused.
     pub fn is_by_machine(&self) -> bool {
         is_by_machine(&self.game)
@@ -58,14 +58,15 @@ pub fn is_by_machine(game: &GameLine) -> bool {
 pub fn audit(
     setup: &MatchSetup,
     (fixture, round): (usize, usize),
-    worker: &Identity,
-    played: &Played,
+    worker: &WorkerIdentity,
+    played: &PlayedJob,
     body: &[u8],
-) -> Result<Audited, String> {
+) -> Result<AuditedMatch, String> {
     let wrong = |what: &str| format!("game {fixture}: {what}");
     let (replay, logs) = unpack(played, body).ok_or_else(|| wrong("the replay or a log is damaged"))?;
-    let account = account(&replay[..]).map_err(|error| wrong(&format!("the replay breaks the rules: {error}")))?;
-    let header = &account.header;
+    let verified =
+        verified_result(&replay[..]).map_err(|error| wrong(&format!("the replay breaks the rules: {error}")))?;
+    let header = &verified.header;
     let limits = json!(setup.limits);
     let is_limited = limits
         .as_object()
@@ -79,18 +80,18 @@ pub fn audit(
         return Err(wrong("the replay is of another match"));
     }
     let claimed = &played.game;
-    let result = account.result.with_agents(|seat, _| setup.seats[seat].name.clone());
+    let result = verified.result.with_agents(|seat, _| setup.seats[seat].name.clone());
     if (claimed.number, claimed.round) != (fixture, round) || !result.is_same(&claimed.result) {
         return Err(wrong("the result differs from that of the replay"));
     }
     // The audit has verified everything except the times, which only the worker can measure.
-    let worker = WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: account.played };
+    let worker = WorkerPart { name: worker.name.clone(), id: worker.id.clone(), played: verified.played };
     let game = GameLine { number: fixture, round, result: claimed.result.clone(), worker: Some(worker) };
-    Ok(Audited { game, replay, logs })
+    Ok(AuditedMatch { game, replay, logs })
 }
 
 /// Decompresses replay and logs. `None` if the decompressed sizes differ from the reported sizes.
-fn unpack(played: &Played, body: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+fn unpack(played: &PlayedJob, body: &[u8]) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
     let sizes = std::iter::once(played.replay_bytes).chain(played.log_bytes.iter().copied());
     let all = sizes.clone().try_fold(0_u64, u64::checked_add).filter(|all| *all <= MAX_BYTES)?;
     let mut bytes = Vec::new();

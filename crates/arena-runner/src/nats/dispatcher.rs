@@ -32,7 +32,7 @@ use crate::nats::names;
 use crate::nats::publish::{decode, publish, tell, to_json};
 use crate::nats::referee::{Play, is_checked, is_same};
 use crate::nats::wire::{
-    Announcement, Identity, Job, JobAgent, JobEnd, JobReport, MatchSetup, Played, Presence, Trouble,
+    Announcement, Job, JobAgent, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, WorkerIdentity, WorkerPresence,
 };
 
 /// The largest number of jobs that are on the queue or being played.
@@ -49,7 +49,7 @@ const MAX_PACKED: u64 = 256 << 20;
 
 /// The check of a match that is in the journal: other workers play the match again.
 #[derive(Debug, Default)]
-struct Case {
+struct MatchCheck {
     plays: Vec<Play>,
     /// The ids of the workers that have a job for this check and haven't reported yet.
     asked: Vec<String>,
@@ -58,8 +58,8 @@ struct Case {
 
 /// A worker's last presence message, with the time at which it arrived.
 #[derive(Debug)]
-struct Seen {
-    presence: Presence,
+struct LastPresence {
+    presence: WorkerPresence,
     at: Instant,
 }
 
@@ -85,10 +85,10 @@ pub struct Dispatcher<'a, T> {
     /// The open matches that are reserved for one worker: the worker's id, by match number.
     reserved: BTreeMap<usize, String>,
     /// The checks of matches, by match number.
-    cases: BTreeMap<usize, Case>,
+    checks: BTreeMap<usize, MatchCheck>,
     /// The reports that have been handled: the ids of job and worker.
     seen: BTreeSet<(String, String)>,
-    workers: BTreeMap<String, Seen>,
+    workers: BTreeMap<String, LastPresence>,
     /// The ids of the workers that have reported that they can't play the tournament's matches.
     unable: BTreeSet<String>,
     /// The sets of agents, by name, for which a check found that their matches aren't reproducible.
@@ -134,7 +134,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             queue: VecDeque::new(),
             open: BTreeMap::new(),
             reserved: BTreeMap::new(),
-            cases: BTreeMap::new(),
+            checks: BTreeMap::new(),
             seen: BTreeSet::new(),
             workers: BTreeMap::new(),
             unable: BTreeSet::new(),
@@ -206,12 +206,12 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             tokio::select! {
                 Some(message) = arrived.recv() => self.take(&message, stopping.is_some()).await?,
                 Some(message) = presences.next() => {
-                    if let Ok(presence) = serde_json::from_slice::<Presence>(&message.payload) {
+                    if let Ok(presence) = serde_json::from_slice::<WorkerPresence>(&message.payload) {
                         self.hear(presence).await?;
                     }
                 }
                 Some(message) = troubles.next() => {
-                    if let Ok(trouble) = serde_json::from_slice::<Trouble>(&message.payload) {
+                    if let Ok(trouble) = serde_json::from_slice::<PlayFailure>(&message.payload) {
                         let text = format!("worker {} cannot play: {}", trouble.worker.name, trouble.what);
                         self.note_once(text)?;
                         // From now on, no jobs are reserved for this worker. It may still take jobs from the shared
@@ -356,8 +356,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         if setup.id(&self.tournament, number) != match_id || !self.seen.insert((job, worker.id.clone())) {
             return Ok(());
         }
-        if let Some(case) = self.cases.get_mut(&number) {
-            case.asked.retain(|asked| *asked != worker.id);
+        if let Some(check) = self.checks.get_mut(&number) {
+            check.asked.retain(|asked| *asked != worker.id);
         }
         let is_kept = self.journal.record().game(number).is_some();
         if self.is_quarantined(&worker) {
@@ -395,8 +395,8 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         &mut self,
         pairing: &Pairing,
         setup: &MatchSetup,
-        worker: Identity,
-        played: &Played,
+        worker: WorkerIdentity,
+        played: &PlayedJob,
         body: &[u8],
         is_kept: bool,
         is_stopping: bool,
@@ -415,11 +415,11 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
             // If the match isn't being checked, a second result from the same worker comes from a duplicate job.
             let first = self.journal.record().game(number).and_then(first_play);
             let is_news = first.as_ref().is_some_and(|first| !is_same(&first.worker, &play.worker));
-            if is_news && !self.cases.contains_key(&number) {
-                self.cases.insert(number, Case { plays: first.into_iter().collect(), ..Case::default() });
+            if is_news && !self.checks.contains_key(&number) {
+                self.checks.insert(number, MatchCheck { plays: first.into_iter().collect(), ..MatchCheck::default() });
             }
-            if let Some(case) = self.cases.get_mut(&number) {
-                case.plays.push(play);
+            if let Some(check) = self.checks.get_mut(&number) {
+                check.plays.push(play);
             }
             return if is_stopping { Ok(()) } else { self.continue_check(number).await };
         }
@@ -436,7 +436,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
         self.reserved.remove(&number);
         (self.on_event)(self.journal, Event::Played(number)).map_err(RunError::Caller)?;
         if is_checked(&self.seed, number, self.options.check) {
-            self.cases.insert(number, Case { plays: vec![play], ..Case::default() });
+            self.checks.insert(number, MatchCheck { plays: vec![play], ..MatchCheck::default() });
             if !is_stopping {
                 self.continue_check(number).await?;
             }

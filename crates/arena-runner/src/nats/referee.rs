@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use arena_model::Seed;
 
-use crate::nats::wire::Identity;
+use crate::nats::wire::WorkerIdentity;
 
 /// The number of times that each worker plays a disputed match.
 const TIMES: usize = 2;
@@ -16,8 +16,8 @@ const TIMES: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Play {
     /// The worker.
-    pub worker: Identity,
-    /// The hash of the replay without times; see [`arena_match::Account::played`].
+    pub worker: WorkerIdentity,
+    /// The hash of the replay without times; see [`arena_match::VerifiedResult::played`].
     pub played: String,
     /// True if the play has a disqualification that the worker's machine may have caused.
     pub is_by_machine: bool,
@@ -34,11 +34,11 @@ pub enum Finding {
         others: usize,
     },
     /// All plays agree. Contains the identity of a confirming worker.
-    Agreed(Identity),
+    Agreed(WorkerIdentity),
     /// This worker deviates, but its machine may have caused the difference.
-    Machine(Identity),
+    Machine(WorkerIdentity),
     /// This worker deviates from all others, which agree.
-    Deviates(Identity),
+    Deviates(WorkerIdentity),
     /// The agents aren't deterministic.
     NotReproducible,
 }
@@ -51,14 +51,15 @@ pub fn is_checked(seed: &Seed, fixture: usize, share: f64) -> bool {
 
 /// Draws a conclusion from the plays of a match, in the order in which they arrived.
 pub fn judge(plays: &[Play]) -> Finding {
-    let mut workers: Vec<&Identity> = Vec::new();
+    let mut workers: Vec<&WorkerIdentity> = Vec::new();
     for play in plays {
         // Workers with the same name count as one, since they may be the same program.
         if !workers.iter().any(|known| is_same(known, &play.worker)) {
             workers.push(&play.worker);
         }
     }
-    let of = |worker: &Identity| -> Vec<&Play> { plays.iter().filter(|play| is_same(&play.worker, worker)).collect() };
+    let of =
+        |worker: &WorkerIdentity| -> Vec<&Play> { plays.iter().filter(|play| is_same(&play.worker, worker)).collect() };
     let [first, second, rest @ ..] = &workers[..] else {
         return Finding::Open { again: Vec::new(), others: 2 - workers.len() };
     };
@@ -91,11 +92,11 @@ pub fn judge(plays: &[Play]) -> Finding {
 }
 
 /// Returns true if two identities have the same id or the same name.
-pub fn is_same(a: &Identity, b: &Identity) -> bool {
+pub fn is_same(a: &WorkerIdentity, b: &WorkerIdentity) -> bool {
     a.id == b.id || a.name == b.name
 }
 
-fn missing<'p>(workers: &[&Identity], of: impl Fn(&Identity) -> Vec<&'p Play>) -> Vec<String> {
+fn missing<'p>(workers: &[&WorkerIdentity], of: impl Fn(&WorkerIdentity) -> Vec<&'p Play>) -> Vec<String> {
     workers.iter().filter(|worker| of(worker).len() < TIMES).map(|worker| worker.id.clone()).collect()
 }
 
@@ -108,7 +109,7 @@ mod tests {
     #[track_caller]
     fn check(plays: &str, expected: &str) {
         let play = |text: &str| Play {
-            worker: Identity { id: text[..1].to_owned(), name: format!("worker {}", &text[..1]) },
+            worker: WorkerIdentity { id: text[..1].to_owned(), name: format!("worker {}", &text[..1]) },
             played: text[1..2].to_owned(),
             is_by_machine: text.ends_with('!'),
         };

@@ -67,8 +67,8 @@ pub struct JobAgent {
     /// The protocol dialect that the agent speaks.
     pub dialect: Dialect,
     /// The program: a file of the agent, or a name that the worker looks up in `PATH`.
-    pub program: Word,
-    pub args: Vec<Word>,
+    pub program: CommandWord,
+    pub args: Vec<CommandWord>,
     /// The agent's own files, relative to its folder. The sandbox hides them from opponents.
     pub own: Vec<String>,
     /// The hexadecimal SHA-256 of the archive of the agent's folder; `None` if the agent has no files of its own.
@@ -78,7 +78,7 @@ pub struct JobAgent {
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum CommandWord {
     /// A file of the agent, relative to its folder.
     Own(String),
     /// Literal text.
@@ -98,7 +98,7 @@ pub struct JobReport {
     /// See [`Job::fixture`].
     pub fixture: usize,
     /// The reporting worker.
-    pub worker: Identity,
+    pub worker: WorkerIdentity,
     /// The end of the job.
     #[serde(flatten)]
     pub ended: JobEnd,
@@ -109,14 +109,14 @@ pub struct JobReport {
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
     /// The match was played.
-    Played(Box<Played>),
+    Played(Box<PlayedJob>),
     /// The match counts as unplayable. Contains the reason, in one sentence.
     Failed(String),
 }
 
 /// The result of a match that was played.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Played {
+pub struct PlayedJob {
     /// The result, as a line of the journal.
     pub game: GameLine,
     /// The length of the replay, in bytes.
@@ -130,7 +130,7 @@ pub struct Played {
 
 /// The identity of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Identity {
+pub struct WorkerIdentity {
     /// The worker's id. Each start of a worker generates a new id.
     pub id: String,
     pub name: String,
@@ -138,10 +138,10 @@ pub struct Identity {
 
 /// The presence message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Presence {
+pub struct WorkerPresence {
     /// The worker.
     #[serde(flatten)]
-    pub worker: Identity,
+    pub worker: WorkerIdentity,
     /// See [`crate::nats::names::generation`].
     pub generation: String,
     /// The largest number of concurrent matches.
@@ -165,16 +165,16 @@ pub struct Announcement {
 
 /// A worker's report that it can't play a match.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct PlayFailure {
     /// The worker.
-    pub worker: Identity,
+    pub worker: WorkerIdentity,
     /// The reason, in one sentence.
     pub what: String,
 }
 
 /// The notice to a worker that a tournament has quarantined it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct QuarantineNotice {
     /// The id of the tournament.
     pub tournament: String,
     /// The evidence against the worker, in one sentence.

@@ -26,7 +26,8 @@ use crate::nats::cache::Cache;
 use crate::nats::connect::{Nats, NatsError, connect};
 use crate::nats::publish::{publish, publish_outcome, tell};
 use crate::nats::wire::{
-    Announcement, Identity, Job, JobEnd, JobReport, MatchSetup, Played, Presence, Refusal, Trouble,
+    Announcement, Job, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, QuarantineNotice, WorkerIdentity,
+    WorkerPresence,
 };
 use crate::nats::{draw_id, names};
 
@@ -128,7 +129,7 @@ pub fn work(
     let runtime = runtime.map_err(|error| system(&error))?;
     let cache = Cache::new().map_err(|error| system(&error))?;
     let running = RunningWorker {
-        identity: Identity { id, name },
+        identity: WorkerIdentity { id, name },
         worker,
         called_off: Arc::clone(called_off),
         is_stopping: AtomicBool::new(false),
@@ -145,7 +146,7 @@ pub fn work(
 
 /// The state of a running worker.
 struct RunningWorker {
-    identity: Identity,
+    identity: WorkerIdentity,
     worker: Worker,
     called_off: Arc<AtomicBool>,
     /// True if the worker takes no more jobs.
@@ -159,14 +160,14 @@ struct RunningWorker {
 }
 
 /// Reports remarks about retries. Drops a remark that equals the previous one.
-struct Remarks<'s> {
+struct RetryNotes<'s> {
     running: &'s RunningWorker,
     last: Option<String>,
 }
 
-impl<'s> Remarks<'s> {
-    fn of(running: &'s RunningWorker) -> Remarks<'s> {
-        Remarks { running, last: None }
+impl<'s> RetryNotes<'s> {
+    fn of(running: &'s RunningWorker) -> RetryNotes<'s> {
+        RetryNotes { running, last: None }
     }
 
     fn tell(&mut self, what: &str) {
@@ -178,7 +179,7 @@ impl<'s> Remarks<'s> {
 }
 
 /// The reason that a match wasn't played.
-enum Unplayed {
+enum UnplayedReason {
     /// The match was called off.
     CalledOff,
     /// This worker can't play the match. Contains the reason, in one sentence.
@@ -199,7 +200,7 @@ impl RunningWorker {
         let all = u32::try_from(self.worker.slots).unwrap_or(u32::MAX);
         let mut consumers: Option<[PullConsumer; 2]> = None;
         let mut was_ready = false;
-        let mut remarks = Remarks::of(&self);
+        let mut remarks = RetryNotes::of(&self);
         while is_on() {
             let permit = timeout(LOOK, Arc::clone(&slots).acquire_owned()).await;
             let Ok(Ok(permit)) = permit else { continue };
@@ -249,7 +250,7 @@ impl RunningWorker {
     /// Connects to the NATS server, with unlimited retries. `None` if the worker is stopped before a connection
     /// succeeds.
     async fn connect(&self, stop: &AtomicBool) -> Option<(Nats, mpsc::UnboundedReceiver<bool>)> {
-        let mut remarks = Remarks::of(self);
+        let mut remarks = RetryNotes::of(self);
         while !stop.load(Ordering::Relaxed) {
             let (lost_sender, lost) = mpsc::unbounded_channel();
             match connect(&self.worker.address, &format!("arena worker {}", self.identity.name), lost_sender).await {
@@ -310,7 +311,7 @@ impl RunningWorker {
         }
         *self.playing().entry(job.tournament.clone()).or_default() += 1;
         tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
-        let alive = Alive::keep(&message);
+        let alive = KeepAlive::keep(&message);
         let pause = self.play_and_publish(&nats, &message, &job).await;
         drop(alive);
         {
@@ -338,23 +339,23 @@ impl RunningWorker {
         let tries = message.info().map_or(1, |info| info.delivered);
         let began = Instant::now();
         let played = if tries > TRIES {
-            Err(Unplayed::Cannot(format!("the job was delivered {} times, and no worker finished it", tries - 1)))
+            Err(UnplayedReason::Cannot(format!("the job was delivered {} times, and no worker finished it", tries - 1)))
         } else {
             self.play(nats, job).await
         };
         let (ended, recorded) = match played {
             Ok((played, recorded)) => (JobEnd::Played(Box::new(played)), recorded),
-            Err(Unplayed::CalledOff) => {
+            Err(UnplayedReason::CalledOff) => {
                 let _ = message.ack_with(AckKind::Nak(None)).await;
                 return None;
             }
-            Err(Unplayed::Cannot(what)) if tries >= TRIES => (JobEnd::Failed(what), Vec::new()),
-            Err(Unplayed::Cannot(what)) => {
+            Err(UnplayedReason::Cannot(what)) if tries >= TRIES => (JobEnd::Failed(what), Vec::new()),
+            Err(UnplayedReason::Cannot(what)) => {
                 self.note(&format!("cannot play game {}: {what}", job.fixture));
                 tell(
                     nats,
                     names::trouble(&job.tournament),
-                    &Trouble { worker: self.identity.clone(), what: what.clone() },
+                    &PlayFailure { worker: self.identity.clone(), what: what.clone() },
                 )
                 .await;
                 let pause = LONGEST_PAUSE.min(PAUSE * 2_u32.saturating_pow(u32::try_from(tries - 1).unwrap_or(0)));
@@ -371,7 +372,7 @@ impl RunningWorker {
             worker: self.identity.clone(),
             ended,
         };
-        let mut remarks = Remarks::of(self);
+        let mut remarks = RetryNotes::of(self);
         while let Err(what) = publish_outcome(nats, &outcome, &recorded).await {
             remarks.tell(&format!("cannot publish the result of game {}: {what}", job.fixture));
             if self.called_off.load(Ordering::Relaxed) {
@@ -391,8 +392,8 @@ impl RunningWorker {
     }
 
     /// Plays the match of a job. Returns the result and the compressed replay.
-    async fn play(&self, nats: &Nats, job: &Job) -> Result<(Played, Vec<u8>), Unplayed> {
-        let cannot = Unplayed::Cannot;
+    async fn play(&self, nats: &Nats, job: &Job) -> Result<(PlayedJob, Vec<u8>), UnplayedReason> {
+        let cannot = UnplayedReason::Cannot;
         if job.generation != names::generation() {
             let own = names::generation();
             return Err(cannot(format!("the job is from arena {}, but this worker is {own}", job.generation)));
@@ -437,9 +438,9 @@ impl RunningWorker {
         started.map_err(|error| cannot(error.to_string()))?;
         match played.await {
             Ok(Ok(played)) => Ok(played),
-            Ok(Err(MatchError::CalledOff)) => Err(Unplayed::CalledOff),
+            Ok(Err(MatchError::CalledOff)) => Err(UnplayedReason::CalledOff),
             // A signal from the terminal, such as Ctrl-C, also reaches agents that are being started.
-            Ok(Err(_)) if self.called_off.load(Ordering::Relaxed) => Err(Unplayed::CalledOff),
+            Ok(Err(_)) if self.called_off.load(Ordering::Relaxed) => Err(UnplayedReason::CalledOff),
             Ok(Err(error)) => Err(cannot(causes(&error))),
             Err(_) => Err(cannot("the thread of the match panicked".to_owned())),
         }
@@ -456,7 +457,7 @@ impl RunningWorker {
     async fn receive_refusals(self: Arc<RunningWorker>, nats: Nats) {
         let Ok(mut messages) = nats.client.subscribe(names::refusal(&self.identity.id)).await else { return };
         while let Some(message) = messages.next().await {
-            let Ok(Refusal { tournament, why }) = serde_json::from_slice(&message.payload) else { continue };
+            let Ok(QuarantineNotice { tournament, why }) = serde_json::from_slice(&message.payload) else { continue };
             if self.refused().insert(tournament.clone()) {
                 self.note(&format!("tournament {tournament} has quarantined this worker: {why}"));
             }
@@ -491,8 +492,8 @@ impl RunningWorker {
         }
     }
 
-    fn presence(&self, leaving: bool) -> Presence {
-        Presence {
+    fn presence(&self, leaving: bool) -> WorkerPresence {
+        WorkerPresence {
             worker: self.identity.clone(),
             generation: names::generation(),
             slots: self.worker.slots,
@@ -540,32 +541,32 @@ fn record(
     (fixture, round): (usize, usize),
     wants_logs: bool,
     called_off: &AtomicBool,
-) -> Result<(Played, Vec<u8>), MatchError> {
+) -> Result<(PlayedJob, Vec<u8>), MatchError> {
     let mut replay = Vec::new();
-    let contest: PlayedMatch = play_match(plan, Some(&mut replay), None, called_off)?;
-    let result = contest.result.with_agents(|seat, _| setup.seats[seat].name.clone());
+    let played_match: PlayedMatch = play_match(plan, Some(&mut replay), None, called_off)?;
+    let result = played_match.result.with_agents(|seat, _| setup.seats[seat].name.clone());
     let game = GameLine { number: fixture, round, result, worker: None };
     let mut log_bytes = Vec::new();
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(&replay)?;
-    for log in contest.logs.iter().filter(|_| wants_logs) {
+    for log in played_match.logs.iter().filter(|_| wants_logs) {
         let mut text = Vec::new();
         logs::write_log(log, &mut text)?;
         packed.write_all(&text)?;
         log_bytes.push(text.len() as u64);
     }
-    let played = Played { game, replay_bytes: replay.len() as u64, log_bytes, object: None };
+    let played = PlayedJob { game, replay_bytes: replay.len() as u64, log_bytes, object: None };
     Ok((played, packed.finish()?))
 }
 
 /// A guard that sends progress messages for a job until the guard is dropped, so that the server doesn't give the job
 /// to another worker.
-struct Alive(tokio::task::JoinHandle<()>);
+struct KeepAlive(tokio::task::JoinHandle<()>);
 
-impl Alive {
-    fn keep(message: &Message) -> Alive {
+impl KeepAlive {
+    fn keep(message: &Message) -> KeepAlive {
         let (_, acker) = message.clone().split();
-        Alive(tokio::spawn(async move {
+        KeepAlive(tokio::spawn(async move {
             let mut ticks = interval(STILL_PLAYING);
             loop {
                 ticks.tick().await;
@@ -575,7 +576,7 @@ impl Alive {
     }
 }
 
-impl Drop for Alive {
+impl Drop for KeepAlive {
     fn drop(&mut self) {
         self.0.abort();
     }

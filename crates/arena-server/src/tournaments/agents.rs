@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use arena_match::archive::{UnpackError, Unpacked};
+use arena_match::archive::{UnpackError, UnpackedArchive};
 use arena_match::{Agent, Channel, is_public};
 use arena_model::{Timestamp, hex};
 use arena_tournament::Entrant;
@@ -99,8 +99,8 @@ pub(super) fn draft(
         Source::Files { body, file_name } => {
             let files = draft.path().join(FILES);
             std::fs::create_dir(&files)?;
-            let Unpacked { agent: path, files: count, bytes } =
-                unpack(body, *file_name, &files, max_bytes).map_err(|error| match error {
+            let UnpackedArchive { agent: path, files: count, bytes } = unpack(body, *file_name, &files, max_bytes)
+                .map_err(|error| match error {
                     UnpackError::Refused(text) => TournamentRefusal::Agent(text),
                     error @ UnpackError::TooLarge(_) => {
                         TournamentRefusal::Agent(format!("{error} (tournaments.unpacked_bytes)"))

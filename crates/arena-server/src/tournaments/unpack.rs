@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use arena_match::archive::{self, MAX_NAME, UnpackError, Unpacked, create};
+use arena_match::archive::{self, MAX_NAME, UnpackError, UnpackedArchive, create};
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -18,11 +18,11 @@ pub(super) fn unpack(
     file_name: Option<&str>,
     into: &Path,
     max_bytes: u64,
-) -> Result<Unpacked, UnpackError> {
+) -> Result<UnpackedArchive, UnpackError> {
     if body.starts_with(&GZIP) { archive::unpack(body, into, max_bytes) } else { put_file(body, file_name, into) }
 }
 
-fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacked, UnpackError> {
+fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<UnpackedArchive, UnpackError> {
     let name = file_name.ok_or_else(|| UnpackError::Refused(UNNAMED.to_owned()))?;
     let is_plain = !name.starts_with('.') && name.len() <= MAX_NAME && !name.contains(['/', '\\']);
     if name.is_empty() || !is_plain || name.chars().any(char::is_control) {
@@ -36,7 +36,7 @@ fn put_file(body: &[u8], file_name: Option<&str>, into: &Path) -> Result<Unpacke
     let is_program = body.starts_with(b"#!") || body.starts_with(b"\x7fELF");
     let mut file = create(&into.join(name), is_program).map_err(UnpackError::Write)?;
     file.write_all(body).map_err(UnpackError::Write)?;
-    Ok(Unpacked { agent: PathBuf::from(name), files: 1, bytes: body.len() as u64 })
+    Ok(UnpackedArchive { agent: PathBuf::from(name), files: 1, bytes: body.len() as u64 })
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     fn check(body: &[u8], file_name: Option<&str>, expected: Expect) {
         let into = tempfile::tempdir().unwrap();
         let told = match unpack(body, file_name, into.path(), 100_000) {
-            Ok(Unpacked { agent, files, bytes }) => {
+            Ok(UnpackedArchive { agent, files, bytes }) => {
                 let mode = fs::metadata(into.path().join(&agent)).unwrap().permissions().mode() & 0o777;
                 format!("{}: {files} files, {bytes} bytes, {mode:o}", agent.display())
             }

@@ -8,15 +8,15 @@ use cozy_chess::util::parse_uci_move;
 use cozy_chess::{Board, Color, GameStatus, Move, Piece, Square};
 use serde_json::Value;
 
-use crate::bots::{BotInput, Player};
+use crate::bots::{BotInput, HouseBot};
 
 /// The bot that looks ahead.
-pub const PLANNER: Player =
-    Player { name: "planner", motto: "looks two moves ahead", think: |input| think(input, 2, true) };
+pub const PLANNER: HouseBot =
+    HouseBot { name: "planner", motto: "looks two moves ahead", think: |input| think(input, 2, true) };
 
 /// The bot that doesn't look ahead.
-pub const GRABBER: Player =
-    Player { name: "grabber", motto: "captures everything it can", think: |input| think(input, 1, false) };
+pub const GRABBER: HouseBot =
+    HouseBot { name: "grabber", motto: "captures everything it can", think: |input| think(input, 1, false) };
 
 /// The value of a mate: more than the value of all pieces on a board.
 const MATE: i32 = 1_000_000;
@@ -158,14 +158,14 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
-    use crate::bots::Mind;
+    use crate::bots::BotGame;
 
     /// Returns both bots' moves, given the legal moves as the arena lists them.
     fn moves(fen: &str) -> [Option<String>; 2] {
         let board = board_of(fen).unwrap();
         let legal: Vec<String> = moves_of(&board).iter().map(ToString::to_string).collect();
         let state = Map::from_iter([("fen".to_owned(), json!(fen)), ("legal_moves".to_owned(), json!(legal))]);
-        [&PLANNER, &GRABBER].map(|player| Mind::of(player).decide("me", &state))
+        [&PLANNER, &GRABBER].map(|player| BotGame::of(player).decide("me", &state))
     }
 
     #[test]

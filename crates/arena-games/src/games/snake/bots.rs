@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 
-use crate::bots::{BotInput, Player};
+use crate::bots::{BotInput, HouseBot};
 
 /// The bot that searches the reachable cells before a step.
-pub const CAREFUL: Player =
-    Player { name: "careful", motto: "eats where it keeps room to live", think: |input| think(input, MAX_VISITED) };
+pub const CAREFUL: HouseBot =
+    HouseBot { name: "careful", motto: "eats where it keeps room to live", think: |input| think(input, MAX_VISITED) };
 
 /// The bot that only avoids occupied cells.
-pub const HUNGRY: Player =
-    Player { name: "hungry", motto: "takes the straight way to the food", think: |input| think(input, 1) };
+pub const HUNGRY: HouseBot =
+    HouseBot { name: "hungry", motto: "takes the straight way to the food", think: |input| think(input, 1) };
 
 type Cell = (i64, i64);
 
@@ -107,7 +107,7 @@ mod tests {
     use serde_json::{Map, json};
 
     use super::*;
-    use crate::bots::Mind;
+    use crate::bots::BotGame;
 
     /// Returns the moves of both bots for a snake in the upper left, next to another snake that forms a wall.
     fn steps(foods: &Value) -> [Option<String>; 2] {
@@ -120,7 +120,7 @@ mod tests {
             },
         });
         let state: Map<String, Value> = serde_json::from_value(state).unwrap();
-        [&CAREFUL, &HUNGRY].map(|player| Mind::of(player).decide("me", &state))
+        [&CAREFUL, &HUNGRY].map(|player| BotGame::of(player).decide("me", &state))
     }
 
     #[test]
@@ -132,6 +132,6 @@ mod tests {
     #[test]
     fn the_dead_move_no_more() {
         let state = json!({"grid": {"width": 5, "height": 5}, "foods": [], "snakes": {"me": {"alive": false}}});
-        assert_eq!(Mind::of(&CAREFUL).decide("me", state.as_object().unwrap()), None);
+        assert_eq!(BotGame::of(&CAREFUL).decide("me", state.as_object().unwrap()), None);
     }
 }

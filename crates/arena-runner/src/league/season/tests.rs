@@ -212,7 +212,7 @@ fn void_games_are_no_evidence_and_connect_no_agents() {
     pair.add(played(&pair, &second)).unwrap();
     assert_eq!((pair.games().len(), pair.results().len()), (2, 1));
     assert!(pair.isolated().is_none());
-    assert_eq!(pair.ties.games, [1, 1]);
+    assert_eq!(pair.connections.games, [1, 1]);
 }
 
 #[test]
@@ -226,14 +226,14 @@ fn a_void_game_leaves_a_newcomer_unconnected() {
     let game = choose(&mut season);
     assert!(game.agents.contains(&newcomer), "{game:?}");
     season.add(void(&season, &game)).unwrap();
-    let groups = &season.ties.groups;
+    let groups = &season.connections.groups;
     assert!(groups[..newcomer].iter().all(|group| *group == groups[0] && *group != groups[newcomer]), "{groups:?}");
-    assert_eq!((season.ties.games[newcomer], season.isolated().map(|(agent, _)| agent)), (0, Some(newcomer)));
+    assert_eq!((season.connections.games[newcomer], season.isolated().map(|(agent, _)| agent)), (0, Some(newcomer)));
     // The next game is played, and connects the newcomer.
     let game = choose(&mut season);
     assert!(game.agents.contains(&newcomer), "{game:?}");
     season.add(played(&season, &game)).unwrap();
-    assert_eq!((season.ties.games[newcomer], season.isolated()), (1, None));
+    assert_eq!((season.connections.games[newcomer], season.isolated()), (1, None));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arena_tournament::{CheckedLine, GameLine, JournalLine, Pairing, QuarantinedLine};
 
-use super::{Case, Dispatcher, Seen};
+use super::{Dispatcher, LastPresence, MatchCheck};
 use crate::competition::Event;
 use crate::executor::RunError;
 use crate::journal::Journal;
@@ -13,7 +13,7 @@ use crate::nats::audit::is_by_machine;
 use crate::nats::names;
 use crate::nats::publish::tell;
 use crate::nats::referee::{Finding, Play, is_checked, is_same, judge};
-use crate::nats::wire::{Identity, Refusal};
+use crate::nats::wire::{QuarantineNotice, WorkerIdentity};
 
 /// The time after the start within which all running workers announce their presence.
 const INTRODUCTIONS: Duration = Duration::from_secs(3);
@@ -21,16 +21,16 @@ const INTRODUCTIONS: Duration = Duration::from_secs(3);
 impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     /// Continues the open check of a match: requests more plays, or acts on the referee's finding.
     pub(super) async fn continue_check(&mut self, number: usize) -> Result<(), RunError<E>> {
-        let Some(case) = self.cases.get(&number).filter(|case| !case.is_closed) else { return Ok(()) };
+        let Some(check) = self.checks.get(&number).filter(|check| !check.is_closed) else { return Ok(()) };
         let agents = self
             .journal
             .record()
             .game(number)
             .map(|game| game.result.names().into_iter().map(str::to_owned).collect::<Vec<_>>())
             .unwrap_or_default();
-        match judge(&case.plays) {
+        match judge(&check.plays) {
             Finding::Open { again, others } => {
-                let is_dispute = !again.is_empty() || case.plays.len() > 1;
+                let is_dispute = !again.is_empty() || check.plays.len() > 1;
                 if is_dispute && self.unlike.contains(&agents) {
                     self.close(number);
                     return Ok(());
@@ -69,19 +69,20 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     /// Requests plays of a match that is in the journal: from the workers in `again`, and from `others` further
     /// workers. Skips workers that aren't available.
     pub(super) async fn ask(&mut self, number: usize, again: Vec<String>, others: usize) -> Result<(), RunError<E>> {
-        let Some(case) = self.cases.get(&number) else { return Ok(()) };
-        let is_asked = |id: &String| case.asked.contains(id);
+        let Some(check) = self.checks.get(&number) else { return Ok(()) };
+        let is_asked = |id: &String| check.asked.contains(id);
         let is_there = |id: &String| self.workers.get(id).is_some_and(|seen| self.is_able(&seen.presence));
-        let is_known = |worker: &Identity| {
-            case.plays.iter().any(|play| is_same(&play.worker, worker))
-                || case
+        let is_known = |worker: &WorkerIdentity| {
+            check.plays.iter().any(|play| is_same(&play.worker, worker))
+                || check
                     .asked
                     .iter()
                     .any(|id| self.workers.get(id).is_some_and(|seen| is_same(&seen.presence.worker, worker)))
         };
         let mut asked: Vec<String> = again.into_iter().filter(|id| !is_asked(id) && is_there(id)).collect();
-        let others_asked = case.asked.iter().filter(|id| !case.plays.iter().any(|play| play.worker.id == **id)).count();
-        let mut free: Vec<&Seen> = (self.workers.values())
+        let others_asked =
+            check.asked.iter().filter(|id| !check.plays.iter().any(|play| play.worker.id == **id)).count();
+        let mut free: Vec<&LastPresence> = (self.workers.values())
             .filter(|seen| self.is_able(&seen.presence) && !is_known(&seen.presence.worker))
             .collect();
         // Workers with the smallest share of busy slots come first.
@@ -90,8 +91,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         asked.extend(free.take(others.saturating_sub(others_asked)));
         for id in asked {
             self.publish(number, Some(&id)).await?;
-            if let Some(case) = self.cases.get_mut(&number) {
-                case.asked.push(id);
+            if let Some(check) = self.checks.get_mut(&number) {
+                check.asked.push(id);
             }
         }
         Ok(())
@@ -103,7 +104,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             return Ok(());
         }
         let good = self.workers.values().filter(|seen| self.is_able(&seen.presence));
-        let busy = |seen: &&Seen| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1);
+        let busy =
+            |seen: &&LastPresence| seen.presence.playing.values().sum::<usize>() * 1000 / seen.presence.slots.max(1);
         let id = good.min_by_key(busy).map(|seen| seen.presence.worker.id.clone());
         self.publish(number, id.as_deref()).await?;
         match id {
@@ -115,7 +117,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
 
     /// Quarantines a worker. The matches that only this worker has played, and those that depend on them, are played
     /// again.
-    pub(super) async fn quarantine(&mut self, worker: &Identity, why: String) -> Result<(), RunError<E>> {
+    pub(super) async fn quarantine(&mut self, worker: &WorkerIdentity, why: String) -> Result<(), RunError<E>> {
         let record = self.journal.record();
         let is_its = |game: &GameLine| {
             let identity = first_play(game).map(|play| play.worker);
@@ -136,12 +138,12 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             void: void.clone(),
         };
         self.journal.append(JournalLine::Quarantined(line))?;
-        self.cases.retain(|number, _| !void.contains(number));
-        for case in self.cases.values_mut() {
-            case.plays.retain(|play| !is_same(&play.worker, worker));
-            case.asked.retain(|id| *id != worker.id);
+        self.checks.retain(|number, _| !void.contains(number));
+        for check in self.checks.values_mut() {
+            check.plays.retain(|play| !is_same(&play.worker, worker));
+            check.asked.retain(|id| *id != worker.id);
         }
-        self.cases.retain(|_, case| !case.plays.is_empty());
+        self.checks.retain(|_, check| !check.plays.is_empty());
         if !void.is_empty() {
             // The quarantine can change later pairings, so open matches that the schedule no longer contains are
             // dropped.
@@ -151,7 +153,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             self.queue =
                 schedule.pending().filter(|pairing| !self.open.contains_key(&pairing.number)).cloned().collect();
         }
-        let refusal = Refusal { tournament: self.tournament.clone(), why };
+        let refusal = QuarantineNotice { tournament: self.tournament.clone(), why };
         tell(&self.nats, names::refusal(&worker.id), &refusal).await;
         Ok(())
     }
@@ -163,32 +165,32 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             let is_done = record.checked.iter().any(|checked| checked.fixture == game.number);
             !is_done && is_checked(&self.seed, game.number, self.options.check)
         });
-        let cases = open.filter_map(|game| {
+        let checks = open.filter_map(|game| {
             let plays = vec![first_play(game)?];
-            Some((game.number, Case { plays, ..Case::default() }))
+            Some((game.number, MatchCheck { plays, ..MatchCheck::default() }))
         });
-        self.cases = cases.collect();
+        self.checks = checks.collect();
     }
 
     /// Returns true if the dispatcher still expects results of checks. In the first seconds all open checks count,
     /// because some workers may not have announced their presence yet.
     pub(super) fn is_checking(&self) -> bool {
         let is_early = self.began.elapsed() < INTRODUCTIONS;
-        self.cases.values().any(|case| !case.is_closed && (is_early || !case.asked.is_empty()))
+        self.checks.values().any(|check| !check.is_closed && (is_early || !check.asked.is_empty()))
     }
 
     pub(super) fn close(&mut self, number: usize) {
-        if let Some(case) = self.cases.get_mut(&number) {
-            case.is_closed = true;
+        if let Some(check) = self.checks.get_mut(&number) {
+            check.is_closed = true;
         }
     }
 
     /// Adds remarks on the matches whose checks are still open at the end, and on deviations that a worker's machine
     /// may have caused.
     pub(super) fn report_unchecked(&mut self) -> Result<(), RunError<E>> {
-        let alone = self.cases.values().filter(|case| !case.is_closed && case.plays.len() < 2).count();
-        let disputed: Vec<String> = (self.cases.iter())
-            .filter(|(_, case)| !case.is_closed && case.plays.len() > 1)
+        let alone = self.checks.values().filter(|check| !check.is_closed && check.plays.len() < 2).count();
+        let disputed: Vec<String> = (self.checks.iter())
+            .filter(|(_, check)| !check.is_closed && check.plays.len() > 1)
             .map(|(number, _)| number.to_string())
             .collect();
         if alone > 0 {
@@ -214,6 +216,6 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
 /// Converts a game in the journal into a [`Play`]; `None` if no worker played the game.
 pub(super) fn first_play(game: &GameLine) -> Option<Play> {
     let part = game.worker.as_ref()?;
-    let worker = Identity { id: part.id.clone(), name: part.name.clone() };
+    let worker = WorkerIdentity { id: part.id.clone(), name: part.name.clone() };
     Some(Play { worker, played: part.played.clone(), is_by_machine: is_by_machine(game) })
 }

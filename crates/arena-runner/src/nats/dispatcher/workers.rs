@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Dispatcher, Seen};
+use super::{Dispatcher, LastPresence};
 use crate::competition::Event;
 use crate::executor::RunError;
 use crate::journal::Journal;
 use crate::nats::names;
-use crate::nats::wire::{Identity, Presence};
+use crate::nats::wire::{WorkerIdentity, WorkerPresence};
 
 /// The time without a presence message after which a worker counts as lost.
 const GONE_AFTER: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             self.forget(&id).await?;
         }
         let open: Vec<usize> =
-            self.cases.iter().filter(|(_, case)| !case.is_closed).map(|(number, _)| *number).collect();
+            self.checks.iter().filter(|(_, check)| !check.is_closed).map(|(number, _)| *number).collect();
         if !is_stopping {
             for number in open {
                 self.continue_check(number).await?;
@@ -63,7 +63,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 
     /// Handles a presence message of a worker.
-    pub(super) async fn hear(&mut self, presence: Presence) -> Result<(), RunError<E>> {
+    pub(super) async fn hear(&mut self, presence: WorkerPresence) -> Result<(), RunError<E>> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
             let (theirs, ours) = (&presence.generation, names::generation());
@@ -88,14 +88,14 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
             "on" => format!("worker {name} has joined with {slots}"),
             mode => format!("worker {name} has joined with {slots} and --sandbox {mode}"),
         };
-        self.workers.insert(id, Seen { presence, at: Instant::now() });
+        self.workers.insert(id, LastPresence { presence, at: Instant::now() });
         if is_new { self.note(text) } else { Ok(()) }
     }
 
     /// Removes a lost worker from checks, and gives its reserved jobs to other workers.
     pub(super) async fn forget(&mut self, id: &str) -> Result<(), RunError<E>> {
-        for case in self.cases.values_mut() {
-            case.asked.retain(|asked| asked != id);
+        for check in self.checks.values_mut() {
+            check.asked.retain(|asked| asked != id);
         }
         if let Ok(stream) = self.nats.js.get_stream(names::JOBS).await {
             // If the purge fails, the jobs expire.
@@ -124,20 +124,20 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         news && quiet
     }
 
-    pub(super) fn playing(&self, presence: &Presence) -> usize {
+    pub(super) fn playing(&self, presence: &WorkerPresence) -> usize {
         presence.playing.get(&self.tournament).copied().unwrap_or(0)
     }
 
-    pub(super) fn is_welcome(&self, presence: &Presence) -> bool {
+    pub(super) fn is_welcome(&self, presence: &WorkerPresence) -> bool {
         !self.is_quarantined(&presence.worker)
     }
 
     /// Returns true if jobs may be reserved for a worker: it is trusted, and hasn't reported that it can't play.
-    pub(super) fn is_able(&self, presence: &Presence) -> bool {
+    pub(super) fn is_able(&self, presence: &WorkerPresence) -> bool {
         self.is_welcome(presence) && !self.unable.contains(&presence.worker.id)
     }
 
-    pub(super) fn is_quarantined(&self, worker: &Identity) -> bool {
+    pub(super) fn is_quarantined(&self, worker: &WorkerIdentity) -> bool {
         let lines = &self.journal.record().quarantined;
         lines.iter().any(|line| line.id == worker.id || line.worker == worker.name)
     }

@@ -14,13 +14,13 @@ use serde_json::{Map, Value, json};
 use crate::agent::{Agent, Channel};
 use crate::body::{Body, End, Log};
 use crate::conversation::Player;
+use crate::cpu_times::CpuTimes;
 use crate::http;
 use crate::link::Link;
 use crate::play::{MatchError, MatchRun, Watch, in_ms};
 use crate::process::{self, Ended, ExitCause, KillReason, Launcher, Limits, Process, SandboxMode, StartError};
 use crate::replay::Recorder;
 use crate::seat::Fault;
-use crate::spent::Spent;
 use crate::stderr::Stderr;
 
 /// The time limit for reading the rest of an agent's stderr after its end.
@@ -271,8 +271,8 @@ impl Body for LocalBody {
         Some(self.end(&ended))
     }
 
-    fn spent(&self) -> Spent {
-        self.process.as_ref().map_or_else(Spent::default, |process| Spent::below(process.launcher_pid()))
+    fn cpu_times(&self) -> CpuTimes {
+        self.process.as_ref().map_or_else(CpuTimes::default, |process| CpuTimes::below(process.launcher_pid()))
     }
 
     fn is_flooding(&self) -> bool {

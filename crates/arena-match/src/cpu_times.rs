@@ -1,4 +1,4 @@
-//! CPU accounting: the CPU time of an agent's processes and their time spent waiting for a core, as reported
+//! CPU accounting: the CPU time of an agent's processes and their time cpu_times waiting for a core, as reported
 //! by the kernel.
 //!
 //! The match charges an agent the elapsed time minus the time for which its processes waited for the shared
@@ -17,18 +17,18 @@ const MOST: usize = 512;
 
 /// The CPU accounting of an agent: the total times of all its processes since their start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct CpuTimes {
     /// CPU time, including that of processes and threads that have ended.
     pub running: Duration,
     /// Time in the run queue, waiting for a core.
     pub waiting: Duration,
 }
 
-impl Spent {
+impl CpuTimes {
     /// Returns the CPU accounting of all descendants of the process `root`. Returns zero if the kernel
     /// doesn't report these times.
-    pub fn below(root: u32) -> Spent {
-        let mut spent = Spent::default();
+    pub fn below(root: u32) -> CpuTimes {
+        let mut cpu_times = CpuTimes::default();
         let mut pids = children(root);
         let mut seen = 0;
         while let Some(pid) = pids.pop() {
@@ -36,27 +36,27 @@ impl Spent {
             if seen > MOST {
                 break;
             }
-            spent.running += running(pid).unwrap_or_default();
+            cpu_times.running += running(pid).unwrap_or_default();
             for task in names(&format!("/proc/{pid}/task")) {
                 let text = fs::read_to_string(format!("/proc/{pid}/task/{task}/schedstat")).unwrap_or_default();
                 // The fields of `schedstat`: nanoseconds on a core, nanoseconds waiting for a core, number of
                 // time slices.
                 let waited = text.split(' ').nth(1).and_then(|waited| waited.parse().ok());
-                spent.waiting += Duration::from_nanos(waited.unwrap_or(0));
+                cpu_times.waiting += Duration::from_nanos(waited.unwrap_or(0));
             }
             pids.extend(children(pid));
         }
-        spent
+        cpu_times
     }
 }
 
 /// The difference between two measurements. The waiting time of processes that ended in between is lost, so
 /// negative differences become zero.
-impl Sub for Spent {
-    type Output = Spent;
+impl Sub for CpuTimes {
+    type Output = CpuTimes;
 
-    fn sub(self, before: Spent) -> Spent {
-        Spent {
+    fn sub(self, before: CpuTimes) -> CpuTimes {
+        CpuTimes {
             running: self.running.saturating_sub(before.running),
             waiting: self.waiting.saturating_sub(before.waiting),
         }
@@ -101,16 +101,16 @@ mod tests {
         let script = "(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done); sleep 60; :";
         let mut child = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
-        let spent = loop {
-            let spent = Spent::below(std::process::id());
+        let cpu_times = loop {
+            let cpu_times = CpuTimes::below(std::process::id());
             let computes = !children(child.id()).is_empty() && begun.elapsed() < Duration::from_secs(30);
-            if spent.running > Duration::from_millis(30) || !computes && begun.elapsed() > Duration::from_secs(1) {
-                break spent;
+            if cpu_times.running > Duration::from_millis(30) || !computes && begun.elapsed() > Duration::from_secs(1) {
+                break cpu_times;
             }
             thread::sleep(Duration::from_millis(5));
         };
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(spent.running >= Duration::from_millis(20), "{spent:?}");
+        assert!(cpu_times.running >= Duration::from_millis(20), "{cpu_times:?}");
     }
 }
