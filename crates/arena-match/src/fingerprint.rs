@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use arena_model::hex;
 use sha2::{Digest, Sha256};
 
 /// Folders with generated files and version control data.
@@ -21,7 +22,7 @@ pub fn of(paths: &[PathBuf], except: &Path) -> Result<String, (PathBuf, io::Erro
     for path in paths {
         add(path, OsStr::new(""), except.as_deref(), &mut hash)?;
     }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(&hash.finalize()))
 }
 
 /// Returns a number that changes when files or folders are written, replaced or moved. It may also change

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use arena_model::{Disqualified, Match, Moves, first_seat};
+use arena_model::{Disqualified, Match, Moves, first_seat, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -68,7 +68,7 @@ impl MovesHash {
         for place in 0..scores.len() {
             self.hash.update(scores[(place + self.first) % scores.len()].to_be_bytes());
         }
-        let sha256 = self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex::encode(&self.hash.finalize());
         Moves { first: self.first, sha256 }
     }
 

@@ -31,5 +31,5 @@ pub use worker::{WorkError, Worker, WorkerEvent, work};
 pub(crate) fn draw_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(arena_model::hex::encode(&bytes))
 }

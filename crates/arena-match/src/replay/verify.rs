@@ -3,10 +3,9 @@
 
 use std::io::BufRead;
 
-use arena_model::agent_ids;
 use arena_model::{
     AgentId, Disqualified, Forfeit, GameType, Match, MatchResult, Seat, Seed, Setup, TAINTED_SCORE, TimeLimits,
-    Verdict, ranks,
+    Verdict, agent_ids, hex, ranks,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -222,7 +221,7 @@ pub fn verified_result(from: impl BufRead) -> Result<VerifiedResult, ReplayError
         seat.faults = u32::try_from(faults.iter().filter(|seat| **seat == number).count()).unwrap_or(u32::MAX);
         seat.detail = out.iter().find(|out| out.seat == number).map(|out| out.detail.clone());
     }
-    Ok(VerifiedResult { result, played: hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), header })
+    Ok(VerifiedResult { result, played: hex::encode(&hash.finalize()), header })
 }
 
 /// Adds a text with its length, so that different lists of texts have different hashes.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arena_match::archive::{self, PackError};
 use arena_match::{Agent, Channel, Command, which};
+use arena_model::hex;
 use arena_tournament::{AgentAddress, Entrant};
 use sha2::{Digest, Sha256};
 
@@ -98,7 +99,7 @@ pub fn pack(entrants: &[Entrant], folder: &Path, search: &str) -> Result<PackedA
                 // Unpacks the archive as a worker would, to detect errors before any job is published.
                 let there = tempfile::tempdir().map_err(|error| unpack(error.to_string()))?;
                 archive::unpack(&bytes, there.path(), MAX_BYTES).map_err(|error| unpack(error.to_string()))?;
-                let sha256 = hex(&Sha256::digest(&bytes));
+                let sha256 = hex::encode(&Sha256::digest(&bytes));
                 packed.archives.insert(sha256.clone(), bytes);
                 by_folder.insert(home.clone(), (sha256, there));
             }
@@ -198,11 +199,6 @@ pub fn unpacked(agent: &JobAgent, folder: Option<&Path>, search: &str) -> Result
 /// Returns true if a path has only normal components, so that it can't lead out of its base folder.
 fn is_below(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
-}
-
-/// Formats bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arena_match::archive;
+use arena_model::hex;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::sync::Mutex;
 
 use crate::executor::causes;
-use crate::nats::agents::{MAX_BYTES, hex};
+use crate::nats::agents::MAX_BYTES;
 use crate::nats::connect::Nats;
 use crate::nats::names;
 
@@ -65,7 +66,7 @@ impl Cache {
             return Ok(folder);
         }
         let bytes = fetch(nats, tournament, sha256, MAX_BYTES).await?;
-        if hex(&Sha256::digest(&bytes)) != sha256 {
+        if hex::encode(&Sha256::digest(&bytes)) != sha256 {
             return Err(format!("the content of the archive {sha256} doesn't have this hash"));
         }
         let folder = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;

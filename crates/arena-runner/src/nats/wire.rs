@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arena_match::Dialect;
-use arena_model::TimeLimits;
+use arena_model::{TimeLimits, hex};
 use arena_tournament::GameLine;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -50,7 +50,7 @@ impl MatchSetup {
     /// Returns the id of this match in a tournament. The id contains a hash of the setup.
     pub fn id(&self, tournament: &str, fixture: usize) -> String {
         let text = serde_json::to_vec(self).expect("a setup is plain data with string keys");
-        let hash: String = Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex::encode(&Sha256::digest(text)[..16]);
         format!("{tournament}-{fixture}-{hash}")
     }
 }
