@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
-use crate::crowd::Crowd;
+use crate::player_pool::PlayerPool;
 use crate::psi::Players;
 use crate::scenarios::{
     self, fanout, games, gate, lists, matches, memory, nodes, paced, plies, scaling, scoring, tail, turns,
@@ -147,9 +147,9 @@ impl Arguments {
             .map_err(|_| anyhow::anyhow!("--seconds {seconds} is not a valid duration; give a positive number"))
     }
 
-    /// Returns a crowd of anonymous players with this number of connections.
-    pub fn crowd(&self, connections: usize) -> Crowd {
-        Crowd { threads: self.threads(), connections, players: Players::Unknown }
+    /// Returns a pool of anonymous players with this number of connections.
+    pub fn player_pool(&self, connections: usize) -> PlayerPool {
+        PlayerPool { threads: self.threads(), connections, players: Players::Unknown }
     }
 
     /// Returns the size `given` on the command line, or else the default for a full or a quick run.

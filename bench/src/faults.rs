@@ -19,8 +19,8 @@ impl Faults {
 
     /// Adds another worker's faults.
     pub fn merge(&mut self, other: Faults) {
-        let told: u64 = other.sentences.values().sum();
-        self.count += other.count - told;
+        let explained: u64 = other.sentences.values().sum();
+        self.count += other.count - explained;
         for (sentence, count) in other.sentences {
             self.add_sentence(sentence, count);
         }

@@ -35,7 +35,7 @@ impl Machine {
     ///
     /// # Errors
     /// If `work` can't be written.
-    pub fn look(work: &Path) -> anyhow::Result<Machine> {
+    pub fn detect(work: &Path) -> anyhow::Result<Machine> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpuinfo = read("/proc/cpuinfo");
         let model = cpuinfo.lines().find(|line| line.starts_with("model name"));

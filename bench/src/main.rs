@@ -1,8 +1,9 @@
 //! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints the
 //! results beside the goals of the design; see `bench/README.md`.
 //!
-//! Each file in `scenarios` is a scenario. The modules `connection` and `stream` contain the client, `crew` and `crowd`
-//! many concurrent clients, `server` and `usage` the process under load, and `ceiling` the server for comparison.
+//! Each file in `scenarios` is a scenario. The modules `connection` and `stream` contain the client, `worker_pool` and
+//! `player_pool` many concurrent clients, `server` and `usage` the process under load, and `ceiling` the server for
+//! comparison.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing the results is what this binary is for")]
 
@@ -10,12 +11,11 @@ mod agenda;
 mod arguments;
 mod ceiling;
 mod connection;
-mod crew;
-mod crowd;
 mod faults;
 mod latency;
 mod limits;
 mod machine;
+mod player_pool;
 mod psi;
 mod quick_agent;
 mod report;
@@ -24,6 +24,7 @@ mod server;
 mod simulation;
 mod stream;
 mod usage;
+mod worker_pool;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -71,7 +72,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         server::check_binary(&arguments.arena())?;
     }
     server::sweep(&arguments.work())?;
-    let machine = Machine::look(&arguments.work())?;
+    let machine = Machine::detect(&arguments.work())?;
     let start = Instant::now();
     let mut report = Report::default();
     for scenario in scenarios::LIST.iter().filter(wanted) {

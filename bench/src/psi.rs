@@ -1,7 +1,7 @@
 //! One game of PSI, played from both seats over HTTP. A game is eleven requests, and each answer is checked. For the
 //! ceiling, the same requests are sent without checks.
 //!
-//! `crowd` and the scenarios determine the players and the number of games.
+//! `player_pool` and the scenarios determine the players and the number of games.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub const SCRIPT: &str = "scripted-psi";
 
 /// The kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opposite {
+pub enum ServerKind {
     /// An arena; answers are read and checked.
     Arena,
     /// An arena with the script [`SCRIPT`] as the challenge.
@@ -108,16 +108,16 @@ pub struct Invited {
 ///
 /// # Errors
 /// If the server doesn't answer with a session and two invites.
-pub async fn create(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
-    create_of(if opposite == Opposite::Script { SCRIPT } else { "psi" }, connection, opposite).await
+pub async fn create(connection: &mut Connection, server_kind: ServerKind) -> anyhow::Result<Invited> {
+    create_of(if server_kind == ServerKind::Script { SCRIPT } else { "psi" }, connection, server_kind).await
 }
 
 /// Creates a session of PSI and joins on both seats, which starts the game.
 ///
 /// # Errors
 /// If the server refuses.
-pub async fn begin(connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
-    let invited = create(connection, opposite).await?;
+pub async fn begin(connection: &mut Connection, server_kind: ServerKind) -> anyhow::Result<Invited> {
+    let invited = create(connection, server_kind).await?;
     for invite in &invited.invites {
         join(connection, invite).await?;
     }
@@ -128,14 +128,18 @@ pub async fn begin(connection: &mut Connection, opposite: Opposite) -> anyhow::R
 ///
 /// # Errors
 /// If the server doesn't answer with a session and two invites.
-pub async fn create_of(challenge: &str, connection: &mut Connection, opposite: Opposite) -> anyhow::Result<Invited> {
+pub async fn create_of(
+    challenge: &str,
+    connection: &mut Connection,
+    server_kind: ServerKind,
+) -> anyhow::Result<Invited> {
     #[derive(Deserialize)]
     struct Challenge {
         id: String,
         invites: Vec<String>,
     }
     let body = connection.post(&format!("/api/challenges/{challenge}"), "{}").await?.ok("create")?;
-    if opposite == Opposite::Ceiling {
+    if server_kind == ServerKind::Ceiling {
         let id = "01234567-89ab-7cde-8f01-23456789abcd".to_owned();
         return Ok(Invited { invites: vec![format!("inv_{id}"); 2], id });
     }
@@ -196,13 +200,13 @@ pub fn chat_body(session: &str, content: &str, from: &str) -> String {
 /// If a request fails or an answer is wrong. The connections may be unusable afterwards.
 pub async fn play(
     connections: &mut [Connection],
-    opposite: Opposite,
+    server_kind: ServerKind,
     players: Players,
     intended: Instant,
     latencies: &mut StepLatencies,
 ) -> anyhow::Result<()> {
     let seats = connections.len();
-    let Invited { id, invites } = create(&mut connections[0], opposite).await?;
+    let Invited { id, invites } = create(&mut connections[0], server_kind).await?;
     latencies.record(Step::Create, intended);
 
     for (seat, body) in players.joins(&invites).into_iter().enumerate() {
@@ -216,9 +220,9 @@ pub async fn play(
         let sent = Instant::now();
         let messages = sync(&mut connections[seat % seats], &id, invite).await?;
         latencies.record(Step::Sync, sent);
-        sets.push(match opposite {
-            Opposite::Arena | Opposite::Script => private_set(&messages)?,
-            Opposite::Ceiling => vec![123, 456, 789],
+        sets.push(match server_kind {
+            ServerKind::Arena | ServerKind::Script => private_set(&messages)?,
+            ServerKind::Ceiling => vec![123, 456, 789],
         });
     }
 
@@ -240,7 +244,7 @@ pub async fn play(
         let sent = Instant::now();
         let messages = sync(&mut connections[seat % seats], &id, invite).await?;
         latencies.record(Step::End, sent);
-        if opposite != Opposite::Ceiling {
+        if server_kind != ServerKind::Ceiling {
             check_end(&messages)?;
         }
     }

@@ -19,8 +19,8 @@ use std::collections::VecDeque;
 use arena_model::{Seed, SeedRng};
 
 use self::calendar::Calendar;
-use self::machine::{Machine, Taken};
-pub use self::plan::{Costs, Layout, Load, Outcome, Plan, Store};
+use self::machine::{Machine, WorkState};
+pub use self::plan::{Costs, Layout, Load, Plan, SimulationResult, Store};
 use crate::latency::Latencies;
 
 /// The requests of a game of PSI, in order: true for a write.
@@ -49,7 +49,7 @@ enum Who {
     /// The writer of a node: a process of the database, or a thread of the node.
     Writer(usize),
     /// The process of the database that executes a node's journal reads.
-    Looker(usize),
+    JournalReader(usize),
     Nats,
 }
 
@@ -67,20 +67,20 @@ enum Done {
     /// A node has answered a request.
     Answered(usize),
     /// A node's journal read has reached this stage.
-    Look(usize, Look),
+    JournalRead(usize, ReadStage),
     /// A node's batch has reached this stage.
     Batch(usize, Batch),
     /// NATS has announced a node's batch to the other nodes.
-    Told(usize),
+    Announced(usize),
 }
 
 /// The stages of a journal read: the node has sent the query, the database has executed it, and the node has received
 /// the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum ReadStage {
     Asked,
     Read,
-    Heard,
+    Received,
 }
 
 /// The stages of a batch.
@@ -101,7 +101,7 @@ enum Batch {
     /// The batch is on disk.
     Durable,
     /// The node has received the confirmation.
-    Heard,
+    Received,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -139,11 +139,11 @@ struct World {
     now: f64,
     agenda: Calendar<Event>,
     machines: Vec<Machine<Done>>,
-    looks: Vec<Ferry>,
+    journal_reads: Vec<Ferry>,
     /// For each node, the request that was last released after a journal read and still holds up the next one.
     leaving: Vec<Option<usize>>,
     /// For each node, true if an event has arrived since the start of the last journal read.
-    heard: Vec<bool>,
+    was_notified: Vec<bool>,
     batches: Vec<Ferry>,
     /// The start time of the batch in the serial part.
     ordering: Option<f64>,
@@ -165,13 +165,13 @@ struct Measured {
     latencies: Latencies,
     /// The sum of all latencies, in microseconds.
     waited: f64,
-    looks: u64,
+    journal_reads: u64,
     batches: u64,
     ordered: f64,
 }
 
 /// Simulates `games` games, after a warm-up with a tenth of that number.
-pub fn simulate(plan: Plan, games: u64) -> Outcome {
+pub fn simulate(plan: Plan, games: u64) -> SimulationResult {
     let mut world = World::new(plan);
     world.begin();
     let warm_up = games / 10;
@@ -193,9 +193,9 @@ impl World {
         let (machines, nodes) = match plan.layout {
             Layout::OneMachine { cores, nodes } => {
                 let mut machine = machine(cores);
-                // The crews of the clients, of each node with its two database processes, and of NATS.
-                let crews = [cores].into_iter().chain((0..nodes).flat_map(|_| [cores, 1, 1])).chain([1]);
-                crews.for_each(|threads| {
+                // The thread pools of the clients, of each node with its two database processes, and of NATS.
+                let pools = [cores].into_iter().chain((0..nodes).flat_map(|_| [cores, 1, 1])).chain([1]);
+                pools.for_each(|threads| {
                     machine.add_crew(threads);
                 });
                 (vec![machine], nodes)
@@ -220,9 +220,9 @@ impl World {
             now: 0.0,
             agenda: Calendar::new(),
             machines,
-            looks: (0..nodes).map(|_| Ferry::default()).collect(),
+            journal_reads: (0..nodes).map(|_| Ferry::default()).collect(),
             leaving: vec![None; nodes],
-            heard: vec![false; nodes],
+            was_notified: vec![false; nodes],
             batches: (0..nodes).map(|_| Ferry::default()).collect(),
             ordering: None,
             waiting: VecDeque::new(),
@@ -253,22 +253,22 @@ impl World {
     }
 
     fn node_of(&self, player: usize) -> usize {
-        player % self.looks.len()
+        player % self.journal_reads.len()
     }
 
-    /// Returns the indexes of a worker's machine and of its crew there, or `None` for workers without cost.
+    /// Returns the indexes of a worker's machine and of its thread pool there, or `None` for workers without cost.
     fn place(&self, who: Who) -> Option<(usize, usize)> {
-        let nodes = self.looks.len();
+        let nodes = self.journal_reads.len();
         match (self.plan.layout, who) {
             (Layout::OneMachine { .. }, Who::Clients) => Some((0, 0)),
             (Layout::OneMachine { .. }, Who::Node(node)) => Some((0, 1 + 3 * node)),
             (Layout::OneMachine { .. }, Who::Writer(node)) => Some((0, 2 + 3 * node)),
-            (Layout::OneMachine { .. }, Who::Looker(node)) => Some((0, 3 + 3 * node)),
+            (Layout::OneMachine { .. }, Who::JournalReader(node)) => Some((0, 3 + 3 * node)),
             (Layout::OneMachine { .. }, Who::Nats) => Some((0, 1 + 3 * nodes)),
             (Layout::Apart { .. }, Who::Clients) => None,
             (Layout::Apart { .. }, Who::Node(node)) => Some((node, 0)),
             (Layout::Apart { .. }, Who::Writer(node)) => Some((nodes, 2 * node)),
-            (Layout::Apart { .. }, Who::Looker(node)) => Some((nodes, 2 * node + 1)),
+            (Layout::Apart { .. }, Who::JournalReader(node)) => Some((nodes, 2 * node + 1)),
             (Layout::Apart { .. }, Who::Nats) => Some((nodes + 1, 0)),
         }
     }
@@ -283,14 +283,14 @@ impl World {
 
     /// Gives work to a worker.
     fn work(&mut self, who: Who, mean: f64, then: Done) {
-        let Some((machine, crew)) = self.place(who).filter(|_| mean > 0.0) else {
+        let Some((machine, pool)) = self.place(who).filter(|_| mean > 0.0) else {
             return self.agenda.enter(self.now, Event::Passed(then));
         };
         let time = self.draw(mean);
-        match self.machines[machine].work(self.now, crew, time, then) {
-            Taken::Here => self.watch(machine),
-            Taken::Asleep(wake, crew, time, then) => {
-                self.agenda.enter(self.now + wake, Event::Awake(machine, crew, time, then));
+        match self.machines[machine].work(self.now, pool, time, then) {
+            WorkState::Here => self.watch(machine),
+            WorkState::Asleep(wake, pool, time, then) => {
+                self.agenda.enter(self.now + wake, Event::Awake(machine, pool, time, then));
             }
         }
     }
@@ -312,8 +312,8 @@ impl World {
                 self.work(who, mean, then);
                 0
             }
-            Event::Awake(machine, crew, time, then) => {
-                self.machines[machine].awake(self.now, crew, time, then);
+            Event::Awake(machine, pool, time, then) => {
+                self.machines[machine].awake(self.now, pool, time, then);
                 self.watch(machine);
                 0
             }
@@ -332,7 +332,7 @@ impl World {
         match done {
             Done::Began => self.begin_game(),
             Done::Sent(player) => return self.receive(player),
-            Done::Attended(player) => self.look_first(player),
+            Done::Attended(player) => self.read_journal_first(player),
             Done::Decided(player) => {
                 let node = self.node_of(player);
                 self.lets_go(player);
@@ -343,21 +343,29 @@ impl World {
                 self.lets_go(player);
                 self.work(Who::Clients, self.plan.costs.client, Done::Sent(player));
             }
-            Done::Look(node, Look::Asked) => {
-                self.send(Who::Looker(node), self.plan.costs.look_stored, Done::Look(node, Look::Read));
+            Done::JournalRead(node, ReadStage::Asked) => {
+                self.send(
+                    Who::JournalReader(node),
+                    self.plan.costs.journal_read_stored,
+                    Done::JournalRead(node, ReadStage::Read),
+                );
             }
-            Done::Look(node, Look::Read) => {
-                self.send(Who::Node(node), self.plan.costs.look / 2.0, Done::Look(node, Look::Heard));
+            Done::JournalRead(node, ReadStage::Read) => {
+                self.send(
+                    Who::Node(node),
+                    self.plan.costs.journal_read / 2.0,
+                    Done::JournalRead(node, ReadStage::Received),
+                );
             }
-            Done::Look(node, Look::Heard) => {
-                self.measured.looks += 1;
+            Done::JournalRead(node, ReadStage::Received) => {
+                self.measured.journal_reads += 1;
                 self.let_go(node);
             }
             Done::Batch(node, so_far) => self.go_on_with_batch(node, so_far),
-            Done::Told(from) => {
-                for node in (0..self.looks.len()).filter(|node| *node != from) {
-                    self.heard[node] = true;
-                    self.look(node);
+            Done::Announced(from) => {
+                for node in (0..self.journal_reads.len()).filter(|node| *node != from) {
+                    self.was_notified[node] = true;
+                    self.start_journal_read(node);
                 }
             }
         }
@@ -407,42 +415,42 @@ impl World {
         if GAME[self.players[player].step] { costs.write / 3.0 } else { costs.read / 2.0 }
     }
 
-    fn look_first(&mut self, player: usize) {
-        let looks = self.plan.store == Store::Shared
-            && (!GAME[self.players[player].step] || self.rng.unit() < self.plan.writes_look);
-        if looks {
+    fn read_journal_first(&mut self, player: usize) {
+        let reads_journal = self.plan.store == Store::Shared
+            && (!GAME[self.players[player].step] || self.rng.unit() < self.plan.writes_read_journal);
+        if reads_journal {
             let node = self.node_of(player);
-            self.looks[node].waiting.push(player);
-            self.look(node);
+            self.journal_reads[node].waiting.push(player);
+            self.start_journal_read(node);
         } else {
             self.be_current(player);
         }
     }
 
     /// Starts a journal read if a request or an event requires one and none is running.
-    fn look(&mut self, node: usize) {
-        let ferry = &mut self.looks[node];
-        if ferry.away || (ferry.waiting.is_empty() && !self.heard[node]) {
+    fn start_journal_read(&mut self, node: usize) {
+        let ferry = &mut self.journal_reads[node];
+        if ferry.away || (ferry.waiting.is_empty() && !self.was_notified[node]) {
             return;
         }
         ferry.away = true;
         ferry.under_way = std::mem::take(&mut ferry.waiting).into();
-        self.heard[node] = false;
-        self.work(Who::Node(node), self.plan.costs.look / 2.0, Done::Look(node, Look::Asked));
+        self.was_notified[node] = false;
+        self.work(Who::Node(node), self.plan.costs.journal_read / 2.0, Done::JournalRead(node, ReadStage::Asked));
     }
 
     /// Releases the next request that waited for the journal read. After the last request, starts the next journal
     /// read.
     fn let_go(&mut self, node: usize) {
-        match self.looks[node].under_way.pop_front() {
+        match self.journal_reads[node].under_way.pop_front() {
             Some(player) => {
                 self.leaving[node] = Some(player);
                 self.be_current(player);
             }
             None => {
                 self.leaving[node] = None;
-                self.looks[node].away = false;
-                self.look(node);
+                self.journal_reads[node].away = false;
+                self.start_journal_read(node);
             }
         }
     }
@@ -524,11 +532,11 @@ impl World {
                     self.order();
                 }
                 match store {
-                    Store::Inside => self.go_on_with_batch(node, Batch::Heard),
-                    Store::Own | Store::Shared => self.send(Who::Node(node), costs.batch / 3.0, then(Batch::Heard)),
+                    Store::Inside => self.go_on_with_batch(node, Batch::Received),
+                    Store::Own | Store::Shared => self.send(Who::Node(node), costs.batch / 3.0, then(Batch::Received)),
                 }
             }
-            Batch::Heard => {
+            Batch::Received => {
                 self.measured.batches += 1;
                 let written = std::mem::take(&mut self.batches[node].under_way);
                 self.batches[node].away = false;
@@ -537,7 +545,7 @@ impl World {
                     self.work(Who::Node(node), self.piece(player), Done::Answered(player));
                 }
                 if store == Store::Shared {
-                    self.send(Who::Nats, costs.event, Done::Told(node));
+                    self.send(Who::Nats, costs.event, Done::Announced(node));
                 }
             }
         }
@@ -557,14 +565,14 @@ impl World {
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        let Measured { games, latencies, looks, batches, .. } = &self.measured;
+    fn outcome(&self) -> SimulationResult {
+        let Measured { games, latencies, journal_reads, batches, .. } = &self.measured;
         let time = self.now - self.measured.since;
         let per_game = |count: f64| count / (*games).max(1) as f64;
-        let worked = |who: Who| self.place(who).map_or(0.0, |(machine, crew)| self.machines[machine].worked(crew));
-        let nodes = || 0..self.looks.len();
+        let worked = |who: Who| self.place(who).map_or(0.0, |(machine, pool)| self.machines[machine].worked(pool));
+        let nodes = || 0..self.journal_reads.len();
         let writers: f64 = nodes().map(|node| worked(Who::Writer(node))).sum();
-        let lookers: f64 = nodes().map(|node| worked(Who::Looker(node))).sum();
+        let lookers: f64 = nodes().map(|node| worked(Who::JournalReader(node))).sum();
         let inside = if self.plan.store == Store::Inside { writers } else { 0.0 };
         let node_us = nodes().map(|node| worked(Who::Node(node))).sum::<f64>() + inside;
         let database_us = writers - inside + lookers;
@@ -576,11 +584,11 @@ impl World {
                 (busy(node_us, nodes * node_cores), busy(database_us, database_cores))
             }
         };
-        Outcome {
+        SimulationResult {
             games_per_second: *games as f64 / time * 1e6,
             latency: latencies.summary(),
             mean_us: self.measured.waited / latencies.summary().count.max(1) as f64,
-            looks: per_game(*looks as f64),
+            journal_reads: per_game(*journal_reads as f64),
             batches: per_game(*batches as f64),
             client_us: per_game(client_us),
             node_us: per_game(node_us),
@@ -601,8 +609,8 @@ mod tests {
         client: 10.0,
         read: 10.0,
         write: 30.0,
-        look: 20.0,
-        look_stored: 40.0,
+        journal_read: 20.0,
+        journal_read_stored: 40.0,
         batch: 30.0,
         batch_stored: 100.0,
         commit: 5.0,
@@ -614,7 +622,7 @@ mod tests {
 
     fn plan(store: Store, nodes: usize, load: Load) -> Plan {
         let layout = Layout::OneMachine { cores: 2, nodes };
-        Plan { costs: COSTS, store, writes_look: 1.0, ordered: 0.25, layout, load }
+        Plan { costs: COSTS, store, writes_read_journal: 1.0, ordered: 0.25, layout, load }
     }
 
     #[track_caller]
@@ -625,22 +633,27 @@ mod tests {
     #[test]
     fn a_request_of_one_player_takes_the_sum_of_all_costs() {
         let request = |of_node: f64| COSTS.client + of_node;
-        let look = COSTS.look + COSTS.look_stored;
+        let journal_read = COSTS.journal_read + COSTS.journal_read_stored;
         let stored = COSTS.batch_stored + COSTS.commit + COSTS.flush;
         let cases = [
             (Store::Inside, READS * request(COSTS.read) + WRITES * (request(COSTS.write) + stored)),
             (Store::Own, READS * request(COSTS.read) + WRITES * (request(COSTS.write) + stored + COSTS.batch)),
             (
                 Store::Shared,
-                READS * (request(COSTS.read) + look) + WRITES * (request(COSTS.write) + look + stored + COSTS.batch),
+                READS * (request(COSTS.read) + journal_read)
+                    + WRITES * (request(COSTS.write) + journal_read + stored + COSTS.batch),
             ),
         ];
         for (store, expected) in cases {
             let alone = simulate(plan(store, 1, Load::Closed(1)), 2_000);
             assert_near(1e6 / alone.games_per_second, expected);
             assert_near(alone.batches, WRITES);
-            let looks = if store == Store::Shared { READS + WRITES } else { 0.0 };
-            assert!((alone.looks - looks).abs() < 0.1, "{store:?}: {} journal reads", alone.looks);
+            let journal_reads = if store == Store::Shared { READS + WRITES } else { 0.0 };
+            assert!(
+                (alone.journal_reads - journal_reads).abs() < 0.1,
+                "{store:?}: {} journal reads",
+                alone.journal_reads
+            );
         }
     }
 
@@ -667,21 +680,22 @@ mod tests {
 
     #[test]
     fn waiting_requests_share_the_next_journal_read() {
-        let looks = |connections| simulate(plan(Store::Shared, 1, Load::Closed(connections)), 2_000).looks;
-        let (one, few, many) = (looks(1), looks(8), looks(128));
+        let journal_reads =
+            |connections| simulate(plan(Store::Shared, 1, Load::Closed(connections)), 2_000).journal_reads;
+        let (one, few, many) = (journal_reads(1), journal_reads(8), journal_reads(128));
         assert!(few < one * 0.7 && many < one / 20.0, "{one}, {few} and {many} journal reads a game");
-        let costs = Costs { look_stored: 20_000.0, ..COSTS };
+        let costs = Costs { journal_read_stored: 20_000.0, ..COSTS };
         let slow = simulate(Plan { costs, ..plan(Store::Shared, 1, Load::Closed(64)) }, 1_000);
         // A request that arrives during a journal read waits for the next one, so it takes one to two journal reads.
         assert!((20_000.0..45_000.0).contains(&slow.mean_us), "{slow:?}");
-        assert!(slow.looks * 64.0 < 2.2 * (READS + WRITES), "{slow:?}");
+        assert!(slow.journal_reads * 64.0 < 2.2 * (READS + WRITES), "{slow:?}");
     }
 
     #[test]
     fn nodes_read_each_others_batches_and_commit_one_at_a_time() {
         let two = simulate(plan(Store::Shared, 2, Load::Closed(1)), 2_000);
         // The node without requests reads the journal once for each batch of the other node.
-        assert_near(two.looks, READS + WRITES + WRITES);
+        assert_near(two.journal_reads, READS + WRITES + WRITES);
         let costs = Costs { flush: 2_000.0, ..COSTS };
         let layout = Layout::Apart { nodes: 8, node_cores: 4, database_cores: 16, way: 50.0 };
         let bound = simulate(Plan { costs, layout, ..plan(Store::Shared, 8, Load::Closed(256)) }, 2_000);

@@ -13,9 +13,9 @@ use arena_testkit::Client;
 use serde_json::json;
 
 use crate::arguments::Arguments;
-use crate::crowd::Until;
 use crate::latency::{LatencySummary, median};
-use crate::psi::Opposite;
+use crate::player_pool::Until;
+use crate::psi::ServerKind;
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
 
@@ -40,7 +40,7 @@ const ATTACKS: [&str; 5] = ["unread syncs", "unread streams", "idle connections"
 /// # Errors
 /// If the server doesn't start, or refuses the players.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let crowd = arguments.crowd(PLAYERS);
+    let player_pool = arguments.player_pool(PLAYERS);
     let length = arguments.round()?;
     for attack in ATTACKS {
         let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(CONFIG))?;
@@ -49,10 +49,10 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let (mut quiet, mut attacked, mut most_kib) = (Vec::new(), Vec::new(), 0);
         for number in 1..=arguments.rounds() {
             eprintln!("{NAME}: {attack}, round {number} of {}", arguments.rounds());
-            quiet.push(crowd.play(&arena, Opposite::Arena, Until::Elapsed(length))?);
+            quiet.push(player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(length))?);
             let stop = Arc::new(AtomicBool::new(false));
             let attacking = start(attack, &arena, &session, stop.clone());
-            let played = crowd.play(&arena, Opposite::Arena, Until::Elapsed(length));
+            let played = player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(length));
             most_kib = most_kib.max(arena.usage()?.rss_kib);
             stop.store(true, Ordering::Relaxed);
             attacking.join().map_err(|_| anyhow!("the attack panicked"))?;

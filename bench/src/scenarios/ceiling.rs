@@ -2,8 +2,8 @@
 //! `all`, in which the other scenarios measure the ceiling in turn with the arena.
 
 use crate::arguments::Arguments;
-use crate::crowd::Until;
-use crate::psi::Opposite;
+use crate::player_pool::Until;
+use crate::psi::ServerKind;
 use crate::report::Report;
 use crate::scenarios::fanout;
 use crate::server::Server;
@@ -17,9 +17,9 @@ const NAME: &str = "ceiling";
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let ceiling = Server::start_ceiling(&arguments.work())?;
     for &connections in &arguments.games.connections {
-        let crowd = arguments.crowd(connections);
-        crowd.play(&ceiling, Opposite::Ceiling, Until::Elapsed(arguments.round()? / 5))?;
-        let round = crowd.play(&ceiling, Opposite::Ceiling, Until::Elapsed(arguments.round()?))?;
+        let player_pool = arguments.player_pool(connections);
+        player_pool.play(&ceiling, ServerKind::Ceiling, Until::Elapsed(arguments.round()? / 5))?;
+        let round = player_pool.play(&ceiling, ServerKind::Ceiling, Until::Elapsed(arguments.round()?))?;
         report.faults("ceiling", &round.faults);
         report.row(NAME, format!("{connections} connections: requests/s"), round.rate(), "").note(format!(
             "CPU per request: server {:.1} µs, client {:.1} µs",

@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::arguments::Arguments;
 use crate::ceiling;
 use crate::connection::Connection;
-use crate::crew::{self, Crew};
-use crate::crowd::{Mark, Spent};
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::limits;
-use crate::psi::{self, Invited, Opposite, chat_body};
+use crate::player_pool::{Mark, MeasuredCost};
+use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
 use crate::stream::{EventStream, Postmark};
+use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "fanout";
 
@@ -70,8 +70,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
         eprintln!("fanout: {subscribers} subscribers, round {number} of {}", arguments.rounds());
-        of_arena.push(flat_out.listen(&arena, Opposite::Arena)?);
-        of_ceiling.push(flat_out.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?);
+        of_arena.push(flat_out.listen(&arena, ServerKind::Arena)?);
+        of_ceiling.push(flat_out.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?);
     }
     let mid = |fanouts: &[Fanout], value: fn(&Fanout) -> f64| median(fanouts.iter().map(value));
     let share = median(of_arena.iter().zip(&of_ceiling).map(|(arena, ceiling)| arena.rate() / ceiling.rate()));
@@ -95,8 +95,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
     eprintln!("fanout: {subscribers} subscribers, {fanout_rate} messages/s");
     let paced = Audience { pace: Pace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
-    let paced_arena = paced.listen(&arena, Opposite::Arena)?;
-    let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
+    let paced_arena = paced.listen(&arena, ServerKind::Arena)?;
+    let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
     // There is no goal for CPU, because each delivery is a separate write, which takes about 10 µs in the kernel.
     let at = format!("{subscribers} subscribers, {fanout_rate} messages/s");
     report.p99(NAME, &format!("{at}: from send to receipt"), paced_arena.latency);
@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let arena = folder.start()?;
     let many = Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: Pace::FlatOut };
     let idle_kib = arena.usage()?.rss_kib;
-    let fanout = many.listen(&arena, Opposite::Arena)?;
+    let fanout = many.listen(&arena, ServerKind::Arena)?;
     arena.terminate()?;
     let per_subscriber = |rss_kib: u64| rss_kib.saturating_sub(idle_kib) as f64 / many_subscribers as f64;
     let at = format!("{many_subscribers} subscribers");
@@ -146,7 +146,7 @@ pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
     limits::make_room_for(subscribers as u64)?;
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
     let audience = Audience { threads: arguments.threads(), subscribers, messages, pace: Pace::FlatOut };
-    let fanout = audience.listen(&fresh_ceiling(arguments)?, Opposite::Ceiling)?;
+    let fanout = audience.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
     Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
 }
 
@@ -176,7 +176,7 @@ struct Audience {
 /// The results of a measurement.
 struct Fanout {
     deliveries: u64,
-    spent: Spent,
+    spent: MeasuredCost,
     latency: LatencySummary,
     connected_kib: u64,
     ended_kib: u64,
@@ -217,22 +217,22 @@ enum Guest {
 
 impl Audience {
     /// Subscribes to a new session, publishes, and waits until all subscribers have all messages.
-    fn listen(self, server: &Server, opposite: Opposite) -> anyhow::Result<Fanout> {
+    fn listen(self, server: &Server, server_kind: ServerKind) -> anyhow::Result<Fanout> {
         let Audience { threads, subscribers, messages, pace } = self;
         let address = server.address();
-        let Invited { id, invites } = crew::alone(async {
+        let Invited { id, invites } = worker_pool::alone(async {
             let mut connection = Connection::open(address).await?;
-            psi::begin(&mut connection, opposite).await
+            psi::begin(&mut connection, server_kind).await
         })?;
-        let target = match opposite {
-            Opposite::Arena | Opposite::Script => "/api/chat/send",
-            Opposite::Ceiling => ceiling::PUBLISH,
+        let target = match server_kind {
+            ServerKind::Arena | ServerKind::Script => "/api/chat/send",
+            ServerKind::Ceiling => ceiling::PUBLISH,
         };
         let session = id.clone();
         let talkers = if matches!(pace, Pace::FlatOut) { PUBLISHERS } else { 1 };
         let (postmark, begun) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
-        let crew = Crew { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
-        let shift = crew.run(
+        let worker_pool = WorkerPool { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
+        let finished = worker_pool.run(
             async move |worker| {
                 let connection = Connection::open(address).await?;
                 Ok(if worker < subscribers {
@@ -291,15 +291,15 @@ impl Audience {
             || Mark::take(server.pid()),
         )?;
         let mut latencies = Latencies::default();
-        for (more, _) in &shift.results {
+        for (more, _) in &finished.results {
             latencies.merge(more);
         }
         Ok(Fanout {
             deliveries: subscribers as u64 * messages,
-            spent: shift.start.until(&shift.end),
+            spent: finished.start.until(&finished.end),
             latency: latencies.summary(),
-            connected_kib: shift.start.server().rss_kib,
-            ended_kib: shift.end.server().rss_kib,
+            connected_kib: finished.start.server().rss_kib,
+            ended_kib: finished.end.server().rss_kib,
         })
     }
 }

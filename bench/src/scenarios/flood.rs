@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew::{self, Crew};
 use crate::latency::{Latencies, LatencySummary, median};
-use crate::psi::{self, Invited, Opposite};
+use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "flood";
 
@@ -99,16 +99,16 @@ fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
 }
 
 fn begin(arena: &Server) -> anyhow::Result<Game> {
-    crew::alone(async {
+    worker_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
-        let Invited { id, invites } = psi::create(&mut connection, Opposite::Arena).await?;
+        let Invited { id, invites } = psi::create(&mut connection, ServerKind::Arena).await?;
         let mut keys = Vec::new();
         for (seat, invite) in (1..).zip(&invites) {
             let body = signed_join(&KeyPair::from_random([seat; 32]), invite)?;
             let joined: Value = serde_json::from_slice(&connection.post("/api/arena/join", body).await?.ok("join")?)?;
             keys.push(joined["sessionKey"].as_str().context("the answer to a join has no sessionKey")?.to_owned());
         }
-        let open = psi::create(&mut connection, Opposite::Arena).await?;
+        let open = psi::create(&mut connection, ServerKind::Arena).await?;
         let (Some(key), Some(free)) = (keys.into_iter().next(), open.invites.into_iter().next()) else {
             return Err(anyhow!("the created session has no seats"));
         };
@@ -120,8 +120,9 @@ fn begin(arena: &Server) -> anyhow::Result<Game> {
 fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
     let address = arena.address();
     let game = game.clone();
-    let crew = Crew { threads: arguments.threads(), workers: PLAYERS, limit: length + Duration::from_secs(60) };
-    let shift = crew.run(
+    let worker_pool =
+        WorkerPool { threads: arguments.threads(), workers: PLAYERS, limit: length + Duration::from_secs(60) };
+    let finished = worker_pool.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, start) = (Latencies::default(), Instant::now());
@@ -143,7 +144,7 @@ fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) ->
         || Ok(()),
     )?;
     let mut all = Latencies::default();
-    for latencies in shift.results {
+    for latencies in finished.results {
         all.merge(&latencies);
     }
     Ok(all)
@@ -161,8 +162,8 @@ fn start_flood(
     thread::spawn(move || {
         let sent = Arc::new(AtomicU64::new(0));
         let counted = sent.clone();
-        let crew = Crew { threads: 1, workers: FLOODERS, limit: Duration::from_secs(600) };
-        crew.run(
+        let worker_pool = WorkerPool { threads: 1, workers: FLOODERS, limit: Duration::from_secs(600) };
+        worker_pool.run(
             async move |_| Connection::open(address).await,
             async move |worker, mut connection| {
                 let pair = KeyPair::from_random([100 + worker as u8; 32]);

@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
-use crate::crowd::{Round, Until};
 use crate::latency::median;
-use crate::psi::{Opposite, Step, StepLatencies};
+use crate::player_pool::{Round, Until};
+use crate::psi::{ServerKind, Step, StepLatencies};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
 
@@ -48,18 +48,18 @@ fn measure(
     ceiling: &Server,
     connections: usize,
 ) -> anyhow::Result<()> {
-    let crowd = arguments.crowd(connections);
+    let player_pool = arguments.player_pool(connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
     // The warm-up fills caches and prepares statements. Its latencies are not used.
     let warm_up = Until::Elapsed(length / 5);
-    let mut faults = crowd.play(arena, Opposite::Arena, warm_up)?.faults;
-    crowd.play(ceiling, Opposite::Ceiling, warm_up)?;
+    let mut faults = player_pool.play(arena, ServerKind::Arena, warm_up)?.faults;
+    player_pool.play(ceiling, ServerKind::Ceiling, warm_up)?;
 
     let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
     for number in 1..=rounds {
         eprintln!("games: {connections} connections, round {number} of {rounds}");
-        of_arena.push(crowd.play(arena, Opposite::Arena, Until::Elapsed(length))?);
-        of_ceiling.push(crowd.play(ceiling, Opposite::Ceiling, Until::Elapsed(length))?);
+        of_arena.push(player_pool.play(arena, ServerKind::Arena, Until::Elapsed(length))?);
+        of_ceiling.push(player_pool.play(ceiling, ServerKind::Ceiling, Until::Elapsed(length))?);
     }
 
     let mid = |rounds: &[Round], value: fn(&Round) -> f64| median(rounds.iter().map(value));

@@ -9,9 +9,9 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::json;
 
 use crate::arguments::Arguments;
-use crate::crowd::{Crowd, Until};
 use crate::latency::median;
-use crate::psi::{Opposite, Players};
+use crate::player_pool::{PlayerPool, Until};
+use crate::psi::{Players, ServerKind};
 use crate::quick_agent::QUICK_AGENT;
 use crate::report::{Goal, Report};
 use crate::scenarios::script::ScriptFolder;
@@ -119,22 +119,31 @@ fn compare(operation: &Operation<'_>, sides: &[Side], rounds: u64, report: &mut 
 
 fn operations(arguments: &Arguments) -> anyhow::Result<Vec<Operation<'_>>> {
     let length = Until::Elapsed(arguments.round()? / 2);
-    let games = move |crowd: Crowd, opposite: Opposite| {
+    let games = move |player_pool: PlayerPool, server_kind: ServerKind| {
         Box::new(move |side: &Side| {
             // Scripts run in child processes of the server.
             let before = Usage::cpu_of_family(side.server.pid())?;
-            let round = crowd.play(&side.server, opposite, length)?;
+            let round = player_pool.play(&side.server, server_kind, length)?;
             let after = Usage::cpu_of_family(side.server.pid())?;
             ensure!(round.faults.count() == 0, "{} games failed", round.faults.count());
             Ok((after - before) as f64 / round.requests() as f64)
         })
     };
-    let known = Crowd { players: Players::Known(1_000), ..arguments.crowd(64) };
+    let known = PlayerPool { players: Players::Known(1_000), ..arguments.player_pool(64) };
     Ok(vec![
-        Operation { name: "a request of a game, 16 connections", measure: games(arguments.crowd(16), Opposite::Arena) },
-        Operation { name: "a request of a game, 64 connections", measure: games(arguments.crowd(64), Opposite::Arena) },
-        Operation { name: "a request of a game of known players", measure: games(known, Opposite::Arena) },
-        Operation { name: "a request of a scripted game", measure: games(arguments.crowd(4), Opposite::Script) },
+        Operation {
+            name: "a request of a game, 16 connections",
+            measure: games(arguments.player_pool(16), ServerKind::Arena),
+        },
+        Operation {
+            name: "a request of a game, 64 connections",
+            measure: games(arguments.player_pool(64), ServerKind::Arena),
+        },
+        Operation { name: "a request of a game of known players", measure: games(known, ServerKind::Arena) },
+        Operation {
+            name: "a request of a scripted game",
+            measure: games(arguments.player_pool(4), ServerKind::Script),
+        },
         Operation { name: "a move of chess in a session", measure: Box::new(move |side| chess_move(arguments, side)) },
         Operation { name: "a match of chess", measure: Box::new(move |side| chess_match(arguments, side)) },
     ])
@@ -145,7 +154,7 @@ fn chess_move(arguments: &Arguments, side: &Side) -> anyhow::Result<f64> {
     let games = arguments.size(None, 100, 40);
     let tables = std::sync::Arc::new(turns::open(&side.server, games)?);
     let moves = games * turns::GAME.len() as u64;
-    let spent = arguments.crowd(16).repeat(&side.server, moves, async move |connection, number| {
+    let spent = arguments.player_pool(16).repeat(&side.server, moves, async move |connection, number| {
         let number = number as usize;
         turns::play(connection, &tables[number % tables.len()], number / tables.len()).await
     })?;

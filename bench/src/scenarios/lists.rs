@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::{Crowd, Until};
 use crate::latency::{Latencies, LatencySummary, median};
-use crate::psi::{self, Invited, Opposite};
+use crate::player_pool::{PlayerPool, Until};
+use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, KEEP_OPEN_SESSIONS, Server};
+use crate::worker_pool;
 
 const NAME: &str = "lists";
 
@@ -72,17 +72,17 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(KEEP_OPEN_SESSIONS))?;
     let arena = folder.start()?;
     let empty_start = first_answer(&arena)?;
-    let fillers = arguments.crowd(FILLERS);
+    let fillers = arguments.player_pool(FILLERS);
     let filling = Instant::now();
     eprintln!("lists: creating {open} open sessions, playing {ended} games, starting {active} games");
     // Half of the open sessions are created before the other sessions, and half after them, so that the store isn't
     // sorted by status.
     create(fillers, &arena, open / 2)?;
-    let round = fillers.play(&arena, Opposite::Arena, Until::Games(ended))?;
+    let round = fillers.play(&arena, ServerKind::Arena, Until::Games(ended))?;
     report.faults("lists, games while filling", &round.faults);
     ensure!(round.games == ended, "only {} of {ended} games were played to the end", round.games);
     fillers.repeat(&arena, active, async |connection, _| {
-        let Invited { invites, .. } = psi::create(connection, Opposite::Arena).await?;
+        let Invited { invites, .. } = psi::create(connection, ServerKind::Arena).await?;
         for invite in &invites {
             psi::join(connection, invite).await?;
         }
@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     }
     for _ in 0..arguments.rounds() {
         // The load leaves data that the server must recover at its next start.
-        arguments.crowd(64).play(&server, Opposite::Arena, Until::Elapsed(arguments.round()? / 3))?;
+        arguments.player_pool(64).play(&server, ServerKind::Arena, Until::Elapsed(arguments.round()? / 3))?;
         server.kill()?;
         server = folder.start()?;
         killed.push(ms(first_answer(&server)?));
@@ -138,14 +138,15 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn create(fillers: Crowd, arena: &Server, sessions: u64) -> anyhow::Result<()> {
-    fillers.repeat(arena, sessions, async |connection, _| psi::create(connection, Opposite::Arena).await.map(drop))?;
+fn create(fillers: PlayerPool, arena: &Server, sessions: u64) -> anyhow::Result<()> {
+    fillers
+        .repeat(arena, sessions, async |connection, _| psi::create(connection, ServerKind::Arena).await.map(drop))?;
     Ok(())
 }
 
 /// Returns the time from the start of the process to its first status 200.
 fn first_answer(server: &Server) -> anyhow::Result<Duration> {
-    crew::alone(async {
+    worker_pool::alone(async {
         loop {
             let answer = async { Connection::open(server.address()).await?.get("/api/metadata").await?.ok("metadata") };
             match answer.await {
@@ -178,7 +179,7 @@ impl Expected {
 }
 
 fn measure_pages(report: &mut Report, arena: &Server, expected: Expected) -> anyhow::Result<()> {
-    crew::alone(async {
+    worker_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut worst = None::<LatencySummary>;
         let mut measured = |report: &mut Report, page: String, summary: LatencySummary| {

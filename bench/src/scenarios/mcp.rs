@@ -4,12 +4,12 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::Spent;
 use crate::latency::median;
-use crate::psi::{self, Invited, Opposite};
+use crate::player_pool::MeasuredCost;
+use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool;
 
 const NAME: &str = "mcp";
 
@@ -44,9 +44,9 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// Creates a game with messages to read, and returns the calls of one of its players.
 fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
-    crew::alone(async {
+    worker_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
-        let Invited { id, invites } = psi::begin(&mut connection, Opposite::Arena).await?;
+        let Invited { id, invites } = psi::begin(&mut connection, ServerKind::Arena).await?;
         let from = &invites[0];
         let tool = |name: &str, arguments: serde_json::Value| {
             let params = json!({ "name": name, "arguments": arguments });
@@ -68,10 +68,10 @@ fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
 }
 
 fn measure(arguments: &Arguments, report: &mut Report, arena: &Server, call: &Call, calls: u64) -> anyhow::Result<()> {
-    let crowd = arguments.crowd(CONNECTIONS);
+    let player_pool = arguments.player_pool(CONNECTIONS);
     let rest = || {
         let (target, body) = call.rest.clone();
-        crowd.repeat(arena, calls, async move |connection, _| {
+        player_pool.repeat(arena, calls, async move |connection, _| {
             let answer = match &body {
                 None => connection.get(&target).await?,
                 Some(body) => connection.post(&target, body.clone()).await?,
@@ -81,7 +81,7 @@ fn measure(arguments: &Arguments, report: &mut Report, arena: &Server, call: &Ca
     };
     let mcp = || {
         let (endpoint, body) = call.mcp.clone();
-        crowd.repeat(arena, calls, async move |connection, _| {
+        player_pool.repeat(arena, calls, async move |connection, _| {
             let body = connection.post(endpoint, body.clone()).await?.ok("a tool call")?;
             anyhow::ensure!(memchr::memmem::find(&body, br#""isError":false"#).is_some(), "a tool call failed");
             Ok(())
@@ -90,15 +90,16 @@ fn measure(arguments: &Arguments, report: &mut Report, arena: &Server, call: &Ca
     // The first calls are a warm-up.
     rest()?;
     mcp()?;
-    let (mut by_rest, mut by_mcp): (Vec<Spent>, Vec<Spent>) = (Vec::new(), Vec::new());
+    let (mut by_rest, mut by_mcp): (Vec<MeasuredCost>, Vec<MeasuredCost>) = (Vec::new(), Vec::new());
     for _ in 0..arguments.rounds() {
         by_rest.push(rest()?);
         by_mcp.push(mcp()?);
     }
     let what = call.what;
-    let ratio =
-        |value: fn(&Spent) -> f64| median(by_mcp.iter().zip(&by_rest).map(|(mcp, rest)| value(mcp) / value(rest)));
-    let each = |spent: &[Spent], value: fn(&Spent) -> f64| median(spent.iter().map(value)) / calls as f64;
+    let ratio = |value: fn(&MeasuredCost) -> f64| {
+        median(by_mcp.iter().zip(&by_rest).map(|(mcp, rest)| value(mcp) / value(rest)))
+    };
+    let each = |spent: &[MeasuredCost], value: fn(&MeasuredCost) -> f64| median(spent.iter().map(value)) / calls as f64;
     report
         .row(NAME, format!("{what}: time, MCP / REST"), ratio(|spent| spent.seconds), "×")
         .goal(Goal::AtMost(3.0))

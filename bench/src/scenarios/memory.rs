@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 
 use crate::arguments::Arguments;
-use crate::crowd::Until;
-use crate::psi::{self, Opposite};
+use crate::player_pool::Until;
+use crate::psi::{self, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, KEEP_OPEN_SESSIONS, Server};
 use crate::usage::Usage;
@@ -41,7 +41,7 @@ pub struct Options {
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let games = arguments.size(arguments.memory.memory_games, 100_000, 6_000).max(20);
     let sessions = arguments.size(arguments.memory.memory_sessions, 100_000, 20_000).max(20);
-    let crowd = arguments.crowd(CONNECTIONS);
+    let player_pool = arguments.player_pool(CONNECTIONS);
     let binary = fs::metadata(arguments.arena()).context("could not read the size of the arena's binary")?.len();
 
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
@@ -49,7 +49,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let idle = settled(&arena)?;
     eprintln!("memory: {games} games");
     let play = |games: u64| {
-        let round = crowd.play(&arena, Opposite::Arena, Until::Games(games))?;
+        let round = player_pool.play(&arena, ServerKind::Arena, Until::Games(games))?;
         ensure!(round.games == games, "only {} of {games} games were played to the end", round.games);
         settled(&arena)
     };
@@ -62,8 +62,9 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), Some(KEEP_OPEN_SESSIONS))?;
     let arena = folder.start()?;
     let open = |sessions: u64| {
-        crowd
-            .repeat(&arena, sessions, async |connection, _| psi::create(connection, Opposite::Arena).await.map(drop))?;
+        player_pool.repeat(&arena, sessions, async |connection, _| {
+            psi::create(connection, ServerKind::Arena).await.map(drop)
+        })?;
         settled(&arena)
     };
     let warm = open(sessions / 20)?;

@@ -13,15 +13,15 @@ use serde_json::json;
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew::{self, Crew};
-use crate::crowd::{Mark, Round, Until};
 use crate::latency::{Latencies, LatencySummary, median};
-use crate::psi::{self, Invited, Opposite, chat_body};
+use crate::player_pool::{Mark, Round, Until};
+use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::round_json;
 use crate::server::{ArenaFolder, Server};
 use crate::stream::{EventStream, Postmark};
 use crate::usage::Usage;
+use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "nodes";
 
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         setting("Postgres, two nodes, players at different ones", vec![vec![&nodes[0], &nodes[1]]]),
     ];
 
-    let crowd = arguments.crowd(nodes_connections);
+    let player_pool = arguments.player_pool(nodes_connections);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
     for number in 0..=rounds {
         for setting in &mut settings {
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             let until = Until::Elapsed(if number == 0 { length / 5 } else { length });
             eprintln!("nodes: {}, round {number} of {rounds}", setting.what);
             let before = Usage::cpu_of_family(postgres.pid())?;
-            let round = crowd.play_at(&setting.tables, Opposite::Arena, until)?;
+            let round = player_pool.play_at(&setting.tables, ServerKind::Arena, until)?;
             let used = (Usage::cpu_of_family(postgres.pid())? - before) as f64;
             report.faults(format!("nodes, {}", setting.what), &round.faults);
             if number > 0 {
@@ -175,11 +175,11 @@ fn listen(
     messages: u64,
 ) -> anyhow::Result<LatencySummary> {
     let (here, there) = (spoken.address(), watched.address());
-    let sessions: Vec<Invited> = crew::alone(async {
+    let sessions: Vec<Invited> = worker_pool::alone(async {
         let mut connection = Connection::open(here).await?;
         let mut sessions = Vec::with_capacity(SESSIONS);
         for _ in 0..SESSIONS {
-            sessions.push(psi::begin(&mut connection, Opposite::Arena).await?);
+            sessions.push(psi::begin(&mut connection, ServerKind::Arena).await?);
         }
         Ok(sessions)
     })?;
@@ -191,7 +191,7 @@ fn listen(
     let (speakers, watchers) = (agenda.clone(), sessions.clone());
     let limit = Duration::from_secs(messages / rate + 60);
     let mut metronome = None;
-    let shift = Crew { threads: arguments.threads(), workers: SESSIONS + SPEAKERS, limit }.run(
+    let finished = WorkerPool { threads: arguments.threads(), workers: SESSIONS + SPEAKERS, limit }.run(
         async move |worker| match watchers.get(worker) {
             Some(session) => {
                 Ok(Guest::Watcher(Box::new(EventStream::open(Connection::open(there).await?, &session.id).await?)))
@@ -234,6 +234,6 @@ fn listen(
         .join()
         .map_err(|_| anyhow::anyhow!("the metronome panicked"))?;
     let mut latencies = Latencies::default();
-    shift.results.iter().for_each(|more| latencies.merge(more));
+    finished.results.iter().for_each(|more| latencies.merge(more));
     Ok(latencies.summary())
 }

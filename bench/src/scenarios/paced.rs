@@ -12,14 +12,14 @@ use serde_json::json;
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew::Crew;
-use crate::crowd::{Crowd, Mark, Spent, Until};
 use crate::faults::Faults;
 use crate::latency::Latencies;
-use crate::psi::{self, Opposite, Players, Step, StepLatencies};
+use crate::player_pool::{Mark, MeasuredCost, PlayerPool, Until};
+use crate::psi::{self, Players, ServerKind, Step, StepLatencies};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::latencies_json;
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool::WorkerPool;
 
 const NAME: &str = "paced";
 
@@ -49,14 +49,14 @@ pub struct Options {
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let Options { rate, paced_seconds, paced_connections } = arguments.paced;
     let games = rate * arguments.size(paced_seconds, 20, 3);
-    let crowd = arguments.crowd(paced_connections);
+    let player_pool = arguments.player_pool(paced_connections);
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let ceiling = Server::start_ceiling(&arguments.work())?;
-    crowd.play(&arena, Opposite::Arena, Until::Elapsed(arguments.round()? / 5))?;
+    player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(arguments.round()? / 5))?;
     // The ceiling's latencies are the contribution of this client and this machine.
-    let of_ceiling = play(crowd, &ceiling, Opposite::Ceiling, rate, games)?;
-    let of_arena = play(crowd, &arena, Opposite::Arena, rate, games)?;
+    let of_ceiling = play(player_pool, &ceiling, ServerKind::Ceiling, rate, games)?;
+    let of_arena = play(player_pool, &arena, ServerKind::Arena, rate, games)?;
     arena.terminate()?;
 
     let reached = of_arena.games as f64 / of_arena.spent.seconds;
@@ -100,27 +100,33 @@ pub struct Paced {
     whole: Latencies,
     metronome: Latencies,
     pub faults: Faults,
-    spent: Spent,
+    spent: MeasuredCost,
 }
 
 /// Plays `games` games, of which `rate` start each second.
 ///
 /// # Errors
 /// If the server can't be reached at all. A failed game is not an error, but is counted in the result.
-pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games: u64) -> anyhow::Result<Paced> {
+pub fn play(
+    player_pool: PlayerPool,
+    server: &Server,
+    server_kind: ServerKind,
+    rate: u64,
+    games: u64,
+) -> anyhow::Result<Paced> {
     let address = server.address();
     let agenda = Arc::new(Agenda::default());
     let players = agenda.clone();
     let limit = Duration::from_secs(games / rate + 60);
     let mut metronome = None;
-    let shift = Crew { threads: crowd.threads, workers: crowd.connections, limit }.run(
+    let finished = WorkerPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, mut whole, mut faults) =
                 (StepLatencies::default(), Latencies::default(), Faults::default());
             while let Some(intended) = players.next().await {
                 let connections = std::slice::from_mut(&mut connection);
-                match psi::play(connections, opposite, Players::Unknown, intended, &mut latencies).await {
+                match psi::play(connections, server_kind, Players::Unknown, intended, &mut latencies).await {
                     Ok(()) => whole.record(intended.elapsed()),
                     Err(err) => {
                         faults.add(&err);
@@ -133,7 +139,7 @@ pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games:
         || {
             // The first mark is taken at the start of the work.
             if metronome.is_none() {
-                let (agenda, connections) = (agenda.clone(), crowd.connections);
+                let (agenda, connections) = (agenda.clone(), player_pool.connections);
                 metronome = Some(thread::spawn(move || agenda.fill(rate, games, connections)));
             }
             Mark::take(server.pid())
@@ -146,9 +152,9 @@ pub fn play(crowd: Crowd, server: &Server, opposite: Opposite, rate: u64, games:
         whole: Latencies::default(),
         metronome: metronome.map_err(|_| anyhow::anyhow!("the metronome panicked"))?,
         faults: Faults::default(),
-        spent: shift.start.until(&shift.end),
+        spent: finished.start.until(&finished.end),
     };
-    for (latencies, whole, faults) in shift.results {
+    for (latencies, whole, faults) in finished.results {
         paced.games += whole.summary().count;
         paced.latencies.merge(&latencies);
         paced.whole.merge(&whole);

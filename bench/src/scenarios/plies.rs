@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::matches;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew::alone;
 use crate::latency::median;
-use crate::psi::{self, Opposite};
+use crate::psi::{self, ServerKind};
 use crate::quick_agent::QUICK_AGENT;
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool::alone;
 
 const NAME: &str = "plies";
 
@@ -84,7 +84,7 @@ struct Game {
 fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
     let address = server.address();
     let opened =
-        alone(async move { psi::create_of("chess", &mut Connection::open(address).await?, Opposite::Arena).await })?;
+        alone(async move { psi::create_of("chess", &mut Connection::open(address).await?, ServerKind::Arena).await })?;
     let program = std::env::current_exe().context("could not find this binary's own path")?;
     let mut players = Vec::new();
     for invite in &opened.invites {

@@ -13,14 +13,14 @@ use arena_testkit::{NatsServer, Postgres};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::fit::{Cost, PerGame, Seen, fit};
+use self::fit::{Cost, Observation, PerGame, fit};
 use self::measured::{Paced, Point, Subject, measure_order};
 use crate::arguments::Arguments;
 use crate::latency::median;
 use crate::machine::Machine;
 use crate::report::Report;
 use crate::server::{ArenaFolder, check_binary};
-use crate::simulation::{Costs, Layout, Load, Outcome, Plan, READS, Store, WRITES, simulate};
+use crate::simulation::{Costs, Layout, Load, Plan, READS, SimulationResult, Store, WRITES, simulate};
 
 const NAME: &str = "scaling";
 
@@ -28,7 +28,7 @@ const NAME: &str = "scaling";
 const FITTED: [usize; 5] = [1, 4, 16, 64, 256];
 
 /// The numbers of connections for the measurements that test the fitted costs.
-const FORETOLD: [usize; 3] = [8, 32, 128];
+const PREDICTED: [usize; 3] = [8, 32, 128];
 
 /// The number of connections for the measurement of reads. It is so high that many reads share a journal read.
 const READING: usize = 64;
@@ -63,8 +63,8 @@ const START: Costs = Costs {
     client: 15.0,
     read: 15.0,
     write: 30.0,
-    look: 30.0,
-    look_stored: 30.0,
+    journal_read: 30.0,
+    journal_read_stored: 30.0,
     batch: 60.0,
     batch_stored: 150.0,
     commit: 20.0,
@@ -131,7 +131,12 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         }
         if let Some(shared) = subjects.iter().find(|subject| subject.store() == Store::Shared) {
             let plan = measured.plan(shared, costs);
-            report.row(NAME, format!("{name}: writes that read the journal first"), plan.writes_look * 100.0, "%");
+            report.row(
+                NAME,
+                format!("{name}: writes that read the journal first"),
+                plan.writes_read_journal * 100.0,
+                "%",
+            );
             report.row(NAME, format!("{name}: serial part of a batch"), plan.ordered * 100.0, "%");
             foretell(report, &plan);
         }
@@ -153,7 +158,7 @@ fn read(path: &Path) -> anyhow::Result<Measured> {
 }
 
 fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measured> {
-    let machine = Machine::look(&arguments.work())?;
+    let machine = Machine::detect(&arguments.work())?;
     check_binary(&arguments.arena())?;
     let (mut postgres, nats) = (Postgres::start(), NatsServer::start());
     measured::watch_disk(&postgres);
@@ -198,7 +203,7 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
             eprintln!("scaling: {what}, reads, round {round} of {rounds}");
             measurements.reads.push(subject.read(arguments, READING)?);
         }
-        for connections in FITTED.into_iter().chain(FORETOLD) {
+        for connections in FITTED.into_iter().chain(PREDICTED) {
             // The configurations take turns, so that the state of the machine is the same for all.
             for ((what, _, subject), measurements) in subjects.iter().zip(&mut all) {
                 eprintln!("scaling: {what}, {}, round {round} of {rounds}", on(connections));
@@ -235,8 +240,8 @@ impl Measurements {
 
     fn store(&self) -> Store {
         let stores = self.games.iter().any(|point| point.batches > 0.0);
-        let looks = self.games.iter().any(|point| point.looks > 0.0);
-        match (stores, looks) {
+        let journal_reads = self.games.iter().any(|point| point.journal_reads > 0.0);
+        match (stores, journal_reads) {
             (false, _) => Store::Inside,
             (true, false) => Store::Own,
             (true, true) => Store::Shared,
@@ -250,7 +255,7 @@ impl Measured {
         Plan {
             costs,
             store: subject.store(),
-            writes_look: self.writes_look(),
+            writes_read_journal: self.writes_read_journal(),
             ordered: self.ordered,
             layout: Layout::OneMachine { cores: self.cores, nodes: subject.nodes },
             load: Load::Closed(1),
@@ -259,25 +264,25 @@ impl Measured {
 
     /// Returns the share of writes that read the journal first. With one player, each read request reads the journal
     /// once, so the other journal reads are those of writes.
-    fn writes_look(&self) -> f64 {
+    fn writes_read_journal(&self) -> f64 {
         let alone = self.subjects.iter().find(|subject| subject.nodes == 1 && subject.store() == Store::Shared);
         let alone = alone.map(|subject| subject.at(1)).unwrap_or_default();
-        let share = (alone.looks / alone.games.max(1.0) - READS) / WRITES;
+        let share = (alone.journal_reads / alone.games.max(1.0) - READS) / WRITES;
         // The share is rounded, because the node also reads the journal once a second without a request.
         (share.clamp(0.0, 1.0) * 10.0).round() / 10.0
     }
 
     /// Returns the measurement with this number of connections, and its plan.
-    fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Seen {
+    fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Observation {
         let point = subject.at(connections);
         // The time of the disk is that of this measurement, because the speed of a shared disk varies.
         let plan = self.plan(subject, Costs { flush: point.sync_us(), ..costs });
         let each = |all: f64| all / point.games.max(1.0);
-        Seen {
+        Observation {
             plan: Plan { load: Load::Closed(connections), ..plan },
             games_per_second: point.games_per_second(),
             per_game: PerGame {
-                looks: each(point.looks),
+                journal_reads: each(point.journal_reads),
                 batches: each(point.batches),
                 worked_us: [point.client_us, point.node_us, point.database_us, point.nats_us].map(each),
             },
@@ -308,10 +313,11 @@ impl Measured {
             free.push(|costs| &mut costs.batch);
         }
         if stores.contains(&Store::Shared) {
-            let more: [Cost; 3] = [|costs| &mut costs.look, |costs| &mut costs.look_stored, |costs| &mut costs.event];
+            let more: [Cost; 3] =
+                [|costs| &mut costs.journal_read, |costs| &mut costs.journal_read_stored, |costs| &mut costs.event];
             free.extend(more);
         }
-        let seen: Vec<Seen> = subjects
+        let seen: Vec<Observation> = subjects
             .iter()
             .flat_map(|subject| FITTED.map(|connections| self.seen(subject, start, connections)))
             .collect();
@@ -321,51 +327,52 @@ impl Measured {
     /// Simulates the measurements of a configuration, and reports the deviations.
     fn compare(&self, report: &mut Report, subject: &Measurements, costs: Costs) {
         let what = &subject.what;
-        let kinds = [("", &FITTED[..]), (", not fitted", &FORETOLD[..])];
+        let kinds = [("", &FITTED[..]), (", not fitted", &PREDICTED[..])];
         for (fitted, connections) in kinds.into_iter().flat_map(|(kind, all)| all.iter().map(move |one| (kind, *one))) {
             let seen = self.seen(subject, costs, connections);
-            let told = seen.simulated(costs, GAMES[1]);
-            let PerGame { looks, batches, worked_us: [_, nodes, database, _] } = seen.per_game;
+            let predicted = seen.simulated(costs, GAMES[1]);
+            let PerGame { journal_reads, batches, worked_us: [_, nodes, database, _] } = seen.per_game;
             let of_game = [
-                ("µs of the nodes", 0, told.node_us, nodes),
-                ("µs of the database", 0, told.database_us, database),
-                ("looks", 2, told.looks, looks),
-                ("batches", 2, told.batches, batches),
+                ("µs of the nodes", 0, predicted.node_us, nodes),
+                ("µs of the database", 0, predicted.database_us, database),
+                ("journal reads", 2, predicted.journal_reads, journal_reads),
+                ("batches", 2, predicted.batches, batches),
             ];
             // A value is 0 if it doesn't exist in this configuration or isn't counted.
             let of_game = of_game.into_iter().filter(|(.., seen)| *seen > 0.0);
-            let of_game: Vec<String> =
-                of_game.map(|(what, digits, told, seen)| format!("{told:.digits$} {what} ({seen:.digits$})")).collect();
+            let of_game: Vec<String> = of_game
+                .map(|(what, digits, predicted, seen)| format!("{predicted:.digits$} {what} ({seen:.digits$})"))
+                .collect();
             report
                 .row(
                     NAME,
                     format!("{what}, {}{fitted}: games/s, simulated", on(connections)),
-                    told.games_per_second,
+                    predicted.games_per_second,
                     "",
                 )
                 .note(format!(
                     "measured {:.0}: {}; simulated (measured) per game: {}",
                     seen.games_per_second,
-                    percent(told.games_per_second, seen.games_per_second),
+                    percent(predicted.games_per_second, seen.games_per_second),
                     of_game.join(", ")
                 ));
         }
         if let Some(Paced { rate, p50_us, p99_us, sync_us }) = subject.paced {
             let flush = if sync_us > 0.0 { sync_us } else { costs.flush };
             let plan = Plan { load: Load::Open(rate), ..self.plan(subject, Costs { flush, ..costs }) };
-            let told = simulate(plan, GAMES[1]);
+            let predicted = simulate(plan, GAMES[1]);
             report
                 .row(
                     NAME,
                     format!("{what}, {rate} games/s, not fitted: p50, simulated"),
-                    told.latency.p50_us / 1e3,
+                    predicted.latency.p50_us / 1e3,
                     "ms",
                 )
                 .note(format!(
                     "measured {:.2} ms: {}; p99 {:.1} ms, measured {:.1}",
                     p50_us / 1e3,
-                    percent(told.latency.p50_us, p50_us),
-                    told.latency.p99_us / 1e3,
+                    percent(predicted.latency.p50_us, p50_us),
+                    predicted.latency.p99_us / 1e3,
                     p99_us / 1e3
                 ));
         }
@@ -377,8 +384,8 @@ fn on(connections: usize) -> String {
 }
 
 /// Returns the deviation of a prediction from a measurement.
-fn percent(told: f64, seen: f64) -> String {
-    format!("{:+.0} %", (told / seen - 1.0) * 100.0)
+fn percent(predicted: f64, seen: f64) -> String {
+    format!("{:+.0} %", (predicted / seen - 1.0) * 100.0)
 }
 
 fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
@@ -394,8 +401,8 @@ fn tell_costs(report: &mut Report, name: &str, costs: &Costs, store: Store) {
         tell("node, per batch", costs.batch);
     }
     if store == Store::Shared {
-        tell("node, per journal read", costs.look);
-        tell("database, per journal read", costs.look_stored);
+        tell("node, per journal read", costs.journal_read);
+        tell("database, per journal read", costs.journal_read_stored);
         tell("NATS, per batch", costs.event);
     }
     tell("disk, per batch", costs.flush);
@@ -416,21 +423,21 @@ fn foretell(report: &mut Report, plan: &Plan) {
             simulate(Plan { costs, layout, load, ..*plan }, GAMES[1])
         };
         let enough = NODES.into_iter().find_map(|nodes| {
-            let told = of(nodes, Load::Open(WANTED));
-            let in_time = told.latency.p99_us / 1e3 <= IN_TIME && told.games_per_second > 0.98 * WANTED;
-            in_time.then_some((nodes, told))
+            let predicted = of(nodes, Load::Open(WANTED));
+            let in_time = predicted.latency.p99_us / 1e3 <= IN_TIME && predicted.games_per_second > 0.98 * WANTED;
+            in_time.then_some((nodes, predicted))
         });
         let what = format!(
             "{WANTED} games/s, database with {database_cores} cores, a sync of {sync_us} µs: nodes of {NODE_CORES} cores"
         );
         match enough {
-            Some((nodes, told)) => report.row(NAME, what, nodes as f64, "").note(told_of(&told)),
+            Some((nodes, predicted)) => report.row(NAME, what, nodes as f64, "").note(describe(&predicted)),
             None => {
-                let told = of(MANY, Load::Closed(4_096));
+                let predicted = of(MANY, Load::Closed(4_096));
                 let note = format!(
                     "not reached with any number of nodes: {MANY} nodes play {:.0} games/s; {}",
-                    told.games_per_second,
-                    told_of(&told)
+                    predicted.games_per_second,
+                    describe(&predicted)
                 );
                 report.row(NAME, what, 0.0, "").note(note)
             }
@@ -440,23 +447,23 @@ fn foretell(report: &mut Report, plan: &Plan) {
     for flush in SYNCS {
         let costs = Costs { flush, ..plan.costs };
         let layout = Layout::Apart { nodes: MANY, node_cores: NODE_CORES, database_cores: 64, way: WAY };
-        let told = simulate(Plan { costs, layout, load: Load::Closed(4_096), ..*plan }, 2 * GAMES[1]);
+        let predicted = simulate(Plan { costs, layout, load: Load::Closed(4_096), ..*plan }, 2 * GAMES[1]);
         let what = format!("{MANY} nodes, database with 64 cores, 4096 connections, a sync of {flush} µs: games/s");
-        report.row(NAME, what, told.games_per_second, "").note(told_of(&told));
+        report.row(NAME, what, predicted.games_per_second, "").note(describe(&predicted));
     }
 }
 
 /// Returns a description of a cluster's results.
-fn told_of(told: &Outcome) -> String {
+fn describe(predicted: &SimulationResult) -> String {
     format!(
         "p50 {:.1} ms, p99 {:.1} ms, mean {:.1} ms; busy: nodes {:.0} %, database {:.0} %, serial part {:.0} %; \
          {:.0} commits a batch",
-        told.latency.p50_us / 1e3,
-        told.latency.p99_us / 1e3,
-        told.mean_us / 1e3,
-        told.nodes_busy * 100.0,
-        told.database_busy * 100.0,
-        told.order_busy * 100.0,
-        WRITES / told.batches,
+        predicted.latency.p50_us / 1e3,
+        predicted.latency.p99_us / 1e3,
+        predicted.mean_us / 1e3,
+        predicted.nodes_busy * 100.0,
+        predicted.database_busy * 100.0,
+        predicted.order_busy * 100.0,
+        WRITES / predicted.batches,
     )
 }

@@ -10,12 +10,12 @@ use super::games::round_json;
 use super::lists::ask;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::{Crowd, Until};
 use crate::latency::median;
-use crate::psi::{Opposite, Players};
+use crate::player_pool::{PlayerPool, Until};
+use crate::psi::{Players, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool;
 
 const NAME: &str = "scoring";
 
@@ -59,8 +59,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let (plain, scored) = (plain_folder.start()?, scored_folder.start()?);
 
     eprintln!("scoring: first games of {players} players");
-    let fillers = Crowd { players: Players::Known(players), ..arguments.crowd(FILLERS) };
-    let round = fillers.play(&scored, Opposite::Arena, Until::Games(players / 2))?;
+    let fillers = PlayerPool { players: Players::Known(players), ..arguments.player_pool(FILLERS) };
+    let round = fillers.play(&scored, ServerKind::Arena, Until::Games(players / 2))?;
     report.faults("scoring, first games", &round.faults);
     for &connections in &arguments.scoring.scoring_connections {
         compare(arguments, report, [&plain, &scored], connections, players)?;
@@ -79,27 +79,28 @@ fn compare(
     connections: usize,
     players: u64,
 ) -> anyhow::Result<()> {
-    let nobody = arguments.crowd(connections);
-    let known = Crowd { players: Players::Known(players), ..nobody };
+    let nobody = arguments.player_pool(connections);
+    let known = PlayerPool { players: Players::Known(players), ..nobody };
     let (length, rounds) = (arguments.round()?, arguments.rounds());
-    nobody.play(plain, Opposite::Arena, Until::Elapsed(length / 5))?;
-    known.play(scored, Opposite::Arena, Until::Elapsed(length / 5))?;
+    nobody.play(plain, ServerKind::Arena, Until::Elapsed(length / 5))?;
+    known.play(scored, ServerKind::Arena, Until::Elapsed(length / 5))?;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for number in 1..=rounds {
         eprintln!("scoring: {connections} connections, round {number} of {rounds}");
-        without.push(nobody.play(plain, Opposite::Arena, Until::Elapsed(length))?);
-        with.push(known.play(scored, Opposite::Arena, Until::Elapsed(length))?);
+        without.push(nobody.play(plain, ServerKind::Arena, Until::Elapsed(length))?);
+        with.push(known.play(scored, ServerKind::Arena, Until::Elapsed(length))?);
     }
     // Each share is computed within one pair of rounds, in which the state of the machine is the same for both arenas.
     let share = median(with.iter().zip(&without).map(|(with, without)| with.rate() / without.rate()));
     let at = format!("{connections} connections");
-    let games =
-        |rounds: &[crate::crowd::Round]| median(rounds.iter().map(|round| round.games as f64 / round.spent.seconds));
+    let games = |rounds: &[crate::player_pool::Round]| {
+        median(rounds.iter().map(|round| round.games as f64 / round.spent.seconds))
+    };
     report
         .row(NAME, format!("{at}: games/s, scored / not scored"), share * 100.0, "%")
         .goal(Goal::AtLeast(90.0))
         .note(format!("{:.0} and {:.0} games/s", games(&with), games(&without)));
-    let cpu = |rounds: &[crate::crowd::Round]| {
+    let cpu = |rounds: &[crate::player_pool::Round]| {
         median(rounds.iter().map(|round| round.spent.server_cpu_us / round.games as f64))
     };
     report.row(NAME, format!("{at}: server CPU for scoring a game"), cpu(&with) - cpu(&without), "µs").note(format!(
@@ -110,13 +111,13 @@ fn compare(
     for round in with.iter().chain(&without) {
         report.faults(format!("scoring, {at}"), &round.faults);
     }
-    let json = |rounds: &[crate::crowd::Round]| rounds.iter().map(round_json).collect::<Vec<_>>();
+    let json = |rounds: &[crate::player_pool::Round]| rounds.iter().map(round_json).collect::<Vec<_>>();
     report.detail(NAME, at, json!({ "scored": json(&with), "not_scored": json(&without) }));
     Ok(())
 }
 
 fn measure_boards(report: &mut Report, arena: &Server, players: u64) -> anyhow::Result<()> {
-    crew::alone(async {
+    worker_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut worst: f64 = 0.0;
         for &board in BOARDS {

@@ -11,9 +11,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::arguments::Arguments;
-use crate::crowd::{Round, Until};
 use crate::latency::median;
-use crate::psi::{Opposite, SCRIPT, Step, StepLatencies};
+use crate::player_pool::{Round, Until};
+use crate::psi::{SCRIPT, ServerKind, Step, StepLatencies};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::{latencies_json, round_json};
 use crate::server::ArenaFolder;
@@ -69,17 +69,17 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let script = ScriptFolder::new(&work)?;
     let arena = ArenaFolder::new(&arguments.arena(), &work, Some(&script.config()))?;
     let arena = arena.start()?;
-    let crowd = arguments.crowd(CONNECTIONS);
+    let player_pool = arguments.player_pool(CONNECTIONS);
     let (length, rounds) = (arguments.round()?, arguments.rounds());
     let warm_up = Until::Elapsed(length / 5);
-    let mut faults = crowd.play(&arena, Opposite::Arena, warm_up)?.faults;
-    faults.merge(crowd.play(&arena, Opposite::Script, warm_up)?.faults);
+    let mut faults = player_pool.play(&arena, ServerKind::Arena, warm_up)?.faults;
+    faults.merge(player_pool.play(&arena, ServerKind::Script, warm_up)?.faults);
 
     let (mut of_rules, mut of_script) = (Vec::new(), Vec::new());
     for number in 1..=rounds {
         eprintln!("script: round {number} of {rounds}");
-        of_rules.push(crowd.play(&arena, Opposite::Arena, Until::Elapsed(length))?);
-        of_script.push(crowd.play(&arena, Opposite::Script, Until::Elapsed(length))?);
+        of_rules.push(player_pool.play(&arena, ServerKind::Arena, Until::Elapsed(length))?);
+        of_script.push(player_pool.play(&arena, ServerKind::Script, Until::Elapsed(length))?);
     }
     let games = |rounds: &[Round]| median(rounds.iter().map(|round| round.games as f64 / round.spent.seconds));
     let share = median(of_script.iter().zip(&of_rules).map(|(script, rules)| script.rate() / rules.rate()));

@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::Crowd;
 use crate::latency::{Latencies, median};
-use crate::psi::{self, Invited, Opposite, chat_body};
+use crate::player_pool::PlayerPool;
+use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool;
 
 const NAME: &str = "tail";
 
@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let reads = arguments.size(arguments.tail.reads, 10_000, 2_000);
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
-    let fillers = arguments.crowd(FILLERS);
+    let fillers = arguments.player_pool(FILLERS);
     let short_channel = channel_of(fillers, &arena, SHORT)?;
     let filling = Instant::now();
     let long_channel = channel_of(fillers, &arena, long)?;
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .goal(Goal::AtLeast(10_000.0));
 
     let channels = [&short_channel, &long_channel];
-    let alone = crew::alone(async {
+    let alone = worker_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut latencies = [Latencies::default(), Latencies::default()];
         for number in 0..reads + 100 {
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         }
         Ok(latencies)
     })?;
-    let readers = arguments.crowd(READERS);
+    let readers = arguments.player_pool(READERS);
     let (mut ratios, mut read_us, mut cpu_us) = (Vec::new(), [Vec::new(), Vec::new()], [0.0; 2]);
     for turn in 0..TURNS {
         let mut took = [0.0; 2];
@@ -129,11 +129,11 @@ struct Channel {
 }
 
 /// Creates a session of two players with this number of messages.
-fn channel_of(fillers: Crowd, arena: &Server, messages: u64) -> anyhow::Result<Channel> {
+fn channel_of(fillers: PlayerPool, arena: &Server, messages: u64) -> anyhow::Result<Channel> {
     let address = arena.address();
-    let Invited { id, invites } = crew::alone(async {
+    let Invited { id, invites } = worker_pool::alone(async {
         let mut connection = Connection::open(address).await?;
-        psi::begin(&mut connection, Opposite::Arena).await
+        psi::begin(&mut connection, ServerKind::Arena).await
     })?;
     let target = format!("/api/chat/sync?channel={id}&index={}&from={}", messages + 1 - READ, invites[0]);
     fillers.repeat(arena, messages, async move |connection, number| {

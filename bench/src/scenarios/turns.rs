@@ -14,13 +14,13 @@ use serde_json::json;
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew::{Crew, alone};
-use crate::crowd::Mark;
 use crate::faults::Faults;
 use crate::latency::Latencies;
-use crate::psi::{self, Opposite};
+use crate::player_pool::Mark;
+use crate::psi::{self, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
+use crate::worker_pool::{WorkerPool, alone};
 
 const NAME: &str = "turns";
 
@@ -66,14 +66,14 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let server = folder.start()?;
     let tables = Arc::new(open(&server, games)?);
-    let crowd = arguments.crowd(64);
+    let player_pool = arguments.player_pool(64);
     let agenda = Arc::new(Agenda::default());
     let next = Arc::new(AtomicUsize::new(0));
     let address = server.address();
     let players = agenda.clone();
     let mut metronome = None;
     let limit = Duration::from_secs(moves / rate + 60);
-    let shift = Crew { threads: crowd.threads, workers: crowd.connections, limit }.run(
+    let finished = WorkerPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, mut faults) = (Latencies::default(), Faults::default());
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         || {
             // The first mark is taken at the start of the work.
             if metronome.is_none() {
-                let (agenda, workers) = (agenda.clone(), crowd.connections);
+                let (agenda, workers) = (agenda.clone(), player_pool.connections);
                 metronome = Some(thread::spawn(move || agenda.fill(rate, moves, workers)));
             }
             Mark::take(server.pid())
@@ -101,11 +101,11 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     )?;
     let late = metronome.context("the metronome was never started")?.join();
     let late = late.map_err(|_| anyhow::anyhow!("the metronome panicked"))?;
-    let spent = shift.start.until(&shift.end);
+    let spent = finished.start.until(&finished.end);
     server.terminate()?;
 
     let (mut latencies, mut faults) = (Latencies::default(), Faults::default());
-    for (of_worker, of_its) in shift.results {
+    for (of_worker, of_its) in finished.results {
         latencies.merge(&of_worker);
         faults.merge(of_its);
     }
@@ -133,7 +133,7 @@ pub fn open(server: &Server, games: u64) -> anyhow::Result<Vec<Table>> {
         let mut connection = Connection::open(address).await?;
         let mut tables = Vec::new();
         for _ in 0..games {
-            let psi::Invited { id, mut invites } = psi::create_of("chess", &mut connection, Opposite::Arena).await?;
+            let psi::Invited { id, mut invites } = psi::create_of("chess", &mut connection, ServerKind::Arena).await?;
             for invite in &invites {
                 psi::join(&mut connection, invite).await?;
             }

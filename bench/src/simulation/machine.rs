@@ -6,7 +6,7 @@ use super::calendar::Calendar;
 
 /// Threads with a common queue of work.
 #[derive(Debug)]
-struct Crew<T> {
+struct ThreadPool<T> {
     threads: usize,
     busy: usize,
     waiting: VecDeque<(f64, T)>,
@@ -15,7 +15,7 @@ struct Crew<T> {
     done: f64,
 }
 
-/// A machine with cores, and crews of threads on them. Times are in microseconds.
+/// A machine with cores, and pools of threads on them. Times are in microseconds.
 #[derive(Debug)]
 pub struct Machine<T> {
     cores: usize,
@@ -23,13 +23,13 @@ pub struct Machine<T> {
     wake: f64,
     /// The additional work of a thread that has slept: the context switch, and cold caches.
     switch: f64,
-    crews: Vec<Crew<T>>,
+    pools: Vec<ThreadPool<T>>,
     /// The time up to which the machine is simulated.
     at: f64,
     /// The work that an always busy thread would have done since the start. It grows more slowly than the time if more
     /// threads than cores are busy.
     each: f64,
-    /// The running work, by the value of `each` at its end. An entry contains the crew and the continuation.
+    /// The running work, by the value of `each` at its end. An entry contains the thread pool and the continuation.
     running: Calendar<(usize, T)>,
     /// The number of cores that are waking up.
     waking: usize,
@@ -39,7 +39,7 @@ pub struct Machine<T> {
 
 /// The state of new work.
 #[derive(Debug, PartialEq)]
-pub enum Taken<T> {
+pub enum WorkState<T> {
     /// The work is running, or waits for a thread.
     Here,
     /// A core must wake up first. The first number is the wakeup time, after which the caller passes the other values
@@ -55,7 +55,7 @@ impl<T> Machine<T> {
             cores,
             wake,
             switch,
-            crews: Vec::new(),
+            pools: Vec::new(),
             at: 0.0,
             each: 0.0,
             running: Calendar::new(),
@@ -64,19 +64,19 @@ impl<T> Machine<T> {
         }
     }
 
-    /// Adds threads that share a queue. Returns the index of their crew.
+    /// Adds threads that share a queue. Returns the index of their pool.
     pub fn add_crew(&mut self, threads: usize) -> usize {
-        self.crews.push(Crew { threads, busy: 0, waiting: VecDeque::new(), worked: 0.0, done: -1.0 });
-        self.crews.len() - 1
+        self.pools.push(ThreadPool { threads, busy: 0, waiting: VecDeque::new(), worked: 0.0, done: -1.0 });
+        self.pools.len() - 1
     }
 
-    /// Gives work to a crew. `time` is the work in microseconds, and `then` its continuation.
-    pub fn work(&mut self, now: f64, crew: usize, time: f64, then: T) -> Taken<T> {
+    /// Gives work to a thread pool. `time` is the work in microseconds, and `then` its continuation.
+    pub fn work(&mut self, now: f64, pool: usize, time: f64, then: T) -> WorkState<T> {
         let idle = self.running.len() + self.waking < self.cores;
-        let of = &mut self.crews[crew];
+        let of = &mut self.pools[pool];
         if of.busy == of.threads {
             of.waiting.push_back((time, then));
-            return Taken::Here;
+            return WorkState::Here;
         }
         of.busy += 1;
         // A thread that finished its last work at this moment hasn't slept.
@@ -84,22 +84,22 @@ impl<T> Machine<T> {
         let time = if slept { time + self.switch } else { time };
         if slept && idle && self.wake > 0.0 {
             self.waking += 1;
-            return Taken::Asleep(self.wake, crew, time, then);
+            return WorkState::Asleep(self.wake, pool, time, then);
         }
-        self.begin(now, crew, time, then);
-        Taken::Here
+        self.begin(now, pool, time, then);
+        WorkState::Here
     }
 
     /// Starts work that waited for its core to wake up.
-    pub fn awake(&mut self, now: f64, crew: usize, time: f64, then: T) {
+    pub fn awake(&mut self, now: f64, pool: usize, time: f64, then: T) {
         self.waking -= 1;
-        self.begin(now, crew, time, then);
+        self.begin(now, pool, time, then);
     }
 
-    fn begin(&mut self, now: f64, crew: usize, time: f64, then: T) {
+    fn begin(&mut self, now: f64, pool: usize, time: f64, then: T) {
         self.follow(now);
-        self.crews[crew].worked += time;
-        self.running.enter(self.each + time, (crew, then));
+        self.pools[pool].worked += time;
+        self.running.enter(self.each + time, (pool, then));
         self.version += 1;
     }
 
@@ -126,26 +126,26 @@ impl<T> Machine<T> {
             return None;
         }
         self.follow(now);
-        let (_, (crew, then)) = self.running.take()?;
+        let (_, (pool, then)) = self.running.take()?;
         self.version += 1;
-        match self.crews[crew].waiting.pop_front() {
-            Some((time, next)) => self.begin(now, crew, time, next),
+        match self.pools[pool].waiting.pop_front() {
+            Some((time, next)) => self.begin(now, pool, time, next),
             None => {
-                self.crews[crew].busy -= 1;
-                self.crews[crew].done = now;
+                self.pools[pool].busy -= 1;
+                self.pools[pool].done = now;
             }
         }
         Some(then)
     }
 
-    /// Returns the work of a crew since the last reset, in microseconds.
-    pub fn worked(&self, crew: usize) -> f64 {
-        self.crews[crew].worked
+    /// Returns the work of a thread pool since the last reset, in microseconds.
+    pub fn worked(&self, pool: usize) -> f64 {
+        self.pools[pool].worked
     }
 
     /// Resets the counters of work.
     pub fn forget(&mut self) {
-        self.crews.iter_mut().for_each(|crew| crew.worked = 0.0);
+        self.pools.iter_mut().for_each(|pool| pool.worked = 0.0);
     }
 }
 
@@ -153,20 +153,20 @@ impl<T> Machine<T> {
 mod tests {
     use super::*;
 
-    /// Gives pieces of work to crews, all at once, and returns the end of each.
+    /// Gives pieces of work to thread pools, all at once, and returns the end of each.
     fn check(cores: usize, [wake, switch]: [f64; 2], threads: &[usize], work: &[(usize, f64)]) -> Vec<(usize, f64)> {
         let mut machine = Machine::new(cores, wake, switch);
         for threads in threads {
             machine.add_crew(*threads);
         }
         let mut asleep = Vec::new();
-        for (number, (crew, time)) in work.iter().enumerate() {
-            if let Taken::Asleep(wake, crew, time, then) = machine.work(0.0, *crew, *time, number) {
-                asleep.push((wake, crew, time, then));
+        for (number, (pool, time)) in work.iter().enumerate() {
+            if let WorkState::Asleep(wake, pool, time, then) = machine.work(0.0, *pool, *time, number) {
+                asleep.push((wake, pool, time, then));
             }
         }
-        for (wake, crew, time, then) in asleep {
-            machine.awake(wake, crew, time, then);
+        for (wake, pool, time, then) in asleep {
+            machine.awake(wake, pool, time, then);
         }
         let mut done = Vec::new();
         while let Some((at, version)) = machine.next() {

@@ -14,9 +14,11 @@ pub struct Costs {
     /// The node's processor time per write.
     pub write: f64,
     /// The node's processor time per journal read.
-    pub look: f64,
+    #[serde(rename = "look")]
+    pub journal_read: f64,
     /// The database's processor time per journal read.
-    pub look_stored: f64,
+    #[serde(rename = "look_stored")]
+    pub journal_read_stored: f64,
     /// The node's processor time per batch.
     pub batch: f64,
     /// The writer's processor time per batch, in the database or in the node.
@@ -74,7 +76,7 @@ pub struct Plan {
     pub costs: Costs,
     pub store: Store,
     /// The share of writes that read the journal first. If nodes share a database, all reads do this.
-    pub writes_look: f64,
+    pub writes_read_journal: f64,
     /// The serial part of a batch: its share of the batch's work in the database.
     pub ordered: f64,
     /// The placement on machines.
@@ -85,7 +87,7 @@ pub struct Plan {
 
 /// The results of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub struct Outcome {
+pub struct SimulationResult {
     /// The number of finished games per second.
     pub games_per_second: f64,
     /// The latencies of all requests.
@@ -93,7 +95,7 @@ pub struct Outcome {
     /// The mean latency of all requests, in microseconds.
     pub mean_us: f64,
     /// The number of journal reads per game.
-    pub looks: f64,
+    pub journal_reads: f64,
     /// The number of batches per game.
     pub batches: f64,
     /// The clients' processor time per game, in microseconds.

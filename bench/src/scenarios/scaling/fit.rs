@@ -4,11 +4,11 @@
 //! deviation of ten per cent counts the same for small and large values. The derivatives are computed from a small
 //! increase of each cost.
 
-use crate::simulation::{Costs, Outcome, Plan, simulate};
+use crate::simulation::{Costs, Plan, SimulationResult, simulate};
 
-/// The measurements of a plan, in the units of [`Outcome`]. Missing values are 0.
+/// The measurements of a plan, in the units of [`SimulationResult`]. Missing values are 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
+pub struct Observation {
     /// The plan of the measurement. The fit replaces its costs, except for the measured time of the disk.
     pub plan: Plan,
     /// The number of finished games per second.
@@ -21,7 +21,7 @@ pub struct Seen {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PerGame {
     /// The number of journal reads.
-    pub looks: f64,
+    pub journal_reads: f64,
     pub batches: f64,
     /// The processor time of clients, nodes, the database and NATS, in microseconds.
     pub worked_us: [f64; 4],
@@ -38,9 +38,9 @@ const LARGER: [f64; 2] = [0.25, 0.1];
 /// The largest change of a cost in one step, as a logarithm.
 const FURTHEST: f64 = 1.5;
 
-impl Seen {
+impl Observation {
     /// Simulates the plan with these costs.
-    pub fn simulated(&self, costs: Costs, games: u64) -> Outcome {
+    pub fn simulated(&self, costs: Costs, games: u64) -> SimulationResult {
         simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
     }
 
@@ -52,23 +52,27 @@ impl Seen {
     /// Returns the weighted deviations of a simulation from the measurements. Games per second have the greatest
     /// weight. Journal reads and batches have less, because their numbers depend on waiting more than on costs.
     fn off(&self, costs: Costs, games: u64) -> [f64; 7] {
-        let told = self.simulated(costs, games);
-        let PerGame { looks, batches, worked_us: [clients, nodes, database, nats] } = self.per_game;
+        let predicted = self.simulated(costs, games);
+        let PerGame { journal_reads, batches, worked_us: [clients, nodes, database, nats] } = self.per_game;
         let pairs = [
-            (3.0, told.games_per_second, self.games_per_second),
-            (1.0, told.client_us, clients),
-            (1.0, told.node_us, nodes),
-            (1.0, told.database_us, database),
-            (0.3, told.nats_us, nats),
-            (0.3, told.looks, looks),
-            (0.3, told.batches, batches),
+            (3.0, predicted.games_per_second, self.games_per_second),
+            (1.0, predicted.client_us, clients),
+            (1.0, predicted.node_us, nodes),
+            (1.0, predicted.database_us, database),
+            (0.3, predicted.nats_us, nats),
+            (0.3, predicted.journal_reads, journal_reads),
+            (0.3, predicted.batches, batches),
         ];
-        pairs.map(|(weight, told, seen)| if told > 0.0 && seen > 0.0 { weight * (told / seen).ln() } else { 0.0 })
+        pairs.map(
+            |(weight, predicted, seen)| {
+                if predicted > 0.0 && seen > 0.0 { weight * (predicted / seen).ln() } else { 0.0 }
+            },
+        )
     }
 }
 
 /// Fits the costs in `free` to `seen`, from `start` on, with `games` games per simulation.
-pub fn fit(seen: &[Seen], start: Costs, free: &[Cost], games: u64) -> Costs {
+pub fn fit(seen: &[Observation], start: Costs, free: &[Cost], games: u64) -> Costs {
     let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
     let (mut best, mut rest) = (start, off(start));
     // A large damping gives small steps in the direction of steepest descent. A small damping gives the step that would
@@ -157,8 +161,8 @@ mod tests {
             client: 11.0,
             read: 9.0,
             write: 60.0,
-            look: 25.0,
-            look_stored: 30.0,
+            journal_read: 25.0,
+            journal_read_stored: 30.0,
             batch: 60.0,
             batch_stored: 150.0,
             commit: 40.0,
@@ -167,20 +171,21 @@ mod tests {
             wake: 20.0,
             switch: 10.0,
         };
-        let seen: Vec<Seen> = [1, 4, 32]
+        let seen: Vec<Observation> = [1, 4, 32]
             .map(|connections| {
                 let plan = Plan {
                     costs,
                     store: Store::Shared,
-                    writes_look: 1.0,
+                    writes_read_journal: 1.0,
                     ordered: 0.25,
                     layout: Layout::OneMachine { cores: 2, nodes: 1 },
                     load: Load::Closed(connections),
                 };
-                let told = simulate(plan, FEW);
-                let worked_us = [told.client_us, told.node_us, told.database_us, told.nats_us];
-                let per_game = PerGame { looks: told.looks, batches: told.batches, worked_us };
-                Seen { plan, games_per_second: told.games_per_second, per_game }
+                let predicted = simulate(plan, FEW);
+                let worked_us = [predicted.client_us, predicted.node_us, predicted.database_us, predicted.nats_us];
+                let per_game =
+                    PerGame { journal_reads: predicted.journal_reads, batches: predicted.batches, worked_us };
+                Observation { plan, games_per_second: predicted.games_per_second, per_game }
             })
             .to_vec();
         let start = Costs { write: 150.0, batch_stored: 300.0, ..costs };
@@ -193,8 +198,8 @@ mod tests {
         // Errors in two costs may cancel each other, so the results are compared as well, for a load that wasn't
         // fitted.
         let of = |costs| simulate(Plan { costs, load: Load::Closed(12), ..seen[0].plan }, FEW).games_per_second;
-        let (told, truth, before) = (of(found), of(costs), of(start));
-        assert!((told / truth - 1.0).abs() < 0.03, "{told} instead of {truth} games/s, and {before} before");
+        let (predicted, truth, before) = (of(found), of(costs), of(start));
+        assert!((predicted / truth - 1.0).abs() < 0.03, "{predicted} instead of {truth} games/s, and {before} before");
         assert!((before / truth - 1.0).abs() > 0.1, "{before} instead of {truth} games/s before the fit");
     }
 }

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arguments;
 use crate::connection::Connection;
-use crate::crew;
-use crate::crowd::Until;
 use crate::faults::Faults;
 use crate::latency::LatencySummary;
-use crate::psi::{self, Opposite};
+use crate::player_pool::Until;
+use crate::psi::{self, ServerKind};
 use crate::scenarios::{nodes, paced};
 use crate::server::{ArenaFolder, Server};
 use crate::usage::Usage;
+use crate::worker_pool;
 
 /// The number of reads that are measured alone.
 const READS: u64 = 40_000;
@@ -43,7 +43,8 @@ pub struct Point {
     /// The number of answered requests.
     pub requests: f64,
     /// The number of journal reads.
-    pub looks: f64,
+    #[serde(rename = "looks")]
+    pub journal_reads: f64,
     /// The number of transactions that wrote.
     pub batches: f64,
     /// The number of syncs of the database's write-ahead log.
@@ -87,7 +88,7 @@ pub struct Paced {
 /// The counters at a moment.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    looks: f64,
+    journal_reads: f64,
     batches: f64,
     syncs: f64,
     synced_us: f64,
@@ -113,7 +114,7 @@ impl Subject<'_> {
         if let Some(nats) = self.nats {
             counts.nats_us = Usage::of(nats.pid())?.cpu_us as f64;
             for node in &self.nodes {
-                counts.looks += looks(node)?;
+                counts.journal_reads += journal_reads(node)?;
             }
         }
         Ok(counts)
@@ -124,19 +125,19 @@ impl Subject<'_> {
     /// # Errors
     /// If a node has ended.
     pub fn play(&self, arguments: &Arguments, connections: usize) -> anyhow::Result<(Point, Faults)> {
-        let crowd = arguments.crowd(connections);
+        let player_pool = arguments.player_pool(connections);
         let tables: Vec<Vec<&Server>> = self.nodes.iter().map(|node| vec![*node]).collect();
         let length: Duration = arguments.round()?;
-        crowd.play_at(&tables, Opposite::Arena, Until::Elapsed(length / 5))?;
+        player_pool.play_at(&tables, ServerKind::Arena, Until::Elapsed(length / 5))?;
         let before = self.counts()?;
-        let round = crowd.play_at(&tables, Opposite::Arena, Until::Elapsed(length))?;
+        let round = player_pool.play_at(&tables, ServerKind::Arena, Until::Elapsed(length))?;
         let after = self.counts()?;
         let point = Point {
             connections,
             seconds: round.spent.seconds,
             games: round.games as f64,
             requests: round.requests() as f64,
-            looks: after.looks - before.looks,
+            journal_reads: after.journal_reads - before.journal_reads,
             batches: after.batches - before.batches,
             syncs: after.syncs - before.syncs,
             synced_us: after.synced_us - before.synced_us,
@@ -154,7 +155,7 @@ impl Subject<'_> {
     /// If the node has ended.
     pub fn pace(&self, arguments: &Arguments, rate: u64) -> anyhow::Result<(Paced, Faults)> {
         let before = self.counts()?;
-        let played = paced::play(arguments.crowd(256), self.nodes[0], Opposite::Arena, rate, 5 * rate)?;
+        let played = paced::play(arguments.player_pool(256), self.nodes[0], ServerKind::Arena, rate, 5 * rate)?;
         let after = self.counts()?;
         let LatencySummary { p50_us, p99_us, .. } = played.latencies.all().summary();
         let sync_us = (after.synced_us - before.synced_us) / (after.syncs - before.syncs).max(1.0);
@@ -168,13 +169,13 @@ impl Subject<'_> {
     pub fn read(&self, arguments: &Arguments, connections: usize) -> anyhow::Result<Point> {
         let node = self.nodes[0];
         let address = node.address();
-        let invited = crew::alone(async {
+        let invited = worker_pool::alone(async {
             let mut connection = Connection::open(address).await?;
-            psi::begin(&mut connection, Opposite::Arena).await
+            psi::begin(&mut connection, ServerKind::Arena).await
         })?;
         let times = arguments.size(None, READS, READS / 10);
         let before = self.counts()?;
-        let spent = arguments.crowd(connections).repeat(node, times, async move |connection, _| {
+        let spent = arguments.player_pool(connections).repeat(node, times, async move |connection, _| {
             psi::sync(connection, &invited.id, &invited.invites[0]).await.map(drop)
         })?;
         let after = self.counts()?;
@@ -182,7 +183,7 @@ impl Subject<'_> {
             connections,
             seconds: spent.seconds,
             requests: times as f64,
-            looks: after.looks - before.looks,
+            journal_reads: after.journal_reads - before.journal_reads,
             client_us: spent.client_cpu_us,
             node_us: spent.server_cpu_us,
             database_us: after.database_us - before.database_us,
@@ -192,12 +193,12 @@ impl Subject<'_> {
 }
 
 /// Returns the number of a node's journal reads.
-fn looks(node: &Server) -> anyhow::Result<f64> {
+fn journal_reads(node: &Server) -> anyhow::Result<f64> {
     let address = node.address();
-    let metrics = crew::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
+    let metrics = worker_pool::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
     let metrics = str::from_utf8(&metrics).context("the metrics aren't text")?;
     let line = metrics.lines().find_map(|line| line.strip_prefix("arena_journal_looks_total "));
-    line.context("the metrics lack the number of journal reads")?.trim().parse().context("looks")
+    line.context("the metrics lack the number of journal reads")?.trim().parse().context("journal reads")
 }
 
 /// Configures a database to measure the time of its syncs.

@@ -1,5 +1,5 @@
-//! A crowd: many connections that play whole games in a loop, or repeat one request, with a measurement of the server's
-//! usage.
+//! A player pool: many connections that play whole games in a loop, or repeat one request, with a measurement of the
+//! server's usage.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
-use crate::crew::Crew;
 use crate::faults::Faults;
-use crate::psi::{self, Opposite, Players, REQUESTS_PER_GAME, StepLatencies};
+use crate::psi::{self, Players, REQUESTS_PER_GAME, ServerKind, StepLatencies};
 use crate::server::Server;
 use crate::usage::Usage;
+use crate::worker_pool::WorkerPool;
 
 /// The number of failed games in a row after which a connection ends its work, because the server must have stopped.
-const PATIENCE: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 
-/// The end of a crowd's work. Games in progress are completed.
+/// The end of a player pool's work. Games in progress are completed.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
     /// After this duration.
@@ -26,9 +26,9 @@ pub enum Until {
     Games(u64),
 }
 
-/// The size of a crowd.
+/// The size of a player pool.
 #[derive(Debug, Clone, Copy)]
-pub struct Crowd {
+pub struct PlayerPool {
     /// The number of client threads.
     pub threads: usize,
     pub connections: usize,
@@ -63,8 +63,8 @@ impl Mark {
     }
 
     /// Returns the differences between two marks.
-    pub fn until(&self, end: &Mark) -> Spent {
-        Spent {
+    pub fn until(&self, end: &Mark) -> MeasuredCost {
+        MeasuredCost {
             seconds: (end.at - self.at).as_secs_f64(),
             server_cpu_us: end.server.cpu_us.saturating_sub(self.server.cpu_us) as f64,
             client_cpu_us: end.client.cpu_us.saturating_sub(self.client.cpu_us) as f64,
@@ -79,7 +79,7 @@ impl Mark {
 
 /// Time and CPU time between two marks.
 #[derive(Debug, Clone, Copy)]
-pub struct Spent {
+pub struct MeasuredCost {
     /// Elapsed time.
     pub seconds: f64,
     /// CPU time of the server, in microseconds.
@@ -88,7 +88,7 @@ pub struct Spent {
     pub client_cpu_us: f64,
 }
 
-/// The results of a crowd of players.
+/// The results of a player pool.
 pub struct Round {
     /// The number of completed and correct games.
     pub games: u64,
@@ -96,7 +96,7 @@ pub struct Round {
     pub latencies: StepLatencies,
     pub faults: Faults,
     /// The time and CPU time used.
-    pub spent: Spent,
+    pub spent: MeasuredCost,
 }
 
 impl Round {
@@ -129,21 +129,21 @@ async fn open_all(addresses: &[SocketAddr]) -> anyhow::Result<Vec<Connection>> {
     Ok(connections)
 }
 
-impl Crowd {
+impl PlayerPool {
     /// Plays games on all connections.
     ///
     /// # Errors
     /// If the server can't be reached at all. A failed game is not an error, but is counted in the round.
-    pub fn play(self, server: &Server, opposite: Opposite, until: Until) -> anyhow::Result<Round> {
-        self.play_at(&[vec![server]], opposite, until)
+    pub fn play(self, server: &Server, server_kind: ServerKind, until: Until) -> anyhow::Result<Round> {
+        self.play_at(&[vec![server]], server_kind, until)
     }
 
     /// Plays games at several servers. An element of `tables` lists the servers of a game's seats. Connections take the
     /// elements in turn.
     ///
     /// # Errors
-    /// As [`Crowd::play`].
-    pub fn play_at(self, tables: &[Vec<&Server>], opposite: Opposite, until: Until) -> anyhow::Result<Round> {
+    /// As [`PlayerPool::play`].
+    pub fn play_at(self, tables: &[Vec<&Server>], server_kind: ServerKind, until: Until) -> anyhow::Result<Round> {
         let addresses: Vec<Vec<SocketAddr>> =
             tables.iter().map(|table| table.iter().map(|server| server.address()).collect()).collect();
         let pids: BTreeSet<u32> = tables.iter().flatten().map(|server| server.pid()).collect();
@@ -154,7 +154,7 @@ impl Crowd {
             Until::Games(games) => Duration::from_secs(60 + games / 50),
         };
         let begun = Arc::new(AtomicU64::new(0));
-        let shift = Crew { threads: self.threads, workers: self.connections, limit }.run(
+        let finished = WorkerPool { threads: self.threads, workers: self.connections, limit }.run(
             async move |worker| open_all(&addresses[worker % addresses.len()]).await,
             async move |worker, mut connections| {
                 let (mut games, mut latencies, mut faults) = (0_u64, StepLatencies::default(), Faults::default());
@@ -165,10 +165,10 @@ impl Crowd {
                         Until::Elapsed(time) => start.elapsed() >= time,
                         Until::Games(wanted) => begun.fetch_add(1, Ordering::Relaxed) >= wanted,
                     };
-                    if over || failed_in_a_row == PATIENCE {
+                    if over || failed_in_a_row == MAX_FAILURES {
                         return Ok((games, latencies, faults));
                     }
-                    match psi::play(&mut connections, opposite, self.players, Instant::now(), &mut latencies).await {
+                    match psi::play(&mut connections, server_kind, self.players, Instant::now(), &mut latencies).await {
                         Ok(()) => {
                             games += 1;
                             failed_in_a_row = 0;
@@ -194,9 +194,9 @@ impl Crowd {
             games: 0,
             latencies: StepLatencies::default(),
             faults: Faults::default(),
-            spent: shift.start.until(&shift.end),
+            spent: finished.start.until(&finished.end),
         };
-        for (games, latencies, faults) in shift.results {
+        for (games, latencies, faults) in finished.results {
             round.games += games;
             round.latencies.merge(&latencies);
             round.faults.merge(faults);
@@ -213,12 +213,15 @@ impl Crowd {
         server: &Server,
         times: u64,
         job: impl AsyncFn(&mut Connection, u64) -> anyhow::Result<()> + Clone + Send + 'static,
-    ) -> anyhow::Result<Spent> {
+    ) -> anyhow::Result<MeasuredCost> {
         let address = server.address();
         let begun = Arc::new(AtomicU64::new(0));
-        let crew =
-            Crew { threads: self.threads, workers: self.connections, limit: Duration::from_secs(60 + times / 500) };
-        let shift = crew.run(
+        let worker_pool = WorkerPool {
+            threads: self.threads,
+            workers: self.connections,
+            limit: Duration::from_secs(60 + times / 500),
+        };
+        let finished = worker_pool.run(
             async move |_| Connection::open(address).await,
             async move |_, mut connection| {
                 loop {
@@ -231,6 +234,6 @@ impl Crowd {
             },
             || Mark::take(server.pid()),
         )?;
-        Ok(shift.start.until(&shift.end))
+        Ok(finished.start.until(&finished.end))
     }
 }

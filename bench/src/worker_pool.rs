@@ -1,4 +1,4 @@
-//! A crew: many workers on a few client threads. All workers prepare, start together, and are awaited.
+//! A worker pool: many workers on a few client threads. All workers prepare, start together, and are awaited.
 //!
 //! Each thread has a runtime of its own, so that workers never move between cores. Scenarios define the work.
 
@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 /// for only 128 to 4,096 connections.
 const PREPARED_AT_ONCE: usize = 48;
 
-/// The time limit for the preparation of a crew.
+/// The time limit for the preparation of a worker pool.
 const PREPARE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The size of a crew and its time limit.
+/// The size of a worker pool and its time limit.
 #[derive(Clone, Copy)]
-pub struct Crew {
+pub struct WorkerPool {
     /// The number of client threads.
     pub threads: usize,
     /// The number of workers, spread evenly over the threads.
@@ -29,8 +29,8 @@ pub struct Crew {
     pub limit: Duration,
 }
 
-/// The results of a crew.
-pub struct Shift<T, M> {
+/// The results of a worker pool.
+pub struct WorkerResults<T, M> {
     /// One result per worker, in no particular order.
     pub results: Vec<T>,
     /// The mark taken when all workers were ready.
@@ -39,7 +39,7 @@ pub struct Shift<T, M> {
     pub end: M,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Runs `prepare` for every worker, takes a `mark`, runs `work` for every worker, and takes another mark.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Crew {
         prepare: impl AsyncFn(usize) -> anyhow::Result<S> + Clone + Send + 'static,
         work: impl AsyncFn(usize, S) -> anyhow::Result<T> + Clone + Send + 'static,
         mut mark: impl FnMut() -> anyhow::Result<M>,
-    ) -> anyhow::Result<Shift<T, M>>
+    ) -> anyhow::Result<WorkerResults<T, M>>
     where
         S: 'static,
         T: Send + 'static,
@@ -77,7 +77,7 @@ impl Crew {
         for handle in handles {
             results.extend(handle.join().map_err(|_| anyhow!("a client thread panicked"))??);
         }
-        Ok(Shift { results, start: start?, end: end? })
+        Ok(WorkerResults { results, start: start?, end: end? })
     }
 }
 
@@ -173,14 +173,14 @@ async fn join_share<S: 'static, T: 'static>(
 mod tests {
     use super::*;
 
-    fn crew(workers: usize) -> Crew {
-        Crew { threads: 2, workers, limit: Duration::from_secs(10) }
+    fn worker_pool(workers: usize) -> WorkerPool {
+        WorkerPool { threads: 2, workers, limit: Duration::from_secs(10) }
     }
 
     #[test]
     fn every_worker_is_prepared_before_the_mark_and_works_after_it() {
         let mut marks = 0;
-        let shift = crew(200)
+        let finished = worker_pool(200)
             .run(
                 async |worker| Ok(worker * 2),
                 async |worker, doubled| Ok(doubled - worker),
@@ -190,19 +190,19 @@ mod tests {
                 },
             )
             .unwrap();
-        let mut results = shift.results;
+        let mut results = finished.results;
         results.sort_unstable();
         assert_eq!(results, (0..200).collect::<Vec<_>>());
-        assert_eq!((shift.start, shift.end), (1, 2));
+        assert_eq!((finished.start, finished.end), (1, 2));
     }
 
     #[test]
     fn an_error_during_preparation_is_returned() {
-        let shift = crew(3).run(
+        let finished = worker_pool(3).run(
             async |worker| if worker == 1 { bail!("no seat for {worker}") } else { Ok(()) },
             async |_, ()| Ok(()),
             || Ok(()),
         );
-        assert_eq!(shift.err().unwrap().to_string(), "no seat for 1");
+        assert_eq!(finished.err().unwrap().to_string(), "no seat for 1");
     }
 }
