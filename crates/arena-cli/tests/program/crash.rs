@@ -535,7 +535,7 @@ enum Death {
 
 /// Runs clients until the server is killed, and adds their records to `book`.
 fn load_until(server: &mut Running, book: &mut Book, rng: &mut TestRng, tally: &mut Tally, death: Death) {
-    let client = client_of(server);
+    let client = server.client();
     let (acknowledged, heard) = mpsc::channel();
     let wire = |keeps: bool| {
         let acknowledged = Some(acknowledged.clone());
@@ -635,11 +635,6 @@ fn kill_while_starting(folder: &Path, rng: &mut TestRng, tally: &mut Tally) {
     tally.kills_while_starting += 1;
 }
 
-fn client_of(server: &Running) -> Client {
-    let address = server.url.strip_prefix("http://").expect("an http address");
-    Client::new(address.parse().expect("an address"))
-}
-
 // ---- the comparison ----
 
 /// The records for one data folder.
@@ -660,7 +655,7 @@ impl Book {
 
     /// Returns a book with the chat session, in which both players have joined.
     fn open(server: &Running, rng: &mut TestRng) -> Book {
-        let client = client_of(server);
+        let client = server.client();
         let seen = ServerLists::read(&client);
         assert_eq!((seen.sessions.len(), seen.offers.len()), (0, 0), "the folder isn't new");
         let mut hall = Game::plan(Book::FIRST_MARK, rng);
@@ -687,7 +682,7 @@ impl Book {
     /// Checks a restarted server. The method compares the sessions with the records, determines the outcomes of lost
     /// writes, repeats writes with a key, plays some sessions to their end, and compares again.
     fn audit(&mut self, server: &Running, rng: &mut TestRng, tally: &mut Tally, share: CheckShare) {
-        let client = client_of(server);
+        let client = server.client();
         let played: BTreeSet<u64> = self.games.iter().filter(|game| !game.settled).map(|game| game.mark).collect();
         let seen = self.compare(server, CheckShare { compared: 0, ..share }, rng);
         let mut wire = Wire::new(client, true);
@@ -707,7 +702,7 @@ impl Book {
     /// Compares the server's answers about all unsettled sessions, and about a share of the settled sessions, with the
     /// records.
     fn compare(&mut self, server: &Running, share: CheckShare, rng: &mut TestRng) -> ServerLists {
-        let client = client_of(server);
+        let client = server.client();
         let (seen, mut wire) = (ServerLists::read(&client), Wire::new(client, true));
         let marks: BTreeSet<u64> = self.games.iter().map(|game| game.mark).collect();
         for (mark, ids) in &seen.marks {

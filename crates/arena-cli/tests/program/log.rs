@@ -21,16 +21,12 @@ fn tells_none_of(secrets: &[&str], mut server: Running, client: &Client) {
     }
 }
 
-fn client_of(server: &Running) -> Client {
-    Client::new(server.url.strip_prefix("http://").expect("a URL").parse().expect("an address"))
-}
-
 #[test]
 fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
     let data = folder();
     let data = data.path().to_str().expect("a UTF-8 path");
     let server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--data", data, "--log", "trace,rmcp=trace"]);
-    let client = client_of(&server);
+    let client = server.client();
     let (session, invites) = client.create("psi");
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada-the-player" })).ok();
     client.chat(&session, &invites[0], "the chat text").ok();
@@ -61,7 +57,7 @@ fn the_log_and_the_metrics_contain_no_administrator_token() {
     let token = "a-token-of-the-owners-choice";
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
     let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("ADMIN_TOKEN", token)]);
-    let client = client_of(&server);
+    let client = server.client();
     let (session, invites) = client.create("psi");
     client.join(&invites[0]).ok();
     client.chat(&session, &invites[0], "the chat text").ok();
@@ -80,7 +76,7 @@ fn the_log_and_the_metrics_contain_no_session_key() {
     let secret = "a secret of the operator's own";
     let args = ["serve", "--auth", "--listen", "127.0.0.1:0", "--data", data.path().to_str().expect("a UTF-8 path")];
     let server = Running::start_with(&[&args[..], &["--log", "trace"]].concat(), &[("AUTH_SECRET", secret)]);
-    let client = client_of(&server);
+    let client = server.client();
     let (session, invites) = client.create("psi");
     let player = Player::new(1);
     let join = player.signed_join(&invites[0], Environment::system().now());

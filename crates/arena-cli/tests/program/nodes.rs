@@ -19,11 +19,6 @@ fn node(folder: &tempfile::TempDir, args: &[&str], environment: &[(&str, &str)])
     Running::start_with(&args, &[environment, &[("ADMIN_TOKEN", TOKEN)]].concat())
 }
 
-fn client_of(server: &Running) -> Client {
-    let address = server.url.strip_prefix("http://").expect("an http address");
-    Client::new(address.parse().expect("an address"))
-}
-
 #[track_caller]
 fn refuses(args: &[&str], environment: &[(&str, &str)], code: i32, expected: Expect) {
     let folder = folder();
@@ -92,7 +87,7 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     let environment = [("DATABASE_URL", url.as_str()), ("NATS_URL", nats.as_str())];
     let mut first = node(&folders[0], &["--config", &config], &environment);
     let second = node(&folders[1], &[], &environment);
-    let clients = [client_of(&first), client_of(&second)];
+    let clients = [first.client(), second.client()];
 
     let created = clients[0].post("/api/challenges/psi", &json!({})).ok();
     let (session, invites) = (&created["id"], &created["invites"]);

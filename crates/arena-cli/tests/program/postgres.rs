@@ -14,11 +14,6 @@ fn serve(folder: &tempfile::TempDir, url: &str) -> Running {
     Running::start_with(&["serve", "--listen", "127.0.0.1:0", "--data", data], &[("DATABASE_URL", url)])
 }
 
-fn client_of(server: &Running) -> Client {
-    let address = server.url.strip_prefix("http://").expect("an http address");
-    Client::new(address.parse().expect("an address"))
-}
-
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();
@@ -54,7 +49,7 @@ fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     let mut postgres = Postgres::start();
     let (url, folder) = (postgres.schema(), folder());
     let mut server = serve(&folder, &url);
-    let client = client_of(&server);
+    let client = server.client();
     let created = insist(&client, "/api/challenges/psi", "create the first session", &json!({}));
     let session = created["id"].as_str().expect("an id").to_owned();
     let invites: Vec<String> = serde_json::from_value(created["invites"].clone()).expect("invites");
@@ -92,7 +87,7 @@ fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     assert!(told("the database is unavailable") <= 1, "{log}");
     assert!(told("a request failed") <= 10, "{log}");
     let server = serve(&folder, &url);
-    let client = client_of(&server);
+    let client = server.client();
     assert_eq!(
         insist(&client, "/api/chat/send", "hello", &chat),
         said,

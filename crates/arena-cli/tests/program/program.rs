@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arena_testkit::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -155,6 +156,11 @@ impl Running {
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
+    }
+
+    /// Returns an HTTP client of the server.
+    pub fn client(&self) -> Client {
+        Client::new(self.url.strip_prefix("http://").expect("an http address").parse().expect("an address"))
     }
 
     /// Waits for the process to end by itself.

@@ -16,11 +16,6 @@ use serde_json::{Value, json};
 use crate::crash::read_answer;
 use crate::program::{Running, file, folder, run};
 
-fn client_of(server: &Running) -> Client {
-    let address = server.url.strip_prefix("http://").expect("an http address");
-    Client::new(address.parse().expect("an address"))
-}
-
 /// Creates a session in which two players have joined.
 fn active_session(client: &Client) -> (String, [String; 2]) {
     let (session, invites) = client.create("psi");
@@ -123,7 +118,7 @@ mod full_disk {
         fn up_to(room: u64) -> Filled {
             let folder = folder();
             let server = Running::serve(folder.path());
-            let client = client_of(&server);
+            let client = server.client();
             let (session, invites) = active_session(&client);
             let unused = client.create("psi").1.remove(0);
             let mut filled = Filled { folder, server, client, session, invites, unused, said: Vec::new() };
@@ -251,7 +246,7 @@ mod full_disk {
             let code = filled.server.ended().code();
             assert_eq!(code, if nth % 2 == 0 { Some(0) } else { None }, "{}", filled.server.said());
             let restarted = Running::serve(filled.folder.path());
-            let client = client_of(&restarted);
+            let client = restarted.client();
             assert_eq!(filled.everything(&client), before, "with room for {room}");
             client.chat(&filled.session, &filled.invites[1], "and on").ok();
             filled.assert_chat(&client, &["and on"]);
@@ -313,7 +308,7 @@ const USER_VERSION: std::ops::Range<usize> = 60..64;
 fn store_of_a_newer_program_is_refused_and_left_alone() {
     let folder = folder();
     let server = Running::serve(folder.path());
-    let (session, _) = client_of(&server).create("psi");
+    let (session, _) = server.client().create("psi");
     stop(server);
     let store = folder.path().join("arena.sqlite3");
     let mut bytes = fs::read(&store).expect("the store is a file");
@@ -332,7 +327,7 @@ fn store_of_a_newer_program_is_refused_and_left_alone() {
     bytes[USER_VERSION].copy_from_slice(&known);
     fs::write(&store, &bytes).expect("the file can be changed back");
     let server = Running::serve(folder.path());
-    assert_eq!(client_of(&server).get("/api/challenges").ok()["challenges"][0]["id"], session);
+    assert_eq!(server.client().get("/api/challenges").ok()["challenges"][0]["id"], session);
 }
 
 #[test]
@@ -356,7 +351,7 @@ fn file_that_is_no_database_is_refused_and_left_alone() {
 fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
     let folder = folder();
     let mut server = Running::serve(folder.path());
-    let client = client_of(&server);
+    let client = server.client();
     let (_, open) = client.create("psi");
     client.post("/api/invites", &json!({ "inviteId": open[1] })).ok();
     client.join(&open[0]).ok();
@@ -376,10 +371,10 @@ fn everything_is_there_after_a_graceful_stop_and_after_kill_nine() {
         server.signal(signal);
         server.ended();
         server = Running::serve(folder.path());
-        assert_eq!(everything(&client_of(&server), &invites), before, "after {signal:?}");
+        assert_eq!(everything(&server.client(), &invites), before, "after {signal:?}");
     }
     // All sessions can continue.
-    let client = client_of(&server);
+    let client = server.client();
     client.join(&open[1]).ok();
     assert_eq!(client.chat(&active, &bob, "next").ok()["index"], 3);
     client.act(&active, &bob, "guess", &numbers(&set_of(&client, &active, &bob))).ok();
@@ -400,7 +395,7 @@ fn ask_behind_another(client: &Client, path: &str) -> BufReader<TcpStream> {
 fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
     let folder = folder();
     let mut server = Running::serve(folder.path());
-    let client = client_of(&server);
+    let client = server.client();
     let (session, [ada, _]) = active_session(&client);
     let polls: Vec<String> = (0..16)
         .flat_map(|_| {
@@ -430,7 +425,7 @@ fn long_polls_under_way_are_answered_at_once_when_the_server_stops() {
 fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
     let folder = folder();
     let server = Running::serve(folder.path());
-    let client = client_of(&server);
+    let client = server.client();
     let path = "/api/chat/sync?channel=invites&wait=20";
     let mut waiting: Vec<_> = (0..100).map(|_| ask_behind_another(&client, path)).collect();
     server.signal(Signal::TERM);
@@ -442,7 +437,7 @@ fn last_answer_of_a_stopping_server_says_that_its_connection_ends() {
 fn requests_accepted_before_a_stop_are_finished_and_kept() {
     let folder = folder();
     let mut server = Running::serve(folder.path());
-    let client = client_of(&server);
+    let client = server.client();
     let (session, [ada, _]) = active_session(&client);
     // Each request is sent without its last byte.
     let begun: Vec<(String, TcpStream)> = (0..20)
@@ -476,7 +471,7 @@ fn requests_accepted_before_a_stop_are_finished_and_kept() {
     acknowledged.sort_unstable();
 
     let server = Running::serve(folder.path());
-    let chat = client_of(&server).get(&format!("/api/chat/sync?channel={session}")).ok();
+    let chat = server.client().get(&format!("/api/chat/sync?channel={session}")).ok();
     let messages = chat["messages"].as_array().expect("a list");
     let found: Vec<(u64, String)> = messages
         .iter()
