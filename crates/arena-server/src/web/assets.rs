@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use arena_model::hex;
 use arena_web::{ASSETS, BOARDS_STYLE};
+use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
@@ -52,28 +53,38 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 
 impl Asset {
     fn new(name: &'static str, kind: HeaderValue, text: &'static str) -> Asset {
-        let hash = Sha256::digest(text);
-        let hex = hex::encode(&hash[..8]);
-        let tag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes");
-        Asset { name, kind, tag, text }
+        Asset { name, kind, tag: tag_of(text), text }
     }
 
     /// Returns the file, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == self.tag);
-        let mut response = match has_it {
-            true => StatusCode::NOT_MODIFIED.into_response(),
-            false => Response::new(self.text.into()),
-        };
+        let mut response = tagged(headers, self.tag.clone(), self.text);
         let told = response.headers_mut();
         told.insert(header::CONTENT_TYPE, self.kind.clone());
-        told.insert(header::ETAG, self.tag.clone());
         // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each
         // load.
         told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        told.extend(GUARDS);
         response
     }
+}
+
+/// Returns the entity tag of a file.
+pub(super) fn tag_of(text: &str) -> HeaderValue {
+    let hex = hex::encode(&Sha256::digest(text)[..8]);
+    HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes")
+}
+
+/// Returns a file with its entity tag, or 304 if the client's copy has this tag. The caller adds the content type and
+/// the caching policy.
+pub(super) fn tagged(headers: &HeaderMap, tag: HeaderValue, text: impl Into<Body>) -> Response {
+    let has_it = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
+    let mut response = match has_it {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => Response::new(text.into()),
+    };
+    response.headers_mut().insert(header::ETAG, tag);
+    response.headers_mut().extend(GUARDS);
+    response
 }
 
 /// `GET /style.css`.

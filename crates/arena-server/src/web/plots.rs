@@ -1,17 +1,16 @@
 //! The pages' plots as SVG files, for embedding elsewhere: `/leaderboard.svg`, `/users/{id}/rating.svg`,
 //! `/agents/{id}/rating.svg` and `/tournaments/{id}/standings.svg`. The parameter `theme` is `light`, `dark` or `auto`.
 
-use arena_model::{UserId, hex};
+use arena_model::UserId;
 use arena_report::{Picture, Theme, ratings_picture};
 use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, header};
 use maud::{Markup, html};
-use sha2::{Digest, Sha256};
 
+use super::assets::{tag_of, tagged};
 use super::board::{Leaderboard, PlayerKind};
 use super::history::History;
-use super::{GUARDS, PageResult, Visit, agents, home};
+use super::{PageResult, Visit, agents, home};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::id_of_tournament;
@@ -68,17 +67,11 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
         theme.ok_or_else(|| ApiError::bad_request("INVALID_FIELD", "theme must be one of: auto, light, dark"))?;
     let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "no data to plot yet"))?;
     let text = picture.to_file_for(theme);
-    let hash = Sha256::digest(&text);
-    let hex = hex::encode(&hash[..8]);
-    let tag = HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes");
-    let has_it = visit.headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag);
-    let mut response = if has_it { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(text.into()) };
+    let mut response = tagged(&visit.headers, tag_of(&text), text);
     let told = response.headers_mut();
-    told.extend(GUARDS);
     told.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
     told.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     told.insert(header::CACHE_CONTROL, FRESH);
-    told.insert(header::ETAG, tag);
     Ok(response)
 }
 
