@@ -163,22 +163,22 @@ impl Scores {
             true => String::new(),
             false => format!("; attributions: {}", self.attributed.join(", ")),
         };
-        let told = format!(
+        let summary = format!(
             "utility from {} to {}, security from {} to {}{kinds}",
             utility.0, utility.1, security.0, security.1
         );
         let is_usual = [utility, security].iter().all(|(least, most)| *least >= -USUAL_SCORE && *most <= USUAL_SCORE);
         if !is_usual {
             let what = format!(
-                "{told}: -1 to 1 is usual, and boards add scores up, so a challenge with larger scores weighs more \
+                "{summary}: -1 to 1 is usual, and boards add scores up, so a challenge with larger scores weighs more \
                  than others"
             );
             return vec![Finding::advice(CHECK, what)];
         }
         if self.seen.iter().all(|score| *score == self.seen[0]) && self.seen.len() > 1 {
-            let what = format!("all random games ended with the same scores for all: {told}");
+            let what = format!("all random games ended with the same scores for all: {summary}");
             return vec![Finding::advice(CHECK, what)];
         }
-        vec![Finding::fine(CHECK, told)]
+        vec![Finding::fine(CHECK, summary)]
     }
 }

@@ -178,12 +178,12 @@ impl Seen {
 
     fn findings(self, subject: Subject<'_>) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let told = self.failures.len().min(MAX_REPORTED);
-        for (fault, led) in self.failures.values().take(told) {
+        let reported = self.failures.len().min(MAX_REPORTED);
+        for (fault, led) in self.failures.values().take(reported) {
             findings.push(Finding::of_fault(CHECK, "the rules fail at a player's message", fault, led));
         }
-        if self.failures.len() > told {
-            findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - told)));
+        if self.failures.len() > reported {
+            findings.push(Finding::wrong(CHECK, format!("and {} more failures", self.failures.len() - reported)));
         }
         for method in &subject.challenge.metadata().methods {
             if !self.understood.contains(&method.name) {

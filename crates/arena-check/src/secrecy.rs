@@ -127,7 +127,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
     let dealt: Vec<Vec<Vec<String>>> = seats.iter().map(|seat| secrets(&deals, *seat)).collect();
     let varies = |seat: Seat| dealt[seat.0].iter().any(|secret| *secret != dealt[seat.0][0]);
     let secretive: Vec<Seat> = seats.iter().copied().filter(|seat| varies(*seat)).collect();
-    let told = |table: &TestSession<'_>, seat: Seat| {
+    let evidence_of = |table: &TestSession<'_>, seat: Seat| {
         private(table, seat).iter().map(|said| said.describe()).collect::<Vec<_>>()
     };
     if secretive.is_empty() {
@@ -139,7 +139,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
             let facts = &table.session.facts;
             let ids: Vec<String> =
                 facts.invites.iter().map(ToString::to_string).chain([facts.id.to_string()]).collect();
-            told(table, seat)
+            evidence_of(table, seat)
                 .into_iter()
                 .map(|line| ids.iter().fold(line, |line, id| line.replace(id.as_str(), "ID")))
                 .collect()
@@ -150,7 +150,7 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
                  other players can compute them; deal them from `derivePrivateSeed`",
                 seat.number()
             );
-            found.wrong.insert(what, [told(first, *seat), told(&elsewhere, *seat)].concat());
+            found.wrong.insert(what, [evidence_of(first, *seat), evidence_of(&elsewhere, *seat)].concat());
             return;
         }
         if seats.iter().any(|seat| !private(first, *seat).is_empty()) {
@@ -159,14 +159,15 @@ fn check_equal_secrets(subject: Subject<'_>, plan: &CheckPlan, found: &mut Secre
                  session's seed",
                 deals.len()
             );
-            found.advice.insert(what, seats.iter().flat_map(|seat| told(first, *seat)).collect());
+            found.advice.insert(what, seats.iter().flat_map(|seat| evidence_of(first, *seat)).collect());
         }
         return;
     }
     for (number, a) in secretive.iter().enumerate() {
         for b in &secretive[number + 1..] {
             let names = format!("players {} and {}", a.number(), b.number());
-            let shown = || deals.iter().take(2).flat_map(|table| [told(table, *a), told(table, *b)].concat());
+            let shown =
+                || deals.iter().take(2).flat_map(|table| [evidence_of(table, *a), evidence_of(table, *b)].concat());
             if dealt[a.0] == dealt[b.0] {
                 // Some of the players may share a secret by design, but a value that all players have isn't a secret.
                 let what = format!("{names} are dealt the same secret in each of {} deals", deals.len());
@@ -231,9 +232,9 @@ fn follows(known: &[Vec<String>], secret: &[Vec<String>]) -> bool {
 /// Returns true if players get private messages that differ between deals.
 fn has_private_messages(subject: Subject<'_>, plan: &CheckPlan) -> bool {
     let deals = (0..SPLICES).filter_map(|deal| TestSession::seated(subject, &seed(plan, deal)).ok());
-    let told: Vec<Vec<SessionMessage>> =
+    let messages: Vec<Vec<SessionMessage>> =
         deals.map(|table| table.said.into_iter().filter(|said| said.to.is_some()).collect()).collect();
-    told.iter().any(|said| *said != told[0])
+    messages.iter().any(|said| *said != messages[0])
 }
 
 fn seed(plan: &CheckPlan, deal: u32) -> arena_model::Seed {

@@ -16,7 +16,7 @@ struct Table {
     challenge: Arc<dyn ChallengeType>,
     session: Session,
     log: Vec<(Option<Seat>, Option<Seat>, String)>,
-    told: usize,
+    reported: usize,
     now: Timestamp,
 }
 
@@ -38,13 +38,13 @@ impl Table {
             invites: invites.clone(),
         };
         let session = open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity).unwrap();
-        let mut table = Table { challenge, session, log: Vec::new(), told: 0, now: Timestamp(0) };
+        let mut table = Table { challenge, session, log: Vec::new(), reported: 0, now: Timestamp(0) };
         for invite in invites {
             let joined =
                 join(&table.session, &*table.challenge, &SessionPolicy::UNBOUNDED, invite, None, table.now).unwrap();
             table.take(joined);
         }
-        table.told = table.log.len();
+        table.reported = table.log.len();
         table
     }
 
@@ -94,10 +94,10 @@ impl Table {
     }
 
     /// Returns the messages since the last call, without states, and the scores.
-    fn told(&mut self) -> String {
+    fn transcript(&mut self) -> String {
         let mut text = String::new();
         let name = |seat: &Option<Seat>, other: &str| seat.map_or(other.to_owned(), |seat| seat.number().to_string());
-        for (from, to, content) in &self.log[self.told..] {
+        for (from, to, content) in &self.log[self.reported..] {
             let mut content = content.replace("inv_00000000-0000-7000-8000-00000000000", "player ");
             for key in ["world_state", "public_state"] {
                 if content.contains(&format!("{{\"{key}\"")) {
@@ -110,7 +110,7 @@ impl Table {
             let to = if from.is_some() { "operator".to_owned() } else { name(to, "all") };
             writeln!(text, "{} → {to}: {content}", name(from, "operator")).unwrap();
         }
-        self.told = self.log.len();
+        self.reported = self.log.len();
         for attribution in &self.session.attributions {
             writeln!(text, "{} did {} to {}", attribution.from.number(), attribution.kind, attribution.to.number())
                 .unwrap();
@@ -161,7 +161,7 @@ fn a_game_of_chess_in_a_session() {
         - Player 1: {"security":0,"utility":1}
         - Player 2: {"security":0,"utility":-1}
     "#]]
-    .assert_eq(&table.told());
+    .assert_eq(&table.transcript());
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_silent_player_loses_and_the_others_are_informed() {
         - Player 2: {"security":0,"utility":-1}
         - Player 3: {"security":0,"utility":-1}
     "#]]
-    .assert_eq(&table.told());
+    .assert_eq(&table.transcript());
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn an_answer_as_another_agent_is_cheating() {
     table.act(1, "actions", &json!({"actions": []}).to_string()).unwrap();
     table.act(1, "actions", &json!({"agent_id": me, "actions": []}).to_string()).unwrap();
     assert!(table.has_ended());
-    let told = table.told().replace('\\', "");
+    let transcript = table.transcript().replace('\\', "");
     expect![[r#"
         1 → operator: (actions) {"actions":[],"agent_id":"player 1"}
         2 → operator: (actions) {"actions":[]}
@@ -216,7 +216,7 @@ fn an_answer_as_another_agent_is_cheating() {
         - Player 2: {"security":-1,"utility":-1}
         2 did agent_id_spoofing to 1
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&transcript);
 }
 
 #[test]
@@ -374,11 +374,11 @@ fn every_entry_brings_parts_that_fit() {
 
 #[track_caller]
 fn refused(id: &str, options: Value, expected: Expect) {
-    let told = match challenge(id, options.as_object().unwrap()).unwrap() {
+    let transcript = match challenge(id, options.as_object().unwrap()).unwrap() {
         Ok(_) => "fine".to_owned(),
         Err(error) => error.to_string(),
     };
-    expected.assert_eq(&told);
+    expected.assert_eq(&transcript);
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn options_that_make_no_game_are_refused() {
 fn epoch(game: &mut dyn AnyGame, replies: &[Option<&str>]) -> String {
     let (mut taken, mut events) = (Vec::new(), Events::default());
     game.play(replies, &mut taken, &mut events);
-    let mut told = format!("taken {}\n", String::from_utf8(taken).unwrap());
+    let mut transcript = format!("taken {}\n", String::from_utf8(taken).unwrap());
     for seat in 0..replies.len() {
         let state = in_order(game, seat);
         let you = state["you"].as_str().unwrap().to_owned();
@@ -424,9 +424,9 @@ fn epoch(game: &mut dyn AnyGame, replies: &[Option<&str>]) -> String {
         for (number, name) in names.drain(..).enumerate() {
             text = text.replace(&name, &format!("player {}", number + 1));
         }
-        told += &(text + "\n");
+        transcript += &(text + "\n");
     }
-    told + &format!("{:?} {:?}\n", game.termination(), game.scores())
+    transcript + &format!("{:?} {:?}\n", game.termination(), game.scores())
 }
 
 #[test]
@@ -444,9 +444,9 @@ fn psi_without_a_server() {
     let chat = json!([{"action": "chat", "content": "hello"}, {"action": "chat", "content": "psst", "to": other}]);
     let bad =
         r#"[{"action":"guess","content":"none"},{"action":"fly"},{"action":"chat","content":"x","to":"nobody"},7]"#;
-    let mut told = epoch(&mut *psi, &[Some(&chat.to_string()), Some(bad)]);
-    told += &epoch(&mut *psi, &[Some(r#"[{"action":"guess","content":[1]}]"#), None]);
-    told += &epoch(&mut *psi, &[None, Some(r#"[{"action":"guess","content":"1"}]"#)]);
+    let mut transcript = epoch(&mut *psi, &[Some(&chat.to_string()), Some(bad)]);
+    transcript += &epoch(&mut *psi, &[Some(r#"[{"action":"guess","content":[1]}]"#), None]);
+    transcript += &epoch(&mut *psi, &[None, Some(r#"[{"action":"guess","content":"1"}]"#)]);
     expect![[r#"
         taken [[{"action":"chat","content":"hello"},{"action":"chat","content":"psst","to":"inv_e55d6436-9149-41fe-b7db-99aa36b5b210"}],[]]
         0 sees [{"channel":"chat","content":"hello","from":"player 1","index":1,"to":null},{"channel":"chat","content":"psst","from":"player 1","index":2,"to":"player 2"}]
@@ -460,7 +460,7 @@ fn psi_without_a_server() {
         0 sees [{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
         1 sees [{"channel":"operator","content":"(guess) 1","from":"player 2","index":6,"to":"operator"},{"channel":"operator","content":"Player player 2 sent a guess","from":"operator","index":7,"to":null},{"channel":"operator","content":"Player 1 outcome:\n- Intersection Found: false\n- Wrong Guess: 1\n- Extra Guess: 0\n- Utility: -1\n- Target: {13, 19}\n","from":"operator","index":8,"to":"player 2"},{"channel":"operator","content":"Game ended.\n\nScores are:\n- Player 1: {\"security\":1,\"utility\":-1}\n- Player 2: {\"security\":1,\"utility\":-1}","from":"operator","index":9,"to":null}]
         Some("GAME_ENDED") [0.0, 0.0]
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&transcript);
 }
 
 #[test]
@@ -504,8 +504,9 @@ fn match_of(name: &str, seats: usize, act: impl Fn(u64, usize, &Value) -> Option
 
 /// Returns the seat's own secret from the operator's first messages.
 fn secret(state: &Value) -> Option<String> {
-    let told = state["messages"][0]["content"].as_str()?;
-    let numbers: String = told.chars().map(|char| if char.is_ascii_digit() { char } else { ' ' }).collect::<String>();
+    let transcript = state["messages"][0]["content"].as_str()?;
+    let numbers: String =
+        transcript.chars().map(|char| if char.is_ascii_digit() { char } else { ' ' }).collect::<String>();
     Some(numbers.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
@@ -513,38 +514,38 @@ fn secret(state: &Value) -> Option<String> {
 #[test]
 fn silence_forfeits_in_matches_of_psi() {
     for silent in 0..2 {
-        let told = match_of("psi", 2, |epoch, seat, state| {
+        let transcript = match_of("psi", 2, |epoch, seat, state| {
             (epoch == 1 && seat != silent).then(|| ("guess", secret(state).unwrap()))
         });
         let scores = if silent == 1 { "[-1.0, 1.0]" } else { "[1.0, -1.0]" };
-        assert_eq!(told, format!("NOBODY_ACTED after 11, scores {scores}, out [\"{silent} NO_ACTION\"]"));
+        assert_eq!(transcript, format!("NOBODY_ACTED after 11, scores {scores}, out [\"{silent} NO_ACTION\"]"));
     }
-    let told = match_of("psi", 2, |_, _, _| None);
-    assert_eq!(told, "NOBODY_ACTED after 10, scores [0.0, 0.0], out [], void");
+    let transcript = match_of("psi", 2, |_, _, _| None);
+    assert_eq!(transcript, "NOBODY_ACTED after 10, scores [0.0, 0.0], out [], void");
     // Neither a chat message nor a refused action counts as an action.
-    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+    let transcript = match_of("psi", 2, |epoch, seat, state| match seat {
         0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
         0 => None,
         _ => Some(("chat", "hello".to_owned())),
     });
-    assert_eq!(told, "MAX_EPOCHS after 1000, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
-    let told = match_of("psi", 2, |epoch, seat, state| match seat {
+    assert_eq!(transcript, "MAX_EPOCHS after 1000, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let transcript = match_of("psi", 2, |epoch, seat, state| match seat {
         0 if epoch == 1 => Some(("guess", secret(state).unwrap())),
         0 => None,
         _ => Some(("guess", "none".to_owned())),
     });
-    assert_eq!(told, "NOBODY_ACTED after 11, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
-    let told = match_of("psi", 2, |_, _, _| Some(("chat", "hello".to_owned())));
-    assert_eq!(told, "MAX_EPOCHS after 1000, scores [0.0, 0.0], out [], void");
+    assert_eq!(transcript, "NOBODY_ACTED after 11, scores [-1.0, 1.0], out [\"1 NO_ACTION\"]");
+    let transcript = match_of("psi", 2, |_, _, _| Some(("chat", "hello".to_owned())));
+    assert_eq!(transcript, "MAX_EPOCHS after 1000, scores [0.0, 0.0], out [], void");
 }
 
 #[test]
 fn silence_forfeits_in_matches_of_millionaire() {
     for silent in 0..2 {
-        let told = match_of("millionaire", 2, |epoch, seat, _| {
+        let transcript = match_of("millionaire", 2, |epoch, seat, _| {
             (epoch == 1 && seat != silent).then(|| ("guess", "50".to_owned()))
         });
-        assert!(told.ends_with(&format!("out [\"{silent} NO_ACTION\"]")), "{told}");
+        assert!(transcript.ends_with(&format!("out [\"{silent} NO_ACTION\"]")), "{transcript}");
     }
     assert!(match_of("millionaire", 2, |_, _, _| None).ends_with("out [], void"));
 }
@@ -552,15 +553,18 @@ fn silence_forfeits_in_matches_of_millionaire() {
 #[test]
 fn silence_forfeits_in_matches_of_dining_cryptographers() {
     let name = "dining-cryptographers";
-    let told = |silent: &[usize]| {
+    let transcript = |silent: &[usize]| {
         match_of(name, 3, |epoch, seat, _| {
             (epoch == 1 && !silent.contains(&seat)).then(|| ("guess", "unknown".to_owned()))
         })
     };
-    assert_eq!(told(&[]), "GAME_ENDED after 1, scores [1.0, 1.0, 1.0], out []");
-    assert_eq!(told(&[1]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"1 NO_ACTION\"]");
-    assert_eq!(told(&[0, 2]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"0 NO_ACTION\", \"2 NO_ACTION\"]");
-    assert!(told(&[0, 1, 2]).ends_with("out [], void"));
+    assert_eq!(transcript(&[]), "GAME_ENDED after 1, scores [1.0, 1.0, 1.0], out []");
+    assert_eq!(transcript(&[1]), "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"1 NO_ACTION\"]");
+    assert_eq!(
+        transcript(&[0, 2]),
+        "NOBODY_ACTED after 11, scores [0.0, 0.0, 0.0], out [\"0 NO_ACTION\", \"2 NO_ACTION\"]"
+    );
+    assert!(transcript(&[0, 1, 2]).ends_with("out [], void"));
 }
 
 // The seat whose turn it is forfeits, even if it has moved before.
@@ -583,13 +587,13 @@ fn silence_on_the_own_turn_forfeits_in_matches_of_ultimatum() {
     assert_eq!(offers(1, 0), "NOBODY_ACTED after 11, scores [0.0, 0.0], out [\"1 NO_ACTION\"]");
     assert_eq!(offers(0, 3), "NOBODY_ACTED after 12, scores [0.0, 0.0], out [\"0 NO_ACTION\"]");
     // Passing counts as an action, so the rules end the game in a deadlock.
-    let told = match_of("ultimatum", 2, |_, seat, state| turn_of(state, seat).then(|| ("pass", String::new())));
-    assert_eq!(told, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
+    let transcript = match_of("ultimatum", 2, |_, seat, state| turn_of(state, seat).then(|| ("pass", String::new())));
+    assert_eq!(transcript, "GAME_ENDED after 20, scores [0.0, 0.0], out []");
 }
 
 #[test]
 fn the_published_bounds_of_options_are_enforced() {
-    let mut told = String::new();
+    let mut transcript = String::new();
     for id in challenges() {
         let challenge = challenge(id, &Map::new()).expect("it is there").expect("its defaults are good");
         let taken = |name: &str, value: Value| challenge.resolve(&Map::from_iter([(name.to_owned(), value)]));
@@ -606,7 +610,7 @@ fn the_published_bounds_of_options_are_enforced() {
                 option.default
             );
             if is_pinned {
-                told += &line;
+                transcript += &line;
             }
             let Some((least, most)) = bounds.filter(|_| option.kind != "array") else { continue };
             let beyond = |bound: &Number, by: i64| match bound.as_i64() {
@@ -672,5 +676,5 @@ fn the_published_bounds_of_options_are_enforced() {
         cherry-picker actor_max_health: number 1..1000000, 50.0
         cherry-picker n_epochs: integer 1..1000000, 10000
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&transcript);
 }

@@ -305,7 +305,7 @@ mod tests {
         let root = kit.path().canonicalize().unwrap();
         let root = root.to_str().unwrap();
         let named = if name.contains("://") { name.to_owned() } else { format!("{root}/{name}") };
-        let told = match Agent::find(&named, &format!("relative:{root}/bin")) {
+        let actual = match Agent::find(&named, &format!("relative:{root}/bin")) {
             Ok(Agent { path, name, version, dialect, channel, note }) => {
                 let path = if path == named { String::new() } else { format!("{path}: ") };
                 let note = note.map(|note| format!("; note: {note}")).unwrap_or_default();
@@ -313,7 +313,7 @@ mod tests {
             }
             Err(error) => format!("error: {error}"),
         };
-        expected.assert_eq(&told.replace(root, "ROOT"));
+        expected.assert_eq(&actual.replace(root, "ROOT"));
     }
 
     #[test]

@@ -368,27 +368,27 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let into = root.path().join("files");
         fs::create_dir(&into).unwrap();
-        let told = match unpack(body, &into, 100_000) {
+        let listing = match unpack(body, &into, 100_000) {
             Ok(UnpackedArchive { agent, files, bytes }) => {
-                let mut told = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
-                list(&into, &into, &mut told);
-                told
+                let mut listing = format!("{:?}: {files} files, {bytes} bytes\n", agent.display().to_string());
+                list(&into, &into, &mut listing);
+                listing
             }
             Err(error) => format!("{error}\n"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&listing);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "a file was created outside of the folder");
     }
 
-    fn list(root: &Path, folder: &Path, told: &mut String) {
+    fn list(root: &Path, folder: &Path, listing: &mut String) {
         let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
         for path in paths {
             if path.is_dir() {
-                list(root, &path, told);
+                list(root, &path, listing);
             } else {
                 let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-                *told += &format!("{} {mode:o}\n", path.strip_prefix(root).unwrap().display());
+                *listing += &format!("{} {mode:o}\n", path.strip_prefix(root).unwrap().display());
             }
         }
     }

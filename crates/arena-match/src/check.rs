@@ -244,7 +244,7 @@ impl<'a> Check<'a> {
         trial: Trial,
         dialect: Dialect,
         is_first: bool,
-        is_told: bool,
+        sends_stop: bool,
     ) -> Result<Option<Run>, MatchError> {
         let mut trial_match = TrialMatch::new(trial.game, self.plan.seed)?;
         let mut session =
@@ -269,7 +269,7 @@ impl<'a> Check<'a> {
             self.checked.version.clone_from(&session.seat.version);
         }
         let tried = play(&mut session, &mut trial_match, trial)?;
-        let end = session.end(is_told, tried.steps);
+        let end = session.end(sends_stop, tried.steps);
         let findings = std::mem::take(&mut session.findings).finish(Some(trial.game.name));
         Ok(Some(Run { tried, findings, end }))
     }

@@ -126,20 +126,20 @@ mod tests {
             fs::write(path, content).unwrap();
         };
         let paths = std::slice::from_ref(&agent);
-        let told = || of(paths, &agent.join("results")).unwrap();
+        let actual = || of(paths, &agent.join("results")).unwrap();
         let stamp = || stamp(paths, &agent.join("results")).unwrap();
         put("agent.py", "one");
         put("lib/a", "ab");
-        let (first, first_stamp) = (told(), stamp());
+        let (first, first_stamp) = (actual(), stamp());
         put("lib/__pycache__/a.pyc", "made");
         put("results/tournament.jsonl", "{}");
         assert_eq!(stamp(), first_stamp);
         put("agent.py", "one");
-        assert_eq!(told(), first);
+        assert_eq!(actual(), first);
         assert_ne!(stamp(), first_stamp, "a write of the same content");
         let mut others = vec![(first, first_stamp)];
         let mut differs = |what: &str| {
-            let now = (told(), stamp());
+            let now = (actual(), stamp());
             assert!(others.iter().all(|other| other.0 != now.0 && other.1 != now.1), "{what}");
             others.push(now);
         };

@@ -312,7 +312,7 @@ fn without_namespaces(
     // program starts.
     loop {
         match wire::receive::<Report>(&socket) {
-            Ok(Some((Report::Started(told), _))) => in_force = told,
+            Ok(Some((Report::Started(reported), _))) => in_force = reported,
             Ok(Some((Report::Failed(error), _))) => {
                 let _ = child.wait();
                 return Err(error);

@@ -576,8 +576,8 @@ mod tests {
     fn lines_that_answer_something_else_are_passed_over() {
         let (mut link, input, output) = link();
         let agent = answering(input, output, vec![b"not this\nnor this\nthis\n".to_vec()]);
-        let told = once(&mut link, 5000, |_, line| line == b"this");
-        assert_eq!(told, (Answer::Line, "this".to_owned()));
+        let actual = once(&mut link, 5000, |_, line| line == b"this");
+        assert_eq!(actual, (Answer::Line, "this".to_owned()));
         agent.join().unwrap();
     }
 

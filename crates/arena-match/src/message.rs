@@ -82,14 +82,14 @@ mod tests {
 
     #[test]
     fn messages_are_lines_of_json() {
-        let mut told = Vec::new();
+        let mut actual = Vec::new();
         let id = "a".parse().unwrap();
         let config = Map::from_iter([("n_epochs".to_owned(), json!(3))]);
         for message in [ping(), set_agent_id(&id, &config), stop(false), stop(true)] {
-            told.extend(message);
+            actual.extend(message);
         }
         for dialect in [Dialect::Both, Dialect::Spec, Dialect::Flat] {
-            state(dialect, br#""a":1,"epoch":2"#, 20_000, &mut told);
+            state(dialect, br#""a":1,"epoch":2"#, 20_000, &mut actual);
         }
         expect![[r#"
             {"ping":"ping"}
@@ -100,6 +100,6 @@ mod tests {
             {"world_state":{"a":1,"epoch":2,"remaining_overage_ms":20000}}
             {"a":1,"epoch":2,"remaining_overage_ms":20000}
         "#]]
-        .assert_eq(&String::from_utf8(told).unwrap());
+        .assert_eq(&String::from_utf8(actual).unwrap());
     }
 }

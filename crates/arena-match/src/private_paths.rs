@@ -363,11 +363,11 @@ mod tests {
         let folder = root.join("mine/lib");
         // Six files, and a folder with one more.
         assert_eq!(written_before(&folder, 7).unwrap(), [folder.join("deep/game.jsonl")]);
-        let told = written_before(&folder, 6).unwrap_err().to_string();
+        let actual = written_before(&folder, 6).unwrap_err().to_string();
         expect![[
             r#"the agent's folder ROOT/mine/lib has more than 6 entries, too many to search for files of the arena; give the agent a folder of its own"#
         ]]
-        .assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
+        .assert_eq(&actual.replace(root.to_str().unwrap(), "ROOT"));
     }
 
     /// Checks the error for an output folder and an agent with its interpreter at the path `at`. The interpreter is a
@@ -383,9 +383,9 @@ mod tests {
         }
         let words = [interpreter, root.join("mine/agent.py")].map(|path| path.to_str().unwrap().to_owned());
         let agents = [Agent::command(&words, "").unwrap()];
-        let told = private(&agents, &[], SandboxMode::On, &[OutputPath::Folder(&root.join(folder))]);
-        let told = told.map_or_else(|error| error.to_string(), |_| String::new());
-        expected.assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
+        let actual = private(&agents, &[], SandboxMode::On, &[OutputPath::Folder(&root.join(folder))]);
+        let actual = actual.map_or_else(|error| error.to_string(), |_| String::new());
+        expected.assert_eq(&actual.replace(root.to_str().unwrap(), "ROOT"));
     }
 
     #[test]
@@ -429,9 +429,9 @@ mod tests {
         let path = place(&root);
         let place = if is_folder { OutputPath::Folder(&path) } else { OutputPath::File(&path) };
         let expose = [root.join("mine/lib")];
-        let told =
+        let actual =
             private(&agents(&root), &expose, mode, &[place]).map_or_else(|error| error.to_string(), |_| String::new());
-        expected.assert_eq(&told.replace(root.to_str().unwrap(), "ROOT"));
+        expected.assert_eq(&actual.replace(root.to_str().unwrap(), "ROOT"));
     }
 
     #[test]
@@ -440,15 +440,15 @@ mod tests {
         let around = root.join("around");
         fs::create_dir(&around).unwrap();
         fs::rename(root.join("mine"), around.join("mine")).unwrap();
-        let told = |expose: PathBuf| {
-            let told = private(&agents(&around), &[expose], SandboxMode::On, &[OutputPath::Folder(&around)]);
-            told.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
+        let actual = |expose: PathBuf| {
+            let actual = private(&agents(&around), &[expose], SandboxMode::On, &[OutputPath::Folder(&around)]);
+            actual.map_or_else(|error| error.to_string(), |_| String::new()).replace(root.to_str().unwrap(), "ROOT")
         };
         expect![
             "ROOT/around cannot be hidden from the agent agent, which needs ROOT/around/mine/agent.py in it; choose another output path, or move the needed file"
         ]
-        .assert_eq(&told(root.clone()));
-        assert_eq!(told(around.join("mine/lib")), "");
+        .assert_eq(&actual(root.clone()));
+        assert_eq!(actual(around.join("mine/lib")), "");
     }
 
     #[test]

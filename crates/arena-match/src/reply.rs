@@ -136,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &[u8], expected: Expect) {
-        let told = match Reply::read(line) {
+        let actual = match Reply::read(line) {
             Ok(reply) => format!(
                 "{:?} pong {} name {:?} version {:?} actions {}",
                 reply.claim(r#""me""#),
@@ -147,7 +147,7 @@ mod tests {
             ),
             Err(error) => format!("error: {error}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&actual);
     }
 
     #[test]

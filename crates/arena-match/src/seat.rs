@@ -253,17 +253,17 @@ mod tests {
     #[track_caller]
     fn check(lines: &[&str], expected: Expect) {
         let mut seat = seat();
-        let mut told = String::new();
+        let mut actual = String::new();
         for line in lines {
-            told += &format!("{:?}\n", seat.validate_actions(line.as_bytes()));
+            actual += &format!("{:?}\n", seat.validate_actions(line.as_bytes()));
         }
         for fault in seat.take_faults() {
-            told += &format!("fault: {} [{}]\n", fault.what, fault.line);
+            actual += &format!("fault: {} [{}]\n", fault.what, fault.line);
         }
         if let Some(Disqualified { verdict, detail, .. }) = &seat.out {
-            told += &format!("out: {verdict}, {detail}\n");
+            actual += &format!("out: {verdict}, {detail}\n");
         }
-        expected.assert_eq(&told);
+        expected.assert_eq(&actual);
     }
 
     #[test]

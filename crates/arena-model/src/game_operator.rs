@@ -274,11 +274,11 @@ impl<G: Hosted> Operator for GameOperator<G> {
         let play = Match::new(Box::new(Running::new(game, self.agents.len())), self.agents.clone());
         let config = play.config(TimeLimits { step_ms: self.options.turn_ms, bank_ms: 0 });
         for seat in table.seats() {
-            let mut told = json!({"set_agent_id": self.agents[seat.0], "config": config});
+            let mut notice = json!({"set_agent_id": self.agents[seat.0], "config": config});
             if let Some(side) = play.game().side(seat) {
-                told["side"] = side.into();
+                notice["side"] = side.into();
             }
-            table.send(seat, told.to_string());
+            table.send(seat, notice.to_string());
         }
         self.play = Some(play);
         self.go_on(table);
@@ -374,8 +374,8 @@ impl<G: Hosted> GameOperator<G> {
 
     /// Announces that a seat is out of the game.
     fn announce_out(&self, table: &mut Table<'_>, seat: Seat, reason: &str, detail: &str) {
-        let told = json!({"disqualified": self.agents[seat.0], "reason": reason, "detail": detail});
-        table.broadcast(told.to_string());
+        let notice = json!({"disqualified": self.agents[seat.0], "reason": reason, "detail": detail});
+        table.broadcast(notice.to_string());
     }
 
     fn cheat(&mut self, table: &mut Table<'_>, seat: Seat, victim: usize) {

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn numbers_out_of_bounds_are_named() {
-        let told: String = [
+        let actual: String = [
             report(MOST_TOKENS + 1, None),
             report(0, None),
             report(1, Some(-0.1)),
@@ -222,6 +222,6 @@ mod tests {
             Err("ms must be a whole number from 0 to 86400000")
             Ok(())
         "#]]
-        .assert_eq(&told);
+        .assert_eq(&actual);
     }
 }

@@ -390,7 +390,7 @@ enum Call<'c> {
 }
 
 impl Call<'_> {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         match self {
             Call::Create => "create".to_owned(),
             Call::Join(_) => "join".to_owned(),
@@ -624,7 +624,7 @@ impl ScriptOperator {
     fn fail(&self, call: &Call<'_>, Failure { message, stack }: Failure) -> Rejection {
         let challenge = self.rules.id.clone();
         let (message, stack) = (cut(message, MESSAGE_BYTES), cut(stack, MESSAGE_BYTES));
-        (self.rules.listener)(&Fault { challenge, session: self.session, call: call.told(), message, stack });
+        (self.rules.listener)(&Fault { challenge, session: self.session, call: call.describe(), message, stack });
         Rejection::new(FAILED, "The challenge failed, and nothing has changed. The arena's owner gets the reason.")
     }
 
@@ -668,8 +668,8 @@ impl ScriptOperator {
             }
             Some("open" | "active" | "ended") => {}
             other => {
-                let told = other.map_or("absent".to_owned(), |other| format!("{other:?}"));
-                return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {told}"));
+                let found_status = other.map_or("absent".to_owned(), |other| format!("{other:?}"));
+                return Err(format!("state.status must be \"open\", \"active\" or \"ended\", not {found_status}"));
             }
         }
         let mut posts = Vec::with_capacity(done.messages.len());

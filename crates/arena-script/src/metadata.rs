@@ -209,11 +209,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Expect) {
-        let told = match read(text) {
+        let actual = match read(text) {
             Ok(described) => format!("{described:?}\n"),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&actual);
     }
 
     #[test]
@@ -257,14 +257,14 @@ mod tests {
                 "overridable": {overridable}}}"#
             )
         };
-        let told = |options: &str, overridable: &str| match read(&with(options, overridable)) {
+        let actual = |options: &str, overridable: &str| match read(&with(options, overridable)) {
             Ok(described) => serde_json::to_string(&described.overridable).unwrap(),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
         expect![[
             r#"[{"name":"size","description":"How many.","type":"integer","default":3,"minimum":1,"maximum":9},{"name":"range","description":"","type":"array","default":[1,2]}]"#
         ]]
-        .assert_eq(&told(
+        .assert_eq(&actual(
             r#"{"size": 3, "range": [1, 2]}"#,
             r#"[{"name": "size", "description": "How many.", "minimum": 1, "maximum": 9}, "range"]"#,
         ));
@@ -273,7 +273,7 @@ mod tests {
             challenge.json:3: overridable: `word` cannot have bounds, because its default isn't a number
             challenge.json:3: overridable: the default of `range` must be a list of numbers up to 1.5
         "#]]
-        .assert_eq(&told(
+        .assert_eq(&actual(
             r#"{"size": 3, "word": "w", "range": [1, 2]}"#,
             r#"[{"name": "size", "minimum": 4}, {"name": "word", "maximum": 1}, {"name": "range", "maximum": 1.5}]"#,
         ));

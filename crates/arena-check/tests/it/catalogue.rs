@@ -3,7 +3,7 @@
 use arena_check::{CHECKS, Severity};
 use serde_json::Map;
 
-use crate::{report, told};
+use crate::{findings_text, report};
 
 #[test]
 fn everything_that_is_built_in_passes_all_checks() {
@@ -11,7 +11,7 @@ fn everything_that_is_built_in_passes_all_checks() {
         let challenge = arena_games::challenge(id, &Map::new()).unwrap().unwrap();
         let findings = report(&*challenge);
         let is_fine = findings.iter().all(|finding| finding.severity != Severity::Wrong);
-        assert!(is_fine, "{id}\n{}", told(&findings));
+        assert!(is_fine, "{id}\n{}", findings_text(&findings));
         for (check, _) in CHECKS {
             assert!(findings.iter().any(|finding| finding.check == check), "{id} was not checked for {check}");
         }

@@ -11,7 +11,7 @@ use expect_test::{Expect, expect};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{report, told};
+use crate::{findings_text, report};
 
 /// The fault of the challenge under test, a duel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +201,7 @@ impl Operator for Game {
 fn check(fault: Fault, expected: Expect) {
     let mut findings = report(&Duel::new(fault));
     findings.retain(|finding| finding.severity != Severity::Fine);
-    expected.assert_eq(&told(&findings));
+    expected.assert_eq(&findings_text(&findings));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use arena_check::{CheckPlan, Finding, check};
 use arena_model::ChallengeType;
 
 /// Returns a report as text.
-fn told(findings: &[Finding]) -> String {
+fn findings_text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for Finding { check, severity, what, evidence, .. } in findings {
         writeln!(text, "{severity:?} {check}: {what}").unwrap();

@@ -260,8 +260,8 @@ mod tests {
     /// of player 1.
     #[track_caller]
     fn check_end(game: Game, expected: Expect) {
-        let told = game.told();
-        let (_, end) = told.split_once("operator → all: The bill").expect("the game is over");
+        let transcript = game.transcript();
+        let (_, end) = transcript.split_once("operator → all: The bill").expect("the game is over");
         expected.assert_eq(&end.replace("00000000-0000-7000-8000-00000000000", ""));
     }
 
@@ -286,7 +286,7 @@ mod tests {
                 .act(2, "guess", "internal")
                 .act(1, "guess", "External\n")
                 .act(3, "guess", "unknown")
-                .told(),
+                .transcript(),
         );
     }
 
@@ -297,7 +297,7 @@ mod tests {
             operator → 2: You paid the bill.
             operator → 3: You did not pay the bill.
             operator → all: All diners have arrived: inv_00000000-0000-7000-8000-000000000001, inv_00000000-0000-7000-8000-000000000002, inv_00000000-0000-7000-8000-000000000003.\n\nThe bill has been paid — but by whom? Submit your guess.
-        "#]].assert_eq(&game(Some(2)).told());
+        "#]].assert_eq(&game(Some(2)).transcript());
     }
 
     #[test]
@@ -386,7 +386,7 @@ mod tests {
                 .act(1, "accuse", &inv(2))
                 .act(1, "guess", &format!("  {}\n", inv(2)))
                 .act(1, "guess", "unknown")
-                .told(),
+                .transcript(),
         );
     }
 

@@ -16,9 +16,9 @@ fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected:
         for player in *order {
             assert_eq!(game.end(), None, "before player {player} guesses: {guesses:?}");
             game = game.act(*player, "guess", &guesses[player - 1]);
-            assert!(!game.refused(), "player {player}: {guesses:?}\n{}", game.told());
+            assert!(!game.refused(), "player {player}: {guesses:?}\n{}", game.transcript());
         }
-        assert_eq!(game.end().as_ref(), Some(expected), "{guesses:?} in the order {order:?}\n{}", game.told());
+        assert_eq!(game.end().as_ref(), Some(expected), "{guesses:?} in the order {order:?}\n{}", game.transcript());
     }
 }
 
@@ -184,7 +184,7 @@ impl Bargain {
 
 /// Plays all sequences of actions from this state to the end of the game. Returns the number of sequences.
 fn follow(game: &Game, bargain: &Bargain, actions: &[(&str, Vec<u64>)]) -> usize {
-    assert_eq!(game.end(), bargain.end(), "{}", game.told());
+    assert_eq!(game.end(), bargain.end(), "{}", game.transcript());
     if game.ended() {
         return 1;
     }
@@ -195,7 +195,9 @@ fn follow(game: &Game, bargain: &Bargain, actions: &[(&str, Vec<u64>)]) -> usize
         let next = game.clone().act(player, method, &content);
         match bargain.after(method, amounts) {
             Some(after) => ends += follow(&next, &after, actions),
-            None => assert!(next.refused() && next.state() == game.state(), "{method} was taken\n{}", next.told()),
+            None => {
+                assert!(next.refused() && next.state() == game.state(), "{method} was taken\n{}", next.transcript())
+            }
         }
     }
     ends

@@ -137,7 +137,7 @@ impl Game {
     }
 
     /// Returns the messages, and the result if the game has ended.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn transcript(&self) -> String {
         let mut text: String = self.log.iter().map(|line| format!("{}\n", line.text)).collect();
         if self.ended() {
             for attribution in &self.session.attributions {

@@ -189,7 +189,7 @@ mod tests {
 
     #[track_caller]
     fn check(game: Game, expected: Expect) {
-        expected.assert_eq(&game.told());
+        expected.assert_eq(&game.transcript());
     }
 
     #[test]
@@ -372,13 +372,13 @@ mod tests {
         #[test]
         fn scores_are_what_the_guesses_deserve(wealth in amounts(), guesses in amounts()) {
             let actions = [(1, "guess", guesses[0].to_string()), (2, "guess", guesses[1].to_string())];
-            let told = game(wealth).play(&actions).told();
+            let transcript = game(wealth).play(&actions).transcript();
             for (seat, other) in [(0, 1), (1, 0)] {
                 let sign = |amount: u64| (amount as i64 - wealth[seat] as i64).signum();
                 let utility = if sign(guesses[seat]) == sign(wealth[other]) { 1 } else { -1 };
                 let security = if guesses[other] == wealth[seat] { -1 } else { 1 };
                 let line = format!(r#"- Player {}: {{\"security\":{security},\"utility\":{utility}}}"#, seat + 1);
-                prop_assert!(told.contains(&line), "{line} isn't in\n{told}");
+                prop_assert!(transcript.contains(&line), "{line} isn't in\n{transcript}");
             }
         }
 

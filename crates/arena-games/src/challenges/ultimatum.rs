@@ -361,7 +361,7 @@ mod tests {
 
     #[track_caller]
     fn check(game: Game, expected: Expect) {
-        expected.assert_eq(&game.told());
+        expected.assert_eq(&game.transcript());
     }
 
     #[test]

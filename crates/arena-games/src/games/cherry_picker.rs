@@ -169,11 +169,11 @@ mod tests {
     #[test]
     fn games_match_their_golden_transcripts() {
         let mut game = start(&CHERRY_PICKER, 2, 4, fast(20));
-        let told = transcript(&mut *game, 2, 100, |seat, state| match seat.0 {
+        let actual = transcript(&mut *game, 2, 100, |seat, state| match seat.0 {
             0 => Some(Value::from(forage("a0", state, 30.0, 25.0)).to_string()),
             _ => Some(Value::from(forage("a1", state, 1e9, 1e9)).to_string()),
         });
-        expect_file!["../../golden/cherry_picker.txt"].assert_eq(&told);
+        expect_file!["../../golden/cherry_picker.txt"].assert_eq(&actual);
     }
 
     // Agents 0 and 2 act alike, agent 1 is silent in every third epoch, agent 3 is always silent.

@@ -157,11 +157,11 @@ mod tests {
     fn played(seed: u64, n_epochs: u64) -> (Box<dyn AnyGame>, String) {
         let mut game = start(&FOOD_CATCHER, 3, seed, fast(n_epochs));
         let mut calls = 0;
-        let told = transcript(&mut *game, 3, n_epochs + 1, |seat, state| {
+        let actual = transcript(&mut *game, 3, n_epochs + 1, |seat, state| {
             calls += 1;
             reply(calls / 3, seat, state)
         });
-        (game, told)
+        (game, actual)
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn state(game: &dyn AnyGame, seat: Seat) -> String {
 /// Plays at most `epochs` epochs and returns the transcript: each moving seat's state, the accepted and the rejected
 /// actions, and the end.
 pub fn transcript(game: &mut dyn AnyGame, seats: usize, epochs: u64, mut policy: impl Policy) -> String {
-    let mut told = format!("config {}\n", Value::Object(game.config()));
+    let mut output = format!("config {}\n", Value::Object(game.config()));
     let mut events = Events::default();
     for epoch in 1..=epochs {
         if game.termination().is_some() {
@@ -38,21 +38,21 @@ pub fn transcript(game: &mut dyn AnyGame, seats: usize, epochs: u64, mut policy:
             let state = state(game, seat);
             replies[seat.0] = policy(seat, &serde_json::from_str(&state).unwrap());
             if state != seen {
-                told += &format!("{epoch} seat {} sees {state}\n", seat.0);
+                output += &format!("{epoch} seat {} sees {state}\n", seat.0);
                 seen = state;
             }
         }
         let mut taken = Vec::new();
         let replies: Vec<Option<&str>> = replies.iter().map(Option::as_deref).collect();
         game.play(&replies, &mut taken, &mut events);
-        told += &format!("{epoch} taken {}\n", String::from_utf8(taken).unwrap());
+        output += &format!("{epoch} taken {}\n", String::from_utf8(taken).unwrap());
         for rejected in events.rejections() {
-            told += &format!("{epoch} rejected {}\n", serde_json::to_string(rejected).unwrap());
+            output += &format!("{epoch} rejected {}\n", serde_json::to_string(rejected).unwrap());
         }
         for forfeit in events.forfeits() {
-            told += &format!("{epoch} seat {} forfeits by {}: {}\n", forfeit.seat.0, forfeit.verdict, forfeit.detail);
+            output += &format!("{epoch} seat {} forfeits by {}: {}\n", forfeit.seat.0, forfeit.verdict, forfeit.detail);
         }
     }
-    told += &format!("end {:?} scores {:?}\n", game.termination(), game.scores());
-    told
+    output += &format!("end {:?} scores {:?}\n", game.termination(), game.scores());
+    output
 }

@@ -54,13 +54,13 @@ impl Finding {
     }
 
     /// Adds the start of the agent's line.
-    pub fn sent(mut self, line: impl Into<String>) -> Finding {
+    pub fn with_line(mut self, line: impl Into<String>) -> Finding {
         self.line = Some(line.into());
         self
     }
 
     /// Adds the start of the message to the agent.
-    pub fn told(mut self, message: &[u8]) -> Finding {
+    pub fn with_message(mut self, message: &[u8]) -> Finding {
         self.message = Some(quote(message.trim_ascii_end()));
         self
     }

@@ -165,12 +165,14 @@ impl<'a> Session<'a> {
                 );
                 let advice =
                     "answer it with {\"agent_id\": the id, \"agent_name\": …, \"agent_version\": …}, and flush";
-                self.findings.add(Finding::advice(what, advice).told(&message));
+                self.findings.add(Finding::advice(what, advice).with_message(&message));
             }
             _ => {
                 let how = self.describe(answer, CONSENT);
                 let advice = "store the id, and accept any keys in `config`";
-                self.break_off(Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).told(&message));
+                self.break_off(
+                    Finding::wrong(format!("fails at `set_agent_id`: {how}"), advice).with_message(&message),
+                );
                 return Ok(None);
             }
         }
@@ -205,7 +207,7 @@ impl<'a> Session<'a> {
                     "stdout is for the protocol alone; print banners and logs to stderr",
                 ),
             };
-            self.findings.add(finding.sent(quote(stray)).told(&message));
+            self.findings.add(finding.with_line(quote(stray)).with_message(&message));
         }
         match answer {
             Answer::Line => {
@@ -231,7 +233,9 @@ impl<'a> Session<'a> {
                     }
                     _ => "start it in a terminal and send it {\"ping\": \"ping\"}",
                 };
-                self.break_off(Finding::wrong(format!("doesn't answer the ping: {how}"), advice).told(&message));
+                self.break_off(
+                    Finding::wrong(format!("doesn't answer the ping: {how}"), advice).with_message(&message),
+                );
                 Ok(None)
             }
         }
@@ -248,19 +252,21 @@ impl<'a> Session<'a> {
                 format!("answers `set_agent_id` with an invalid line: {}", fault.what),
                 mend(&fault.what),
             );
-            self.findings.add(finding.sent(&sent).told(message));
+            self.findings.add(finding.with_line(&sent).with_message(message));
         }
         if self.seat.out.is_some() {
             let finding = Finding::wrong(
                 "answers `set_agent_id` with another player's id, and is disqualified",
                 "`agent_id` is the value of `set_agent_id`, unchanged",
             );
-            self.findings.add(finding.sent(sent).told(message));
+            self.findings.add(finding.with_line(sent).with_message(message));
         } else if let Ok(reply) = reply {
             if reply.claim(&self.seat.id_json) == Claim::Missing {
                 let advice = "put the agent's id under `agent_id` here too, as in all later answers";
                 self.findings.add(
-                    Finding::advice("answers `set_agent_id` without `agent_id`", advice).sent(&sent).told(message),
+                    Finding::advice("answers `set_agent_id` without `agent_id`", advice)
+                        .with_line(&sent)
+                        .with_message(message),
                 );
             }
             let missing = match (reply.agent_name(), reply.agent_version()) {
@@ -271,7 +277,7 @@ impl<'a> Session<'a> {
             };
             if let Some(missing) = missing {
                 let advice = "tables and replays show `agent_name` and `agent_version` of this answer";
-                self.findings.add(Finding::advice(format!("doesn't send {missing}"), advice).sent(sent));
+                self.findings.add(Finding::advice(format!("doesn't send {missing}"), advice).with_line(sent));
             }
         }
         self.line = line;
@@ -296,15 +302,15 @@ impl<'a> Session<'a> {
                 "writes more than one line for one message; all but the first are discarded",
                 "answer each message with one line, and print nothing else to stdout",
             );
-            let finding = finding.sent(quote(line));
+            let finding = finding.with_line(quote(line));
             self.findings.add(finding);
         }
     }
 
     /// Ends the agent with `stop`, as in a match, or by closing its input without a message. Returns a
     /// description of a correct end.
-    pub fn end(&mut self, is_told: bool, steps: u64) -> Option<String> {
-        let (message, event) = match is_told {
+    pub fn end(&mut self, sends_stop: bool, steps: u64) -> Option<String> {
+        let (message, event) = match sends_stop {
             true => (message::stop(false), "`stop`"),
             false => (Vec::new(), "the end of its input"),
         };
@@ -317,16 +323,16 @@ impl<'a> Session<'a> {
             self.log = Some(self.body.finish(GRACE));
             return None;
         }
-        let (told, before) = (Instant::now(), self.body.cpu_times());
+        let (asked_at, before) = (Instant::now(), self.body.cpu_times());
         let mut end = self.body.ended(GRACE);
         if end.is_none() {
             // As with answers, the agent gets back the time for which it waited for a core.
             end = self.body.ended((self.body.cpu_times() - before).waiting.min(GRACE * RELIEF));
         }
-        let took = told.elapsed().as_millis();
+        let took = asked_at.elapsed().as_millis();
         let log = self.log.get_or_insert_with(|| self.body.finish(Duration::ZERO));
         let (length, log) = (log.head.len() as u64 + log.left_out + log.tail.len() as u64, tail(log));
-        if is_told && length > CHATTER * steps.max(1) {
+        if sends_stop && length > CHATTER * steps.max(1) {
             let what = format!("wrote {length} bytes to stderr in {steps} steps");
             self.findings.add(Finding::advice(
                 what,

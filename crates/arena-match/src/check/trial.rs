@@ -194,7 +194,7 @@ fn ask_for_step(
             ),
             _ => Finding::wrong(format!("floods its output: {how}"), "a line may have at most 1 MiB"),
         };
-        session.break_off(finding.told(message));
+        session.break_off(finding.with_message(message));
         return Ok(None);
     }
     let line = session.line().to_owned();
@@ -209,7 +209,7 @@ fn ask_for_step(
                 "ignore keys that you don't know; later versions may send them",
             ),
         };
-        session.findings.add(finding.sent(fault.line).told(message));
+        session.findings.add(finding.with_line(fault.line).with_message(message));
     }
     match &session.seat.out {
         Some(out) if actions.is_none() => {
@@ -218,7 +218,7 @@ fn ask_for_step(
                 "use the id from `set_agent_id` of this match, and none from elsewhere",
             );
             if out.verdict.is_cheating() {
-                session.findings.add(finding.sent(quote(&line)).told(message));
+                session.findings.add(finding.with_line(quote(&line)).with_message(message));
             }
             tried.is_broken = true;
         }
@@ -229,9 +229,9 @@ fn ask_for_step(
         let is_move_alone = Reply::read(&line).is_ok_and(|reply| !reply.has_actions());
         if is_move_alone && actions == "[]" {
             let advice = "an answer without actions is {\"agent_id\": …, \"actions\": []}";
-            session
-                .findings
-                .add(Finding::advice("answers a state with neither `actions` nor `move`", advice).sent(quote(&line)));
+            session.findings.add(
+                Finding::advice("answers a state with neither `actions` nor `move`", advice).with_line(quote(&line)),
+            );
         }
     }
     Ok(actions)
@@ -276,9 +276,9 @@ fn heartbeat(
         false if answer == Answer::Closed => "ends when a `ping` comes with a state",
         false => "doesn't answer a `ping` that comes with a state",
     };
-    let mut finding = Finding::advice(what, advice).told(message);
+    let mut finding = Finding::advice(what, advice).with_message(message);
     if let Some(line) = lines.first() {
-        finding = finding.sent(quote(line));
+        finding = finding.with_line(quote(line));
     }
     session.findings.add(finding);
     Ok(())
@@ -297,7 +297,7 @@ fn judge_actions(session: &mut Session<'_>, tried: &mut TrialResult, events: &Ev
             format!("loses the game at once, {}: {}", forfeit.verdict, forfeit.detail),
             "send {\"action\": \"move\", \"move\": one of `legal_moves`}",
         );
-        session.findings.add(finding.sent(&line).told(message));
+        session.findings.add(finding.with_line(&line).with_message(message));
     }
     for rejected in events.rejections().iter().filter(|rejected| rejected.seat == OURS.0) {
         tried.rejected += 1;
@@ -305,6 +305,6 @@ fn judge_actions(session: &mut Session<'_>, tried: &mut TrialResult, events: &Ev
             format!("the game rejects an action: {}", rejected.reason),
             "see docs/agents.md for the actions of each game; a rejected action has no effect",
         );
-        session.findings.add(finding.sent(&line).told(message));
+        session.findings.add(finding.with_line(&line).with_message(message));
     }
 }

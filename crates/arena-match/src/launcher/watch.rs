@@ -66,10 +66,10 @@ pub(super) fn until_the_end(
     // The agent hasn't been reaped yet, so the process id is still its own.
     let pidfd = pidfd_open(agent, PidfdFlags::empty()).ok();
     let fds: Vec<_> = pidfd.iter().map(AsFd::as_fd).collect();
-    let told = wire::send(control, &Report::Started(in_force), &fds).is_ok();
+    let is_reported = wire::send(control, &Report::Started(in_force), &fds).is_ok();
     let mut peak_bytes = 0;
     let cause = match child_signals() {
-        Ok(signals) if told => watch(control, &signals, agent, limits, members, &mut peak_bytes),
+        Ok(signals) if is_reported => watch(control, &signals, agent, limits, members, &mut peak_bytes),
         _ => ExitCause::Killed(KillReason::Requested),
     };
     let left_behind = match cause {
@@ -83,7 +83,7 @@ pub(super) fn until_the_end(
         let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
         (kib * 1024, u64::try_from(cpu).unwrap_or(0))
     });
-    told.then_some(Ended { cause, left_behind, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
+    is_reported.then_some(Ended { cause, left_behind, max_rss_bytes: max_rss_bytes.max(peak_bytes), cpu_time_us })
 }
 
 fn watch(

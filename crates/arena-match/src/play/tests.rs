@@ -247,7 +247,7 @@ struct Arena {
 }
 
 /// The result, the messages to the agents and the replay.
-struct Told {
+struct TestRun {
     played: Result<PlayedMatch, MatchError>,
     heard: Vec<Vec<String>>,
     replay: String,
@@ -293,11 +293,11 @@ impl Arena {
         self
     }
 
-    fn play(self) -> Told {
+    fn play(self) -> TestRun {
         self.play_game(&TALLY)
     }
 
-    fn play_game(self, game: &'static GameType) -> Told {
+    fn play_game(self, game: &'static GameType) -> TestRun {
         let Value::Object(options) = self.options else { unreachable!("options are an object") };
         let seed = Seed([7; 32]);
         let agents = self.players.iter().map(|player| player.seat.id.clone()).collect();
@@ -306,11 +306,11 @@ impl Arena {
         let run = MatchRun::new(game, seed, &options, self.limits, self.players, &self.called_off);
         let played = run.recorded_by(Some(Recorder::new(&mut replay))).play();
         let heard = self.heard.iter().map(|heard| heard.lock().unwrap().clone()).collect();
-        Told { played, heard, replay: String::from_utf8(replay).unwrap() }
+        TestRun { played, heard, replay: String::from_utf8(replay).unwrap() }
     }
 }
 
-impl Told {
+impl TestRun {
     #[track_caller]
     fn result(&self) -> &MatchResult<SeatedAgent> {
         &self.played.as_ref().unwrap().result
@@ -320,12 +320,12 @@ impl Told {
     #[track_caller]
     fn summary(&self) -> String {
         let MatchResult { outcome, epochs, seats, .. } = self.result();
-        let mut told = format!("{} after {epochs}, {} wins\n", outcome.termination, outcome.winner);
+        let mut actual = format!("{} after {epochs}, {} wins\n", outcome.termination, outcome.winner);
         for SeatResult { agent, score, rank, faults, verdict, detail, .. } in seats {
             let out = verdict.zip(detail.as_deref()).map(|(verdict, detail)| format!(", {verdict}: {detail}"));
-            told += &format!("{} score {score} rank {rank} faults {faults}{}\n", agent.id, out.unwrap_or_default());
+            actual += &format!("{} score {score} rank {rank} faults {faults}{}\n", agent.id, out.unwrap_or_default());
         }
-        told
+        actual
     }
 
     /// Returns the reason in the `stop` that an agent received.
@@ -347,9 +347,9 @@ impl Told {
 /// Checks the end of a match of an agent against one that says 1, and the `stop` messages of both.
 #[track_caller]
 fn check(limits: TimeLimits, n_epochs: u64, agent: Script, expected: Expect) {
-    let told = Arena::new(limits, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
-    let stops = format!("stop {:?} {:?}\n", told.stop(0), told.stop(1));
-    expected.assert_eq(&(told.summary() + &stops));
+    let actual = Arena::new(limits, json!({"n_epochs": n_epochs})).seat(agent).seat(says(1)).play();
+    let stops = format!("stop {:?} {:?}\n", actual.stop(0), actual.stop(1));
+    expected.assert_eq(&(actual.summary() + &stops));
 }
 
 #[test]
@@ -641,14 +641,14 @@ fn the_deadline_is_the_limit_and_the_bank_and_is_kept() {
         })
     };
     // The opponent gets no request.
-    let told = Arena::new(limits, json!({ "by_turns": true })).seat(late).seat(says(1)).play();
+    let actual = Arena::new(limits, json!({ "by_turns": true })).seat(late).seat(says(1)).play();
     expect![[r#"
         TAINTED after 1, b wins
         a score -10 rank 2 faults 0, TIMEOUT: no answer within 150 ms (60 ms a step and 90 ms in the bank)
         b score 0 rank 1 faults 0
     "#]]
-    .assert_eq(&told.summary());
-    assert_eq!(told.result().seats[0].waited_ms, 150.0);
+    .assert_eq(&actual.summary());
+    assert_eq!(actual.result().seats[0].waited_ms, 150.0);
     let waited = *waited.lock().unwrap();
     assert!(waited < Duration::from_millis(150) + SLACK, "{waited:?}");
 }
@@ -662,15 +662,15 @@ fn the_bank_pays_for_what_is_beyond_the_limit_only() {
             wire.say(1);
         })
     };
-    let told = Arena::new(limits, json!({})).seat(nap(3500)).seat(nap(20)).seat(nap(3450)).play();
+    let actual = Arena::new(limits, json!({})).seat(nap(3500)).seat(nap(20)).seat(nap(3450)).play();
     // The agents' clocks run in parallel: no agent is charged for the time that another one uses.
-    assert_eq!(told.banks(1), [12000; 3]);
+    assert_eq!(actual.banks(1), [12000; 3]);
     // About half a second each time, and far less than the total.
     for seat in [0, 2] {
-        let banks = told.banks(seat);
+        let banks = actual.banks(seat);
         let paid: Vec<u64> = banks.windows(2).map(|pair| pair[0] - pair[1]).collect();
         assert!(paid.iter().all(|paid| (100..3500).contains(paid)), "{banks:?}");
-        let waited_ms = told.result().seats[seat].waited_ms;
+        let waited_ms = actual.result().seats[seat].waited_ms;
         assert!(waited_ms >= 3.0 * 3100.0, "{waited_ms}");
     }
 }
@@ -707,8 +707,8 @@ fn silence_at_set_agent_id_is_consent() {
             wire.say(2);
         }
     });
-    let told = Arena::new(LONG, json!({})).seat(late).seat(says(1)).play();
-    let first = &told.result().seats[0];
+    let actual = Arena::new(LONG, json!({})).seat(late).seat(says(1)).play();
+    let first = &actual.result().seats[0];
     assert_eq!((first.score, first.agent.name.as_str()), (6.0, "Late"));
 }
 
@@ -752,58 +752,58 @@ fn no_line_counts_for_another_epoch_than_its_own() {
 #[test]
 fn three_go_on_without_one_and_two_do_not() {
     let leaves = || each(|wire, epoch| if epoch < 2 { wire.say(9) } else { wire.close_output() });
-    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).seat(says(2)).play();
+    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).seat(says(2)).play();
     expect![[r#"
         GAME_ENDED after 5, c wins
         a score 5 rank 2 faults 0
         b score -10 rank 3 faults 0, CRASHED: closed its output
         c score 10 rank 1 faults 0
     "#]]
-    .assert_eq(&told.summary());
-    assert_eq!(told.heard[0].len(), 2 + 5 + 1);
-    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).play();
+    .assert_eq(&actual.summary());
+    assert_eq!(actual.heard[0].len(), 2 + 5 + 1);
+    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).seat(leaves()).play();
     expect![[r#"
         TAINTED after 2, a wins
         a score 1 rank 1 faults 0
         b score -10 rank 2 faults 0, CRASHED: closed its output
     "#]]
-    .assert_eq(&told.summary());
-    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).play();
+    .assert_eq(&actual.summary());
+    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(says(1)).play();
     expect![[r#"
         GAME_ENDED after 5, a wins
         a score 5 rank 1 faults 0
     "#]]
-    .assert_eq(&told.summary());
-    let told = Arena::new(LONG, json!({"n_epochs": 5})).seat(leaves()).play();
+    .assert_eq(&actual.summary());
+    let actual = Arena::new(LONG, json!({"n_epochs": 5})).seat(leaves()).play();
     expect![[r#"
         TAINTED after 2, DRAW wins
         a score -10 rank 1 faults 0, CRASHED: closed its output
     "#]]
-    .assert_eq(&told.summary());
+    .assert_eq(&actual.summary());
 }
 
 #[test]
 fn only_who_is_to_move_is_asked() {
-    let told = Arena::new(LONG, json!({"n_epochs": 5, "by_turns": true})).seat(says(1)).seat(says(2)).play();
+    let actual = Arena::new(LONG, json!({"n_epochs": 5, "by_turns": true})).seat(says(1)).seat(says(2)).play();
     expect![[r#"
         GAME_ENDED after 5, b wins
         a score 3 rank 2 faults 0
         b score 4 rank 1 faults 0
     "#]]
-    .assert_eq(&told.summary());
+    .assert_eq(&actual.summary());
     let epochs = |seat: usize| -> Vec<u64> {
         let message = |line: &String| serde_json::from_str::<Value>(line).unwrap();
-        told.heard[seat].iter().filter_map(|line| message(line)["world_state"]["epoch"].as_u64()).collect()
+        actual.heard[seat].iter().filter_map(|line| message(line)["world_state"]["epoch"].as_u64()).collect()
     };
     assert_eq!((epochs(0), epochs(1)), (vec![1, 3, 5], vec![2, 4]));
 }
 
 #[test]
 fn in_a_world_of_its_own_each_agent_sees_itself_alone() {
-    let told = Arena::new(LONG, json!({"n_epochs": 2})).seat(says(1)).seat(says(2));
-    let told = told.play_game(arena_games::game("cherry_picker").unwrap());
+    let actual = Arena::new(LONG, json!({"n_epochs": 2})).seat(says(1)).seat(says(2));
+    let actual = actual.play_game(arena_games::game("cherry_picker").unwrap());
     for (seat, id) in ["a", "b"].into_iter().enumerate() {
-        let states: Vec<Value> = told.heard[seat].iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let states: Vec<Value> = actual.heard[seat].iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         let owners: Vec<&Value> = (states.iter().filter_map(|message| message["world_state"]["bases"].as_array()))
             .flatten()
             .map(|base| &base["owner_id"])
@@ -817,24 +817,24 @@ fn in_a_world_of_its_own_the_last_one_plays_on() {
     let leaves = || each(|wire, _| wire.close_output());
     let play = |arena: Arena| arena.play_game(arena_games::game("cherry_picker").unwrap());
     let arena = || Arena::new(LONG, json!({"n_epochs": 4}));
-    let told = play(arena().seat(leaves()).seat(says(1)));
+    let actual = play(arena().seat(leaves()).seat(says(1)));
     expect![[r#"
         GAME_ENDED after 4, b wins
         a score -10 rank 2 faults 0, CRASHED: closed its output
         b score 0 rank 1 faults 0
     "#]]
-    .assert_eq(&told.summary());
-    assert_eq!(told.result().outcome.tainted_reason, Some(Verdict::Crashed));
-    assert_eq!(told.heard[1].len(), 2 + 4 + 1);
+    .assert_eq(&actual.summary());
+    assert_eq!(actual.result().outcome.tainted_reason, Some(Verdict::Crashed));
+    assert_eq!(actual.heard[1].len(), 2 + 4 + 1);
     // If all agents leave, the match ends with the last one.
-    let told = play(arena().seat(leaves()).seat(leaves()).seat(leaves()));
+    let actual = play(arena().seat(leaves()).seat(leaves()).seat(leaves()));
     expect![[r#"
         TAINTED after 1, DRAW wins
         a score -10 rank 1 faults 0, CRASHED: closed its output
         b score -10 rank 1 faults 0, CRASHED: closed its output
         c score -10 rank 1 faults 0, CRASHED: closed its output
     "#]]
-    .assert_eq(&told.summary());
+    .assert_eq(&actual.summary());
 }
 
 #[test]
@@ -845,13 +845,13 @@ fn two_that_fail_at_once_both_lose() {
             wire.say(1);
         })
     };
-    let told = Arena::new(LONG, json!({})).seat(cheat("b")).seat(cheat("a")).play();
+    let actual = Arena::new(LONG, json!({})).seat(cheat("b")).seat(cheat("a")).play();
     expect![[r#"
         TAINTED after 1, DRAW wins
         a score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "b"
         b score -10 rank 1 faults 0, AGENT_ID_SPOOFING: spoke as "a"
     "#]]
-    .assert_eq(&told.summary());
+    .assert_eq(&actual.summary());
 }
 
 #[test]
@@ -888,10 +888,10 @@ fn a_replay_gives_the_result_of_its_match() {
     for (number, id) in agent_ids(&Seed([7; 32]), 2).into_iter().enumerate() {
         arena.players[number].seat = Seat::new(number, id, number.to_string(), None, Dialect::Both, LONG);
     }
-    let told = arena.play_game(arena_games::game("cherry_picker").unwrap());
-    let result = told.result().clone().with_agents(|_, agent| agent.name);
+    let actual = arena.play_game(arena_games::game("cherry_picker").unwrap());
+    let result = actual.result().clone().with_agents(|_, agent| agent.name);
     assert_eq!(result.seats[0].faults, 1);
-    let verified = crate::replay::verified_result(told.replay.as_bytes()).unwrap();
+    let verified = crate::replay::verified_result(actual.replay.as_bytes()).unwrap();
     assert!(verified.result.is_same(&result), "{:?}\n{result:?}", verified.result);
 }
 
@@ -901,7 +901,7 @@ fn agents_read_what_the_protocol_says() {
     for dialect in [Dialect::Both, Dialect::Spec, Dialect::Flat] {
         arena = arena.seat_with(dialect, false, false, says(2));
     }
-    let told = arena.play();
+    let actual = arena.play();
     expect![[r#"
         {"ping":"ping"}
         {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"a"}
@@ -915,7 +915,7 @@ fn agents_read_what_the_protocol_says() {
         {"config":{"by_turns":false,"game_name":"tally","n_epochs":1,"step_limit_pool":500,"step_time_limit":20000,"update_mode":"SIMULTANEOUS"},"set_agent_id":"c"}
         {"said":[[],[],[]],"epoch":1,"agent_ids":["a","b","c"],"remaining_overage_ms":500}
         {"stop":{"reason":"end_of_game"}}
-    "#]].assert_eq(&told.heard.concat().concat());
+    "#]].assert_eq(&actual.heard.concat().concat());
 }
 
 #[test]
@@ -927,7 +927,7 @@ fn a_match_that_is_called_off_ends_soon() {
         wire.read();
     });
     let began = Instant::now();
-    let told = arena.seat(asleep).seat(says(1)).play();
-    assert!(matches!(told.played, Err(MatchError::CalledOff)));
+    let actual = arena.seat(asleep).seat(says(1)).play();
+    assert!(matches!(actual.played, Err(MatchError::CalledOff)));
     assert!(began.elapsed() < SLACK);
 }

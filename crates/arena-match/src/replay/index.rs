@@ -274,11 +274,11 @@ mod tests {
 
     #[track_caller]
     fn check(replay: &str, expected: Expect) {
-        let told = match index(replay.as_bytes(), &mut Vec::new()) {
+        let actual = match index(replay.as_bytes(), &mut Vec::new()) {
             Ok(summary) => serde_json::to_string(&summary).unwrap(),
             Err(error) => format!("error: {error}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&actual);
     }
 
     proptest! {

@@ -57,8 +57,8 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
             break result;
         }
     };
-    let told = write(&replay, white, start.as_deref(), words, &result);
-    to.write_all(told.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
+    let output = write(&replay, white, start.as_deref(), words, &result);
+    to.write_all(output.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
 }
 
 /// Returns the seat with the white pieces, which follows from the seed.

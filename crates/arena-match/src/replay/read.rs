@@ -245,7 +245,8 @@ impl<R: BufRead> Replay<R> {
                 return Err(foreign(format!("it has format {other}, and this program reads format {VERSION}")));
             }
         }
-        let header: HeaderLine = serde_json::from_str(text.trim_ascii_end()).map_err(|error| foreign(told(&error)))?;
+        let header: HeaderLine =
+            serde_json::from_str(text.trim_ascii_end()).map_err(|error| foreign(describe_error(&error)))?;
         Ok(Replay { header, from, line: 1, end: text.len() as u64, text, last_epoch: 0, is_over: false })
     }
 
@@ -292,18 +293,19 @@ impl<R: BufRead> Replay<R> {
             (false, _) => {}
         }
         if self.text.starts_with("{\"result\"") {
-            let result = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
+            let result = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, describe_error(&error)))?;
             self.is_over = true;
             return Ok(Some(ReplayLine::Result(result)));
         }
-        let epoch: EpochLine = serde_json::from_str(self.text()).map_err(|error| wrong(self.line, told(&error)))?;
+        let epoch: EpochLine =
+            serde_json::from_str(self.text()).map_err(|error| wrong(self.line, describe_error(&error)))?;
         self.last_epoch = epoch.epoch;
         Ok(Some(ReplayLine::Epoch(epoch)))
     }
 }
 
 /// Returns the parser's message without its line number, which is always 1.
-fn told(error: &serde_json::Error) -> String {
+fn describe_error(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
     let what = sentence.split_once(" at line ").map_or(&sentence[..], |(what, _)| what);
     format!("{what}, at column {}", error.column())

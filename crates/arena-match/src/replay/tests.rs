@@ -132,7 +132,7 @@ fn check_changed(replay: &str, line: usize, from: &str, to: &str, expected: Expe
 #[test]
 fn what_was_written_is_read_and_verified_in_all_games() {
     let mates = ["f2f3", "e7e5", "g2g4", "d8h4"];
-    let told = [
+    let actual = [
         snakes(),
         chess(json!({}), &mates),
         record("food_catcher", json!({"n_epochs": 5}), 1, 0, forager),
@@ -141,7 +141,7 @@ fn what_was_written_is_read_and_verified_in_all_games() {
         record("cherry_picker", json!({"n_epochs": 5}), 1, 3, forager),
         chess(json!({}), &["e2e5"]),
     ];
-    let told: Vec<String> = told.iter().map(|replay| found(replay)).collect();
+    let actual: Vec<String> = actual.iter().map(|replay| found(replay)).collect();
     expect![[r#"
         Verified { game: "snake", epochs: 8, states: 9, has_same_texts: true }
         Verified { game: "chess", epochs: 4, states: 5, has_same_texts: true }
@@ -149,7 +149,7 @@ fn what_was_written_is_read_and_verified_in_all_games() {
         Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
         Verified { game: "cherry_picker", epochs: 5, states: 6, has_same_texts: true }
         Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&actual.join("\n"));
 }
 
 #[test]
@@ -477,8 +477,8 @@ fn other_reasons_of_a_forfeit_are_found() {
     let reply = |of: Value| record("chess", json!({}), 7, 0, move |_, _, _| Some(of.clone()));
     let claims = vec![json!({"action": "claim_draw"}); 20];
     let wrong = json!([{"action": "claim_draw"}, {"action": "fly"}]);
-    let told = [reply(wrong), reply(json!(claims)), reply(json!(7)), reply(json!([]))].map(|replay| found(&replay));
-    assert_eq!(told, [r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#; 4]);
+    let actual = [reply(wrong), reply(json!(claims)), reply(json!(7)), reply(json!([]))].map(|replay| found(&replay));
+    assert_eq!(actual, [r#"Verified { game: "chess", epochs: 1, states: 2, has_same_texts: true }"#; 4]);
 }
 
 #[test]

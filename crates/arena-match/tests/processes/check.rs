@@ -65,7 +65,7 @@ pub const BESIDE_THE_POINT: [&str; 3] =
 fn finds(replacements: &[(&str, &str)], expected: Expect) {
     let game = arena_games::game("food_catcher").unwrap();
     let checked = checked(replacements, &[game]);
-    let mut told = String::new();
+    let mut actual = String::new();
     for finding in
         checked.findings.iter().filter(|finding| !BESIDE_THE_POINT.iter().any(|known| finding.what.starts_with(known)))
     {
@@ -78,10 +78,10 @@ fn finds(replacements: &[(&str, &str)], expected: Expect) {
             .map(|line| format!(" # {line}"))
             .unwrap_or_default();
         let times = if finding.times > 1 { " again and again" } else { "" };
-        told += &format!("{:?}: {}{times}{line}{log}\n", finding.severity, finding.what);
+        actual += &format!("{:?}: {}{times}{line}{log}\n", finding.severity, finding.what);
     }
     assert_eq!(checked.is_fine, checked.findings.iter().all(|finding| finding.severity == Severity::Advice));
-    expected.assert_eq(&told);
+    expected.assert_eq(&actual);
 }
 
 #[test]

@@ -131,14 +131,14 @@ fn states(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static, expected: E
 fn tell(address: &str, expected: Expect) {
     let played_match = play(address);
     let seat = &played_match.result.seats[0];
-    let mut told = format!("{} epochs, {} faults\n", played_match.result.epochs, seat.faults);
+    let mut actual = format!("{} epochs, {} faults\n", played_match.result.epochs, seat.faults);
     for fault in &played_match.logs[0].faults {
-        told += &format!("fault: {} <- {}\n", fault.what, fault.line);
+        actual += &format!("fault: {} <- {}\n", fault.what, fault.line);
     }
     if let (Some(verdict), Some(detail)) = (seat.verdict, &seat.detail) {
-        told += &format!("{verdict}: {detail}\n");
+        actual += &format!("{verdict}: {detail}\n");
     }
-    expected.assert_eq(&told.replace(address, "URL"));
+    expected.assert_eq(&actual.replace(address, "URL"));
 }
 
 #[test]
@@ -349,7 +349,7 @@ fn servers_can_be_checked() {
     let games = [arena_games::game("food_catcher").unwrap()];
     let plan = CheckPlan { agent: &agent, games: &games, seed: &Seed::from_number(1), confinement: &confinement };
     let checked = check(plan, &AtomicBool::new(false)).unwrap();
-    let told: Vec<String> = checked
+    let actual: Vec<String> = checked
         .findings
         .iter()
         .filter(|finding| !BESIDE_THE_POINT.iter().any(|known| finding.what.starts_with(known)))
@@ -359,7 +359,7 @@ fn servers_can_be_checked() {
         Wrong: the line isn't JSON (expected value at line 1 column 1); logs belong on stderr <- Some("HTTP 500 Internal Server Error: KeyError: 'foods'")
         Advice: doesn't send its version <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
         Advice: doesn't answer a `ping` that comes with a state <- Some("{\"actions\":[],\"agent_id\":\"878df9b8-362f-4cc5-8097-12d606f70be5\",\"agent_name\":\"far\"}")
-    "#]].assert_eq(&told.concat());
+    "#]].assert_eq(&actual.concat());
 }
 
 #[test]

@@ -123,8 +123,8 @@ for name in sys.argv[1:]: print(name, reads(name))
         let expected = "agent True\ndata True\nother.py False\nsub False\nsub/agent.py False\nsub/deep/x False\n\
                         parts/hidden.py False\nby-link False\n";
         // Without namespaces the names of hidden files can be listed.
-        let told = if mode == CONFINED[1] { run.stdout.replace("sub True", "sub False") } else { run.stdout.clone() };
-        assert_eq!(told, expected, "{mode:?}: {run:?}");
+        let actual = if mode == CONFINED[1] { run.stdout.replace("sub True", "sub False") } else { run.stdout.clone() };
+        assert_eq!(actual, expected, "{mode:?}: {run:?}");
     }
 }
 
@@ -149,8 +149,8 @@ for name in ["there", "later", "by-link"]:
         assert_eq!(read_line(&process.stdout), "ready", "{mode:?}");
         fs::write(folder.join("later"), "too late").unwrap();
         fs::File::from(process.stdin.take().unwrap()).write_all(b"go\n").unwrap();
-        let told = read_to_end(&process.stdout);
-        assert_eq!(told, "there was there\nlater refused\nby-link refused\n", "{mode:?}");
+        let actual = read_to_end(&process.stdout);
+        assert_eq!(actual, "there was there\nlater refused\nby-link refused\n", "{mode:?}");
     }
 }
 

@@ -34,8 +34,8 @@ fn a_program_that_cannot_be_run_is_named_with_the_reason() {
             let mut other = Agent::with_text(mode, "");
             other.spec = agent.spec.clone();
             other.spec.program = program.clone();
-            let told = other.start_error().to_string();
-            assert_eq!(told, expected.replace('%', &program.display().to_string()), "{mode:?}");
+            let actual = other.start_error().to_string();
+            assert_eq!(actual, expected.replace('%', &program.display().to_string()), "{mode:?}");
         };
         check(folder.join("nothing"), None, 0, "there is no program %");
         check("no-such-program-anywhere".into(), None, 0, "there is no program %");
@@ -77,9 +77,9 @@ fn what_root_alone_can_read_is_named_with_the_way_to_mend_it() {
     for mode in CONFINED {
         let agent = Agent::python(mode, "");
         fs::set_permissions(&agent.spec.folder, fs::Permissions::from_mode(0o700)).unwrap();
-        let told = agent.start_error().to_string();
-        assert!(told.contains("cannot be read by the unprivileged user 65534"), "{mode:?}: {told}");
-        assert!(told.contains("chmod -R o+rX"), "{mode:?}: {told}");
+        let actual = agent.start_error().to_string();
+        assert!(actual.contains("cannot be read by the unprivileged user 65534"), "{mode:?}: {actual}");
+        assert!(actual.contains("chmod -R o+rX"), "{mode:?}: {actual}");
     }
 }
 
@@ -149,9 +149,9 @@ fn what_the_user_exposes_can_be_read_and_what_is_everybodys_own_cannot_be_expose
         agent.spec.expose = vec![folder];
         assert_eq!(agent.run("").stdout, "heavy True\n", "{mode:?}");
         agent.spec.expose = vec!["/proc".into()];
-        let told = agent.start_error().to_string();
+        let actual = agent.start_error().to_string();
         assert_eq!(
-            told,
+            actual,
             "the agent cannot be started with these settings: /proc cannot be exposed, because every agent has its own",
             "{mode:?}"
         );

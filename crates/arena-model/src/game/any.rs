@@ -480,13 +480,13 @@ mod tests {
         let mut game = start(2, serde_json::json!({})).unwrap();
         let (mut taken, mut events) = (Vec::new(), Events::default());
         game.play(replies, &mut taken, &mut events);
-        let mut told = format!("{}\n", String::from_utf8(taken).unwrap());
+        let mut actual = format!("{}\n", String::from_utf8(taken).unwrap());
         for Rejected { seat, index, reason } in events.rejections() {
-            told += &format!("{seat} {index:?} {reason}\n");
+            actual += &format!("{seat} {index:?} {reason}\n");
         }
         let mut state = Vec::new();
         game.write_state(Seat(0), &mut state);
-        expected.assert_eq(&(told + &String::from_utf8(state).unwrap()));
+        expected.assert_eq(&(actual + &String::from_utf8(state).unwrap()));
     }
 
     #[test]

@@ -286,11 +286,11 @@ fn bytecode(
     resolved: &Rc<BTreeMap<(String, String), String>>,
     codes: &Rc<BTreeMap<String, String>>,
 ) -> Result<Vec<u8>, String> {
-    let told = |error: Error| error.to_string();
-    let runtime = Runtime::new().map_err(told)?;
+    let to_text = |error: Error| error.to_string();
+    let runtime = Runtime::new().map_err(to_text)?;
     let names = Names { entry: entry.to_owned(), resolved: Rc::clone(resolved) };
     runtime.set_loader(names, Texts(Rc::clone(codes)));
-    let context = Context::custom::<(AllBuiltIn, Eval)>(&runtime).map_err(told)?;
+    let context = Context::custom::<(AllBuiltIn, Eval)>(&runtime).map_err(to_text)?;
     context.with(|ctx| {
         let module = Module::declare(ctx.clone(), name, code);
         let written = module.and_then(|module| module.write(WriteOptions { strip_source: true, ..Default::default() }));
@@ -318,12 +318,12 @@ fn thrown(ctx: &Ctx<'_>, error: Error) -> (String, String) {
         })
     };
     let (name, message, stack) = (text("name"), text("message"), text("stack"));
-    let told = match (name.is_empty(), message.is_empty()) {
+    let summary = match (name.is_empty(), message.is_empty()) {
         (true, true) => "an object without a message was thrown".to_owned(),
         (true, false) => message,
         (false, _) => format!("{name}: {message}"),
     };
-    (told, stack)
+    (summary, stack)
 }
 
 /// Returns the problem of a module that doesn't compile.
@@ -494,8 +494,8 @@ impl Machine {
                 if let Some(text) = acted? {
                     return Ok(text);
                 }
-                let told = settled(tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
-                Ok(left()?.unwrap_or(told))
+                let outcome = settled(tell.clone().restore(&ctx)?.call(())?)?.ok_or(Error::Unknown)?;
+                Ok(left()?.unwrap_or(outcome))
             };
             let mut answer = Ok(String::new());
             for input in inputs {

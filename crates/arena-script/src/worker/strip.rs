@@ -118,11 +118,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Expect) {
-        let told = match strip("index.ts", text) {
+        let actual = match strip("index.ts", text) {
             Ok(stripped) => format!("{}{:?} {:?}\n", stripped.code, stripped.imports, stripped.lines),
             Err(problems) => problems.iter().map(|problem| format!("{problem}\n")).collect(),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&actual);
     }
 
     #[test]

@@ -218,20 +218,20 @@ fn check_reply(options: Value, moves: &str, text: Option<&str>, expected: Expect
     let mut game = start(options);
     play(&mut *game, moves);
     let mut events = Events::default();
-    let mut told = reply(&mut *game, text, &mut events);
+    let mut actual = reply(&mut *game, text, &mut events);
     for rejected in events.rejections() {
-        told += &format!("\n{:?} {}", rejected.index, rejected.reason);
+        actual += &format!("\n{:?} {}", rejected.index, rejected.reason);
     }
     for forfeit in events.forfeits() {
-        told += &format!("\nseat {} {}: {}", forfeit.seat.0, forfeit.verdict, forfeit.detail);
+        actual += &format!("\nseat {} {}: {}", forfeit.seat.0, forfeit.verdict, forfeit.detail);
     }
-    told += &format!("\n{:?} {:?}", game.termination(), game.scores());
-    expected.assert_eq(&told);
+    actual += &format!("\n{:?} {:?}", game.termination(), game.scores());
+    expected.assert_eq(&actual);
 }
 
 #[test]
 fn a_reply_without_a_move_loses() {
-    let told = [
+    let actual = [
         None,
         Some("[]"),
         Some("null"),
@@ -258,7 +258,7 @@ fn a_reply_without_a_move_loses() {
         [{"action":"move","move":null}]: gave no move: invalid type: null, expected a string
         [{"action":"resign"}]: gave no move: unknown variant `resign`, expected `move` or `claim_draw`
     "#]]
-    .assert_eq(&told.concat());
+    .assert_eq(&actual.concat());
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn options_that_cannot_be_played_are_refused() {
         let started = chess.start(options.as_object().unwrap(), Setup { seed: Seed([1; 32]), agents });
         started.map(|game| Value::Object(game.config()).to_string()).unwrap_or_else(|error| error.to_string())
     };
-    let told: Vec<String> = [
+    let actual: Vec<String> = [
         json!({}),
         json!({"n_epochs": 0}),
         json!({"n_epochs": -2}),
@@ -495,7 +495,7 @@ fn options_that_cannot_be_played_are_refused() {
         {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"}
             {"fen":"rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1","n_epochs":-1}
     "#]]
-    .assert_eq(&told.concat());
+    .assert_eq(&actual.concat());
 }
 
 /// A simple agent: captures if it can, or else plays a legal move that depends on the position only; claims every draw.
@@ -545,9 +545,9 @@ fn equal_seeds_give_equal_bytes_and_games_come_to_an_end() {
             let mut game = golden::start(chess, 2, 3, json!({ "fen": fen }));
             golden::transcript(&mut *game, 2, 20_000, greedy)
         };
-        let told = play();
-        assert_eq!(told, play());
-        let end = told.lines().last().unwrap();
+        let actual = play();
+        assert_eq!(actual, play());
+        let end = actual.lines().last().unwrap();
         assert!(end.starts_with("end Some(") && !end.contains("TAINTED"), "{end}");
     }
 }

@@ -37,13 +37,13 @@ fn actions(letters: &str) -> Actions<SnakeAction> {
 /// Returns the grid between bars, then each snake's score and cells.
 fn show(game: &Snake) -> String {
     let rows: Vec<String> = serde_json::from_slice(game.board.text()).unwrap();
-    let mut told: String = rows.iter().map(|row| format!("|{row}|\n")).collect();
+    let mut actual: String = rows.iter().map(|row| format!("|{row}|\n")).collect();
     for snake in &game.snakes {
         let mut cells = Vec::new();
         write_cells(snake.cells.iter(), &mut cells);
-        told += &format!("{} {}\n", snake.score(), String::from_utf8(cells).unwrap());
+        actual += &format!("{} {}\n", snake.score(), String::from_utf8(cells).unwrap());
     }
-    told
+    actual
 }
 
 /// Plays these epochs and compares the result.
@@ -483,11 +483,11 @@ fn check_reply(reply: &str, expected: Expect) {
     let mut game = golden::start(crate::game("snake").unwrap(), 2, 1, json!({}));
     let (mut taken, mut events) = (Vec::new(), Events::default());
     game.play(&[Some(reply), None], &mut taken, &mut events);
-    let mut told = String::from_utf8(taken).unwrap();
+    let mut actual = String::from_utf8(taken).unwrap();
     for rejected in events.rejections() {
-        told += &format!("\n{:?} {}", rejected.index, rejected.reason);
+        actual += &format!("\n{:?} {}", rejected.index, rejected.reason);
     }
-    expected.assert_eq(&told);
+    expected.assert_eq(&actual);
 }
 
 #[test]
@@ -516,7 +516,7 @@ fn options_that_cannot_be_played_are_refused() {
         let started = game.start(options.as_object().unwrap(), Setup { seed: Seed([1; 32]), agents });
         started.err().map(|error| error.to_string()).unwrap_or("played".to_owned())
     };
-    let told: Vec<String> = [
+    let actual: Vec<String> = [
         (2, json!({})),
         (8, json!({"grid_width": 5, "grid_height": 7})),
         (8, json!({"grid_width": 5, "grid_height": 6})),
@@ -548,7 +548,7 @@ fn options_that_cannot_be_played_are_refused() {
         2 {"n_epochs":0}: n_epochs must be 1 to 1000000, not 0
         2 {"speed":1}: snake, option `speed`: unknown field `speed`, expected one of `grid_width`, `grid_height`, `food_sources_to_spawn`, `min_food_sources`, `n_epochs`
         1 {}: snake is played by 2 to 8 agents, not by 1
-    "#]].assert_eq(&told.concat());
+    "#]].assert_eq(&actual.concat());
 }
 
 #[test]
@@ -608,10 +608,10 @@ fn equal_seeds_give_equal_bytes_and_games_come_to_an_end() {
         let mut game = golden::start(crate::game("snake").unwrap(), 3, seed, json!({"n_epochs": 200}));
         golden::transcript(&mut *game, 3, 1000, hungry)
     };
-    let told = [1, 2, 3].map(play);
-    assert_eq!(told, [1, 2, 3].map(play));
-    assert!(told[0] != told[1] && told[1] != told[2]);
-    assert!(told.iter().all(|told| told.contains("end Some(\"GAME_ENDED\")")));
+    let actual = [1, 2, 3].map(play);
+    assert_eq!(actual, [1, 2, 3].map(play));
+    assert!(actual[0] != actual[1] && actual[1] != actual[2]);
+    assert!(actual.iter().all(|actual| actual.contains("end Some(\"GAME_ENDED\")")));
 }
 
 #[test]

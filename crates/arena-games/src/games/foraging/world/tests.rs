@@ -64,17 +64,17 @@ fn play(world: &mut World, lists: &[&str]) -> Vec<String> {
 }
 
 fn tell(world: &World) -> String {
-    let mut told = String::new();
+    let mut described = String::new();
     for food in &world.foods {
-        told += &format!("food {:?} at {:?} with {}\n", food.id, food.position, food.quantity);
+        described += &format!("food {:?} at {:?} with {}\n", food.id, food.position, food.quantity);
     }
     for (kind, entities) in [("actor", &world.actors), ("base", &world.bases), ("dead", &world.dead)] {
         for Entity { id, owner, position, food, health, .. } in entities {
             let [x, y] = position;
-            told += &format!("{kind} {id:?} of {owner} at {x},{y} with {food} health {health}\n");
+            described += &format!("{kind} {id:?} of {owner} at {x},{y} with {food} health {health}\n");
         }
     }
-    told
+    described
 }
 
 #[track_caller]
@@ -517,7 +517,7 @@ fn a_dead_actor_does_nothing_more_in_its_epoch() {
 
 #[test]
 fn a_base_that_has_been_destroyed_spawns_nothing() {
-    let mut told = BTreeSet::new();
+    let mut described = BTreeSet::new();
     for epoch in 0..40 {
         let mut world = world(
             2,
@@ -532,10 +532,10 @@ fn a_base_that_has_been_destroyed_spawns_nothing() {
                 r#"[{"action":"spawn","base_id":"Enemyb"}]"#,
             ],
         );
-        told.insert((world.actors.len(), world.dead[0].food as u64, rejected));
+        described.insert((world.actors.len(), world.dead[0].food as u64, rejected));
     }
     let rejected = "rejected 1 0: the base has been destroyed".to_owned();
-    assert_eq!(told, BTreeSet::from([(1, 100, vec![rejected]), (2, 0, vec![])]));
+    assert_eq!(described, BTreeSet::from([(1, 100, vec![rejected]), (2, 0, vec![])]));
 }
 
 #[test]
@@ -890,12 +890,12 @@ proptest! {
         let (mut world, mut turned) = (crowded(&scene), crowded(&scene));
         let by = by % turned.actors.len().max(1);
         turned.actors.rotate_left(by);
-        let told = |world: &mut World| {
+        let described = |world: &mut World| {
             step(world, &[vec![], vec![], vec![]]);
-            let mut told: Vec<String> = tell(world).lines().map(str::to_owned).collect();
-            told.sort();
-            told
+            let mut described: Vec<String> = tell(world).lines().map(str::to_owned).collect();
+            described.sort();
+            described
         };
-        prop_assert_eq!(told(&mut world), told(&mut turned));
+        prop_assert_eq!(described(&mut world), described(&mut turned));
     }
 }
