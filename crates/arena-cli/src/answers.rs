@@ -19,12 +19,12 @@ pub fn challenge_types(answer: &Value) -> Option<String> {
 pub fn challenge_type(answer: &Value) -> Option<String> {
     let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let (name, players) = (answer["name"].as_str()?, answer["players"].as_u64()?);
-    let mut told = format!("{name}, for {players} players\n\n{}\n", answer["prompt"].as_str()?.trim());
+    let mut output = format!("{name}, for {players} players\n\n{}\n", answer["prompt"].as_str()?.trim());
     let mut methods = Table::new(&["method", "description"]);
     for method in answer["methods"].as_array()? {
         methods.row([text(method, "name"), text(method, "description")]);
     }
-    told = format!("{}\n{methods}\n", printable(&told));
+    output = format!("{}\n{methods}\n", printable(&output));
     let options = answer["options"].as_array().map_or(&[][..], Vec::as_slice);
     if !options.is_empty() {
         let mut table = Table::new(&["option", "type", "default", "least", "most", "description"]);
@@ -39,9 +39,9 @@ pub fn challenge_type(answer: &Value) -> Option<String> {
                 text(option, "description"),
             ]);
         }
-        told += &format!("\n{table}\n");
+        output += &format!("\n{table}\n");
     }
-    Some(told)
+    Some(output)
 }
 
 /// Formats a page of sessions.
@@ -76,11 +76,11 @@ pub fn sessions(answer: &Value) -> Option<String> {
 
 /// Formats a new session.
 pub fn created(answer: &Value) -> Option<String> {
-    let mut told = format!("session {} of {}", answer["id"].as_str()?, answer["challengeType"].as_str()?);
+    let mut text = format!("session {} of {}", answer["id"].as_str()?, answer["challengeType"].as_str()?);
     for invite in answer["invites"].as_array()? {
-        told += &format!("\narena play {}", invite.as_str()?);
+        text += &format!("\narena play {}", invite.as_str()?);
     }
-    Some(printable(&(told + "\nEach command takes one seat; give each player one of the invites.")).into_owned())
+    Some(printable(&(text + "\nEach command takes one seat; give each player one of the invites.")).into_owned())
 }
 
 /// Formats the answer to a join with `invite`.
@@ -89,38 +89,38 @@ pub fn joined(answer: &Value, invite: &str) -> Option<String> {
     let key = answer["sessionKey"].as_str();
     let told_key = key.map(|key| format!("session key {key}\n")).unwrap_or_default();
     let key = key.map(|key| format!(" --auth {key}")).unwrap_or_default();
-    let told = format!(
+    let text = format!(
         "you have joined session {session}\n{told_key}\
          arena challenges sync {session} --from {invite}{key}\n\
          arena play --from {invite}{key}\n\n"
     );
-    Some(printable(&told).into_owned() + &challenge_type(challenge)?)
+    Some(printable(&text).into_owned() + &challenge_type(challenge)?)
 }
 
 /// Formats messages of a channel; each begins on a new line.
 pub fn messages(answer: &Value) -> Option<String> {
-    let mut told = String::new();
+    let mut log = String::new();
     for message in answer["messages"].as_array()? {
         let to = message["to"].as_str().map(|to| format!(" to {to}")).unwrap_or_default();
         let time = message["timestamp"].as_f64().map(|ms| utc(ms as i64)).unwrap_or_default();
         let head = format!("{}  {time}  {}{to}", message["index"].as_u64()?, message["from"].as_str()?);
-        told += &printable(&head).replace('\n', " ");
+        log += &printable(&head).replace('\n', " ");
         if message["redacted"] == true {
-            told += "  (private)\n";
+            log += "  (private)\n";
             continue;
         }
         // Continuation lines are indented, so that no message can imitate the beginning of another one.
         let content = printable(message["content"].as_str()?).into_owned();
-        told += &format!(": {}\n", content.trim_end().replace('\n', "\n    "));
+        log += &format!(": {}\n", content.trim_end().replace('\n', "\n    "));
     }
-    Some(if told.is_empty() { "no messages".to_owned() } else { told })
+    Some(if log.is_empty() { "no messages".to_owned() } else { log })
 }
 
 /// Formats the answer to a sent chat message.
 pub fn said(answer: &Value) -> Option<String> {
     let to = answer["to"].as_str().unwrap_or("all");
-    let told = format!("message {} of {}, to {to}", answer["index"].as_u64()?, answer["channel"].as_str()?);
-    Some(printable(&told).into_owned())
+    let text = format!("message {} of {}, to {to}", answer["index"].as_u64()?, answer["channel"].as_str()?);
+    Some(printable(&text).into_owned())
 }
 
 /// Formats all profiles, or one.

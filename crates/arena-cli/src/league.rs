@@ -154,9 +154,9 @@ fn remove(context: &LeagueContext, name: &str, agents: &[String], style: Style) 
     match style {
         Style::Json => print(&json!({"league": name, "removed": agents}).to_string()),
         Style::Pretty | Style::Compact => {
-            let told: Vec<String> =
+            let lines: Vec<String> =
                 agents.iter().map(|agent| format!("removed {agent} from league {name}; its results stay")).collect();
-            print(&printable(&told.join("\n")))
+            print(&printable(&lines.join("\n")))
         }
     }
 }
@@ -193,14 +193,14 @@ fn show(context: &LeagueContext, args: &ShowLeagueArgs, style: Style) -> Result<
         return Err(Failure::new(Exit::Usage, sentence));
     }
     let season = context.wait(Season::load(&leagues, league, number)).map_err(unavailable)?;
-    let told = report(&season);
+    let report = report(&season);
     match (args.csv, args.markdown, style) {
-        (true, ..) => print(season::csv(&told).trim_end()),
-        (_, true, _) => print(season::markdown(&told).trim_end()),
-        (.., Style::Json) => print(&season::json(&told).to_string()),
+        (true, ..) => print(season::csv(&report).trim_end()),
+        (_, true, _) => print(season::markdown(&report).trim_end()),
+        (.., Style::Json) => print(&season::json(&report).to_string()),
         (.., Style::Pretty | Style::Compact) => {
-            print(&printable(&season::title(&told)))?;
-            print(tables::describe(&told).trim_end())
+            print(&printable(&season::title(&report)))?;
+            print(tables::describe(&report).trim_end())
         }
     }
 }
@@ -235,14 +235,14 @@ fn find_to_show(context: &LeagueContext, name: Option<&str>) -> Result<(Leagues,
 
 fn list(context: &LeagueContext, style: Style) -> Result<(), Failure> {
     let mut table = Table::new(&["league", "game", "seats", "agents", "season", "games in season", "created"]);
-    let mut told = Vec::new();
+    let mut entries = Vec::new();
     if let Some(leagues) = context.find_leagues()? {
         for league in context.wait(leagues.list()).map_err(unavailable)? {
             let agents = context.wait(leagues.count_present(league.no)).map_err(unavailable)?;
             let seasons = context.wait(leagues.list_seasons(league.no)).map_err(unavailable)?;
             let games = seasons.last().map_or(0, |season| season.games);
             let League { name, rules, season, created_at, .. } = league;
-            told.push(json!({
+            entries.push(json!({
                 "name": name, "game": rules.game, "options": rules.options, "seats": rules.seats, "paired": rules.paired,
                 "agents": agents, "season": season, "games_played": games, "created_at": created_at.0,
             }));
@@ -251,8 +251,8 @@ fn list(context: &LeagueContext, style: Style) -> Result<(), Failure> {
         }
     }
     match style {
-        Style::Json => print(&json!(told).to_string()),
-        Style::Pretty | Style::Compact if told.is_empty() => {
+        Style::Json => print(&json!(entries).to_string()),
+        Style::Pretty | Style::Compact if entries.is_empty() => {
             print(&format!("there is no league in {}", context.data.display()))
         }
         Style::Pretty | Style::Compact => print(&table.right(2..=5).to_string()),

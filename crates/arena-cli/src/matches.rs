@@ -96,7 +96,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
     let job = |number| run.hold(number, pace, &called_off);
     let mut waiting: BTreeMap<usize, FinishedGame> = BTreeMap::new();
     spread(run.games, args.play.concurrency as usize, &places, job, |number, held| {
-        let told = held.and_then(|held| {
+        let played = held.and_then(|held| {
             waiting.insert(number, held);
             let pair: Vec<(usize, FinishedGame)> = match run.pair(number).all(|number| waiting.contains_key(&number)) {
                 true => run.pair(number).filter_map(|number| waiting.remove_entry(&number)).collect(),
@@ -104,7 +104,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
             };
             run.keep_all(pair, &mut score, style)
         });
-        match told {
+        match played {
             // After stdout closes, the games in progress are finished, since each may have a replay; no more games
             // start.
             Ok(is_read) => has_reader &= is_read,
@@ -231,10 +231,10 @@ impl Run {
     ) -> Result<bool, Failure> {
         let mut kept = Ok(true);
         for (number, held) in games {
-            let told = held
+            let printed = held
                 .keep()
                 .and_then(|(played_match, replay)| self.print_finished(number, &played_match, replay, score, style));
-            kept = match (kept, told) {
+            kept = match (kept, printed) {
                 (Ok(before), Ok(now)) => Ok(before && now),
                 (Err(first), _) | (Ok(_), Err(first)) => Err(first),
             };

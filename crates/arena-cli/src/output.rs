@@ -46,11 +46,11 @@ pub fn print_json(json: &str, style: Style) -> Result<(), Failure> {
 /// Prints a server's answer. On a terminal, prints the text that `tell` returns; elsewhere, or if `tell` returns
 /// `None`, prints JSON.
 pub fn print_answer(answer: &Answer, style: Style, tell: impl FnOnce(&Value) -> Option<String>) -> Result<(), Failure> {
-    let told = match style {
+    let printed = match style {
         Style::Pretty => answer.read().ok().and_then(|answer| tell(&answer)),
         Style::Compact | Style::Json => None,
     };
-    match told {
+    match printed {
         Some(text) => print(text.trim_end()),
         None => print_json(answer.text(), style),
     }

@@ -48,8 +48,8 @@ pub fn run(args: &RateArgs, style: Style) -> Result<(), Failure> {
 fn describe(rated: &Rated) -> String {
     let versus = rated.versus().map_or_else(String::new, |versus| versus.describe() + "\n");
     let remarks: String = rated.remarks().iter().map(|remark| format!("{remark}\n")).collect();
-    let told = format!("{versus}{remarks}");
-    format!("{}:\n{}\n{}\n{LEGEND}", rated.title(), drawn(&rated.grid(), 2), printable(&told))
+    let text = format!("{versus}{remarks}");
+    format!("{}:\n{}\n{}\n{LEGEND}", rated.title(), drawn(&rated.grid(), 2), printable(&text))
 }
 
 fn markdown(rated: &Rated) -> String {

@@ -88,7 +88,7 @@ mod tests {
     #[track_caller]
     fn check(pictures: &[(&[&str], usize, usize)], expected: Expect) {
         let mut screen = Screen { has_colors: false, drawn: Vec::new() };
-        let mut told = String::new();
+        let mut output = String::new();
         for (rows, columns, height) in pictures {
             let rows: Vec<Row> = rows
                 .iter()
@@ -99,10 +99,10 @@ mod tests {
                 })
                 .collect();
             let picture = screen.picture(&rows, TerminalSize { columns: *columns, rows: *height });
-            told += &picture.replace('\x1b', "ESC").replace('\r', "\\r").replace('\n', "\\n\n");
-            told += "\n";
+            output += &picture.replace('\x1b', "ESC").replace('\r', "\\r").replace('\n', "\\n\n");
+            output += "\n";
         }
-        expected.assert_eq(&told);
+        expected.assert_eq(&output);
     }
 
     #[test]

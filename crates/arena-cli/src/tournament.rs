@@ -198,10 +198,10 @@ fn play(
     let mut watcher = Watcher::new(journal.record(), style, table_every);
     watcher.begin(&folder, journal.record())?;
     let played = executor.play(&mut journal, |journal, event| watcher.print_event(journal.record(), event));
-    let told = watcher.end(journal.record());
+    let summary = watcher.end(journal.record());
     note_surplus(journal.record());
     match played {
-        Ok(Ended::Complete) => told,
+        Ok(Ended::Complete) => summary,
         Ok(Ended::Stopped) => Err(broken_off(&folder, journal.record())),
         Err(RunError::Match { number, source }) => Err(explain(source).about(&format_args!("game {number}"))),
         Err(RunError::ExposedOutput(error)) => {

@@ -382,8 +382,8 @@ mod tests {
             request[name] = value.clone();
         }
         let read = Input::Json(&request).read::<Request>(FieldSettings { keys, content_bytes: 3 });
-        let told = read.map_or_else(|error| error.message().to_owned(), |_| String::new());
-        assert_eq!(told, expected, "{request}");
+        let message = read.map_or_else(|error| error.message().to_owned(), |_| String::new());
+        assert_eq!(message, expected, "{request}");
     }
 
     #[test]

@@ -393,7 +393,7 @@ mod tests {
         request.body(Body::from(message.to_string())).expect("a request")
     }
 
-    async fn told(response: Response) -> Value {
+    async fn read_answer(response: Response) -> Value {
         assert_eq!(response.status(), StatusCode::OK);
         let body = response.into_body().collect().await.expect("a body").to_bytes();
         serde_json::from_slice(&body).expect("JSON")
@@ -404,7 +404,7 @@ mod tests {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Arc::new(Caller::of(&parts)));
         let body = body.collect().await.expect("a body").to_bytes();
-        told(endpoint.by_sdk(parts, body).await.expect("an answer")).await
+        read_answer(endpoint.by_sdk(parts, body).await.expect("an answer")).await
     }
 
     #[tokio::test]
@@ -426,8 +426,9 @@ mod tests {
                 let (parts, body) = request(handshake, tool, &arguments).into_parts();
                 let body = body.collect().await.expect("a body").to_bytes();
                 assert!(PlainCall::of(&parts.headers, &body).is_some(), "{tool} {arguments}");
-                let here =
-                    told(endpoint.clone().answer(request(handshake, tool, &arguments)).await.expect("an answer"));
+                let here = read_answer(
+                    endpoint.clone().answer(request(handshake, tool, &arguments)).await.expect("an answer"),
+                );
                 let there = told_by_sdk(&endpoint, request(handshake, tool, &arguments)).await;
                 assert_eq!(here.await, there, "{tool} {arguments}");
             }
@@ -448,8 +449,9 @@ mod tests {
             request.headers_mut().append(header::AUTHORIZATION, HeaderValue::from_static("Bearer e"));
             endpoint.clone().answer(request)
         };
-        let text =
-            async |arguments| told(ask(arguments).await.expect("an answer")).await["result"]["content"][0].take();
+        let text = async |arguments| {
+            read_answer(ask(arguments).await.expect("an answer")).await["result"]["content"][0].take()
+        };
         assert_eq!(
             text(json!({ "channel": "c", "wait": 1 })).await["text"],
             r#"/api/chat/sync?limit=500&channel=c&wait=1&key=a%20b&key=c ["Bearer d", "Bearer e"]"#

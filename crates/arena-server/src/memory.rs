@@ -378,11 +378,11 @@ mod tests {
         let mut waits = Box::pin(text_of(count(Response::new(pieces()), &budget, true).into_body()));
         assert!((&mut waits).now_or_never().is_none());
         drop(all);
-        let told = waits.await;
-        assert_eq!(told.iter().map(Bytes::len).collect::<Vec<_>>(), [10, FREE + 1, 2 * PIECE, 5]);
+        let bodies = waits.await;
+        assert_eq!(bodies.iter().map(Bytes::len).collect::<Vec<_>>(), [10, FREE + 1, 2 * PIECE, 5]);
         // The short pieces aren't counted.
         assert_eq!(memory.held(), 3 * PIECE as u64);
-        drop(told);
+        drop(bodies);
         assert_eq!(memory.held(), 0);
     }
 }

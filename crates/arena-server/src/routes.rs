@@ -356,8 +356,8 @@ mod tests {
                 let response = stage.ask(address, method, path).await;
                 assert_eq!(response.status(), StatusCode::FORBIDDEN, "{method} {path}");
                 let body = response.into_body().collect().await.expect("a body").to_bytes();
-                let told: &[u8] = br#"{"error":"banned from this arena: noise","code":"BANNED"}"#;
-                assert_eq!(&body[..], if *method == "HEAD" { b"" } else { told }, "{method} {path}");
+                let refusal: &[u8] = br#"{"error":"banned from this arena: noise","code":"BANNED"}"#;
+                assert_eq!(&body[..], if *method == "HEAD" { b"" } else { refusal }, "{method} {path}");
             }
             assert_eq!(stage.ask(address, "GET", "/health").await.status(), StatusCode::OK);
         }

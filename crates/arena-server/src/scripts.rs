@@ -27,7 +27,7 @@ pub(crate) struct Scripts {
     /// The last seen and the last loaded version, by folder.
     known: BTreeMap<PathBuf, Known>,
     /// Logged errors that are not logged again.
-    told: BTreeSet<String>,
+    logged: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Scripts {
             sandbox,
             options: options.collect(),
             known: BTreeMap::new(),
-            told: BTreeSet::new(),
+            logged: BTreeSet::new(),
         }
     }
 
@@ -84,7 +84,7 @@ impl Scripts {
             let looked = tokio::task::spawn_blocking(move || {
                 let looked = catch_unwind(AssertUnwindSafe(|| self.refresh(&handle, false)));
                 let panicked = "a check of the challenge folders panicked; later checks continue".to_owned();
-                if looked.is_err() && self.told.insert(panicked.clone()) {
+                if looked.is_err() && self.logged.insert(panicked.clone()) {
                     tracing::error!("{panicked}");
                 }
                 self
@@ -105,7 +105,7 @@ impl Scripts {
     pub(crate) fn refresh(&mut self, engine: &Engine, at_once: bool) {
         let mut paths = BTreeSet::new();
         for folder in &self.folders {
-            let told = match find_folders(folder) {
+            let log_text = match find_folders(folder) {
                 Ok(found) if found.is_empty() && at_once => {
                     format!("no challenges in {}: no folder contains a challenge.json", folder.display())
                 }
@@ -115,8 +115,8 @@ impl Scripts {
                 }
                 Err(error) => format!("cannot read the challenges in {}: {error}", folder.display()),
             };
-            if self.told.insert(told.clone()) {
-                tracing::error!("{told}");
+            if self.logged.insert(log_text.clone()) {
+                tracing::error!("{log_text}");
             }
         }
         let gone: Vec<PathBuf> = self.known.keys().filter(|path| !paths.contains(*path)).cloned().collect();

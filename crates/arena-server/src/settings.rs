@@ -509,9 +509,9 @@ mod tests {
     }
 
     fn check(name: &str, text: &str, expected: Expect) {
-        let told =
+        let outcome =
             read(name, text).map(|settings| format!("{:?} {:?}", settings.limits.body_bytes, settings.challenges));
-        expected.assert_eq(&told.unwrap_or_else(|error| error));
+        expected.assert_eq(&outcome.unwrap_or_else(|error| error));
     }
 
     #[test]

@@ -100,8 +100,8 @@ impl NatsServer {
         let log = self.folder.join("log");
         let mut watcher = Command::new("sh");
         watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(program()).arg("-c").arg(&config);
-        let told = fs::File::create(&log).expect("a file");
-        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(told).spawn().expect("a shell");
+        let log_file = fs::File::create(&log).expect("a file");
+        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log_file).spawn().expect("a shell");
         let pipe = child.stdin.take().expect("a pipe");
         self.watcher = Some((child, pipe));
         let until = Instant::now() + TIMEOUT;

@@ -47,16 +47,16 @@ pub fn run(args: &NewAgentArgs, style: Style) -> Result<(), Failure> {
         return print(&json!({"folder": folder, "game": args.game, "files": names}).to_string());
     }
     // The prefix `./` makes the text a path: on a command line, a word without a slash is searched for in PATH.
-    let told = if folder.is_absolute() || folder.starts_with(".") || folder.starts_with("..") {
+    let shown_path = if folder.is_absolute() || folder.starts_with(".") || folder.starts_with("..") {
         folder.display().to_string()
     } else {
         format!("./{}", folder.display())
     };
     let game = &args.game;
     print(&format!(
-        "{told} is an agent for {game}: {}\n\n  \
-         arena agent check {told} --game {game}\n  \
-         arena match run {game} --agent {told} --agent {told}",
+        "{shown_path} is an agent for {game}: {}\n\n  \
+         arena agent check {shown_path} --game {game}\n  \
+         arena match run {game} --agent {shown_path} --agent {shown_path}",
         names.join(", "),
     ))
 }

@@ -146,11 +146,11 @@ fn print_gains(
     if style == Style::Json {
         let seat = |seat: usize| json!({"seat": seat + 1, "score": scores[seat], "gain": gains[seat]});
         let seats: Vec<Value> = (0..seats).map(seat).collect();
-        let told = json!({
+        let report = json!({
             "challenge": name, "deals": deals.len(), "max_bias": max_bias, "is_fair": biased.is_empty(), "seats": seats,
             "seed": seed.reveal(),
         });
-        print(&told.to_string())?;
+        print(&report.to_string())?;
         return end();
     }
     let mut table = Table::new(&["", "mean score", "gain over others", "95 % interval"]);
@@ -168,9 +168,9 @@ fn print_gains(
     let verdict = match &unequal[..] {
         [] => format!("no seat is significantly better in {count} deals; the smallest detectable gain is {widest:.3}"),
         some => {
-            let told: Vec<String> =
+            let seats: Vec<String> =
                 some.iter().map(|seat| format!("{} ({:+.3})", seat + 1, gains[*seat].mean)).collect();
-            format!("for these bots the seats aren't equally good ({count} deals): player {}", told.join(", player "))
+            format!("for these bots the seats aren't equally good ({count} deals): player {}", seats.join(", player "))
         }
     };
     print(&format!("{}\n{name}: {verdict}\nseed: {}", table.right(1..=3), seed.reveal()))?;

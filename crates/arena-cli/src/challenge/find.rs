@@ -45,13 +45,13 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
     if !folder.join("challenge.json").exists() {
         let names: Vec<String> =
             find_folders(folder).unwrap_or_default().iter().map(|path| path.display().to_string()).collect();
-        let told = match names.is_empty() {
+        let sentence = match names.is_empty() {
             true => {
                 format!("{text} isn't a challenge: it has no challenge.json; `arena author new` creates a challenge")
             }
             false => format!("{text} contains challenges but isn't one; give the path of one: {}", names.join(", ")),
         };
-        return Err(Failure::new(Exit::Usage, told));
+        return Err(Failure::new(Exit::Usage, sentence));
     }
     let faulty = |failure: Failure| Failure::new(Exit::FaultyChallenge, failure.sentence());
     let challenge = scripts::read(folder).map_err(faulty)?;

@@ -33,7 +33,7 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Usage, format_args!("{} exists already; give another name", folder.display())));
     }
     let script = if args.js { JAVASCRIPT } else { TYPESCRIPT };
-    let told = folder.display().to_string();
+    let shown_path = folder.display().to_string();
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let parent = parent.display().to_string();
     for (path, text, is_program) in [COMMON[0], script].into_iter().chain(COMMON[1..].iter().copied()) {
@@ -42,7 +42,7 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
             "README.md" => text
                 .replace("NAME", &title(&name))
                 .replace("SCRIPT", script.0)
-                .replace("FOLDER", &told)
+                .replace("FOLDER", &shown_path)
                 .replace("PARENT", &parent),
             "challenge.json" => text.replace("NAME", &title(&name)),
             _ => text.to_owned(),
@@ -55,10 +55,10 @@ pub fn run(args: &NewArgs, style: Style) -> Result<(), Failure> {
         return print(&json!({"folder": folder, "files": files}).to_string());
     }
     print(&format!(
-        "{told} is a challenge: {}\n\n\
+        "{shown_path} is a challenge: {}\n\n\
          challenge.json describes the challenge to players, {} contains the rules, and bots/guesser.py is a sample bot.\n\n  \
-         arena author check {told}\n  \
-         arena author play {told} --agent 2={told}/bots/guesser.py\n  \
+         arena author check {shown_path}\n  \
+         arena author play {shown_path} --agent 2={shown_path}/bots/guesser.py\n  \
          arena serve --challenges {parent}",
         files.join(", "),
         script.0,

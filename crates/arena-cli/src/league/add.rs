@@ -103,11 +103,11 @@ fn print_added(entered: &LeagueAgent, before: usize, league: &str, style: Style)
     let LeagueAgent { generation, facts, .. } = entered;
     let is_new = *generation as usize > before;
     if style == Style::Json {
-        let told = json!({
+        let json = json!({
             "league": league, "agent": facts.name, "version": facts.version, "generation": generation, "new": is_new,
             "agent_path": facts.path, "sha256": facts.sha256,
         });
-        return print(&told.to_string());
+        return print(&json.to_string());
     }
     let (name, version) = (&facts.name, version_of(entered));
     print(&printable(&match (is_new, before) {

@@ -126,12 +126,12 @@ fn print_event(season: &Season, event: &Event, before: usize, table_every: usize
             // The other games of a pairing use the same seed, which must stay secret until all of them are over.
             let is_over = season.unfinished().all(|(meeting, ..)| meeting != game.meeting);
             let seed = is_over.then(|| result.seed.reveal());
-            let told = json!({
+            let json = json!({
                 "number": game.number, "season": game.season, "meeting": game.meeting, "leg": game.leg, "seed": seed,
                 "epochs": result.epochs, "termination": result.outcome.termination, "winner": result.outcome.winner, "took_ms": result.took_ms,
                 "seats": seats.collect::<Vec<Value>>(),
             });
-            print(&told.to_string())
+            print(&json.to_string())
         }
         (Event::Played(_), Some(game), Style::Pretty | Style::Compact) => {
             print(&line(season, game))?;
@@ -146,9 +146,9 @@ fn print_event(season: &Season, event: &Event, before: usize, table_every: usize
 }
 
 fn end(season: &Season, style: Style) -> Result<(), Failure> {
-    let told = report(season);
+    let season_report = report(season);
     match style {
-        Style::Json => print(&season::json(&told).to_string()),
-        Style::Pretty | Style::Compact => print(tables::describe(&told).trim_end()),
+        Style::Json => print(&season::json(&season_report).to_string()),
+        Style::Pretty | Style::Compact => print(tables::describe(&season_report).trim_end()),
     }
 }

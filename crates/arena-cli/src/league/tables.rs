@@ -8,11 +8,11 @@ use crate::tournament::tables::drawn;
 
 /// Formats the season without its title.
 pub fn describe(season: &Season) -> String {
-    let mut told = format!("{}\n", standings(season));
+    let mut text = format!("{}\n", standings(season));
     if !season.results.is_empty() && (3..=WIDEST_CROSS_TABLE).contains(&season.agents.len()) {
-        told += &format!("{}\n", drawn(&cross(season), 1));
+        text += &format!("{}\n", drawn(&cross(season), 1));
     }
-    told + &remarks(season).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+    text + &remarks(season).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
 }
 
 /// Formats the standings as a table below a line with the number of games.

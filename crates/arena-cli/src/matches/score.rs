@@ -233,22 +233,22 @@ pub fn describe(played_match: &PlayedMatch, replay_file: Option<&str>) -> String
             fate,
         ]);
     }
-    let mut told = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
+    let mut text = format!("{}\n", table.right([0, 2, 3, 4, 5, 6]));
     let winner = match result.seats.iter().find(|seat| seat.rank == 1 && seat.verdict.is_none()) {
         _ if result.outcome.is_void() => "void, counts for no agent,".to_owned(),
         Some(first) if result.outcome.winner != "DRAW" => format!("{} wins", first.agent.name),
         _ => "a draw".to_owned(),
     };
     let epochs = counted(result.epochs, "epoch", "epochs");
-    told += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
+    text += &printable(&format!("{}: {winner} after {epochs}\n", result.outcome.termination));
     for number in by_rank.into_iter().filter(|number| result.seats[*number].verdict.is_some()) {
-        told += &last_words(&result.seats[number].agent.name, &played_match.logs[number].stderr);
+        text += &last_words(&result.seats[number].agent.name, &played_match.logs[number].stderr);
     }
-    told += &format!("sandbox: {}\n", sandbox(&played_match.sandbox));
+    text += &format!("sandbox: {}\n", sandbox(&played_match.sandbox));
     if let Some(file) = replay_file {
-        told += &printable(&format!("replay: {file} (arena replay show {file})\n"));
+        text += &printable(&format!("replay: {file} (arena replay show {file})\n"));
     }
-    told + &format!("seed: {}", result.seed.reveal())
+    text + &format!("seed: {}", result.seed.reveal())
 }
 
 /// Formats the last stderr lines of a disqualified agent, which often contain the cause.

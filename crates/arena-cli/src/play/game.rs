@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn what_a_games_operator_says_is_told_apart() {
-        let told: String = [
+        let lines: String = [
             r#"{"set_agent_id": "a", "config": {"n_epochs": 3}}"#,
             r#"{"world_state": {"epoch": 1}, "asked": ["a"], "deadline": 1792627202250}"#,
             r#"{"disqualified": "b", "reason": "TIMEOUT", "detail": "no answer"}"#,
@@ -205,7 +205,7 @@ mod tests {
             None
             None
         "#]]
-        .assert_eq(&told);
+        .assert_eq(&lines);
         let chat = InboxMessage { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
         assert_eq!(Said::read(&chat), None, "players aren't the operator");
     }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn outcomes_are_told_in_sentences() {
         let name = |id: &str| if id == "a" { "Player 1 (you)".to_owned() } else { format!("Player {id}") };
-        let told: String = [
+        let lines: String = [
             r#"{"termination": "CHECKMATE", "epochs": 34, "scores": {"a": 1.0, "2": 0.0}, "winners": ["a"]}"#,
             r#"{"termination": "TAINTED", "epochs": 1, "scores": {"a": 0.0, "2": 0.0}, "winners": ["2"]}"#,
             r#"{"termination": "GAME_ENDED", "epochs": 9, "scores": {"2": 7, "3": 7}, "winners": ["2", "3"]}"#,
@@ -236,7 +236,7 @@ mod tests {
             Player 2 gave up: it's late
             Player 2 is out (crashed)
         "#]]
-        .assert_eq(&told);
+        .assert_eq(&lines);
     }
 
     #[test]

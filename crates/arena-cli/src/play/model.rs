@@ -175,9 +175,9 @@ impl Model {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return self.stop(seat, inbox, "--max-time", deadline);
             }
-            let told = prompt::news(seat, &fence, &messages, history.turns());
-            if !told.is_empty() {
-                history.push(Turn::Told(told), messages.iter().any(|message| message.from == "operator"));
+            let prompt_text = prompt::news(seat, &fence, &messages, history.turns());
+            if !prompt_text.is_empty() {
+                history.push(Turn::Told(prompt_text), messages.iter().any(|message| message.from == "operator"));
             }
             let reply = match self.ask(seat, &system, &tools, &mut history, deadline, inbox)? {
                 Asked::Answer(answer) => answer.reply,

@@ -123,9 +123,9 @@ impl Game {
     fn describe(&mut self, seat: &PlayerSeat, said: Said) -> String {
         match said {
             Said::Start { config, side, .. } => {
-                let told = side.as_ref().map(|side| format!("the game begins; you play {side}"));
+                let side_text = side.as_ref().map(|side| format!("the game begins; you play {side}"));
                 (self.config, self.side) = (config, side);
-                told.unwrap_or_else(|| "the game begins".to_owned())
+                side_text.unwrap_or_else(|| "the game begins".to_owned())
             }
             Said::State(state) => {
                 let until = state.deadline.map(|ms| format!(", until {}", utc(ms))).unwrap_or_default();
@@ -260,17 +260,17 @@ impl Voice {
         };
         // Continuation lines are indented, so that no message can imitate the beginning of another one.
         let mut lines = text.trim_end().lines();
-        let mut told = format!("{}{}:", printable(&from), printable(&to));
+        let mut output = format!("{}{}:", printable(&from), printable(&to));
         match (lines.next(), text.trim_end().contains('\n')) {
-            (Some(line), false) => told += &format!(" {line}"),
+            (Some(line), false) => output += &format!(" {line}"),
             (first, _) => {
                 for line in first.into_iter().chain(lines) {
-                    told += if line.is_empty() { "\n" } else { "\n    " };
-                    told += line;
+                    output += if line.is_empty() { "\n" } else { "\n    " };
+                    output += line;
                 }
             }
         }
-        self.say(&told)
+        self.say(&output)
     }
 
     pub(super) fn refuse(&mut self, refusal: &Refusal) -> Result<(), Failure> {

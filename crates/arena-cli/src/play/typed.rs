@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn actions_chat_and_commands_are_told_apart() {
-        let told: String = [
+        let lines: String = [
             "",
             "  hello, all ",
             "/guess  1, 2, 3 ",
@@ -94,6 +94,6 @@ mod tests {
             "/help": Help
             "/quit": Quit
         "#]]
-        .assert_eq(&told);
+        .assert_eq(&lines);
     }
 }

@@ -270,17 +270,17 @@ mod tests {
     /// Parses a text at once and byte by byte, and asserts that both results are equal.
     #[track_caller]
     fn check(pgn: &[u8], expected: Expect) {
-        let told = |from: &mut dyn BufRead| {
-            let mut told = String::new();
+        let list = |from: &mut dyn BufRead| {
+            let mut list = String::new();
             let end = read(from, |tags| {
-                told += &format!("{} - {}: {}\n", tags.white(), tags.black(), tags.result());
+                list += &format!("{} - {}: {}\n", tags.white(), tags.black(), tags.result());
                 Ok::<(), io::Error>(())
             });
-            told + &format!("{:?}", end.unwrap())
+            list + &format!("{:?}", end.unwrap())
         };
-        let whole = told(&mut &*pgn);
+        let whole = list(&mut &*pgn);
         expected.assert_eq(&whole);
-        assert_eq!(told(&mut io::BufReader::with_capacity(1, pgn)), whole);
+        assert_eq!(list(&mut io::BufReader::with_capacity(1, pgn)), whole);
     }
 
     #[test]

@@ -188,7 +188,7 @@ impl Rated {
             })
             .collect();
         let sources = &self.sources;
-        let mut told = json!({
+        let mut json = json!({
             "agents": self.results.agents(),
             "games": self.results.len(),
             "files": sources.files,
@@ -210,25 +210,25 @@ impl Rated {
             "remarks": self.remarks(),
         });
         if let Some(advantage) = self.only_group().and_then(advantage_json) {
-            told["first_seat_advantage"] = advantage;
+            json["first_seat_advantage"] = advantage;
         }
         if let Some(versus) = self.versus() {
-            told["versus"] = versus.json();
+            json["versus"] = versus.json();
         }
-        told
+        json
     }
 
     /// Formats a group of connected agents as JSON.
     fn group_json(&self, group: &Group) -> Value {
-        let mut told = json!({
+        let mut json = json!({
             "names": group.agents.iter().map(|agent| self.name(*agent)).collect::<Vec<_>>(),
             "games": group.results.len(),
             "games_to_lose_lead": group.fit.games_to_lose_lead(),
         });
         if let Some(advantage) = advantage_json(group) {
-            told["first_seat_advantage"] = advantage;
+            json["first_seat_advantage"] = advantage;
         }
-        told
+        json
     }
 
     /// Returns the group of all agents, if there is only one.

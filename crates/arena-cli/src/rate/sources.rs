@@ -117,11 +117,11 @@ impl Sources {
 
     fn check_rules(&self) -> Result<(), Failure> {
         let Some((game, versions)) = self.rules.iter().find(|(_, versions)| versions.len() > 1) else { return Ok(()) };
-        let told: Vec<String> =
+        let names: Vec<String> =
             versions.iter().map(|(version, path)| format!("version {version} in {}", path.display())).collect();
         let sentence = format!(
             "the results of {game} belong to different versions of its rules, which cannot be compared: {}; choose one with --rules-version N",
-            told.join(", ")
+            names.join(", ")
         );
         Err(Failure::new(Exit::BadTournament, sentence))
     }

@@ -69,20 +69,20 @@ impl Story {
                 *count += 1;
             }
         };
-        let mut told = Vec::new();
+        let mut sentences = Vec::new();
         for fault in &line.faults {
             add_one(&mut self.faults, fault.seat);
-            told.push(format!("{}: fault: {}", name(fault.seat), fault.what));
+            sentences.push(format!("{}: fault: {}", name(fault.seat), fault.what));
         }
         for rejected in &line.rejected {
             add_one(&mut self.rejections, rejected.seat);
             let which = rejected.index.map(|index| format!(" {}", index + 1)).unwrap_or_default();
-            told.push(format!("{}: action{which} rejected: {}", name(rejected.seat), rejected.reason));
+            sentences.push(format!("{}: action{which} rejected: {}", name(rejected.seat), rejected.reason));
         }
         for out in &line.disqualified {
-            told.push(format!("{}: disqualified, {}: {}", name(out.seat), out.verdict, out.detail));
+            sentences.push(format!("{}: disqualified, {}: {}", name(out.seat), out.verdict, out.detail));
         }
-        for sentence in told {
+        for sentence in sentences {
             match self.sentences.len() < SENTENCES {
                 true => self.sentences.push(format!("epoch {}: {sentence}", line.epoch)),
                 false => self.more += 1,
@@ -149,11 +149,11 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
     story.parse();
     let stage = stage_of_replay(&header);
     let epochs = counted(story.epochs, "epoch", "epochs");
-    let mut told = format!("{}, {epochs}, seed {}\n", header.game, header.seed);
-    told += &other_rules(&header);
+    let mut text = format!("{}, {epochs}, seed {}\n", header.game, header.seed);
+    text += &other_rules(&header);
     if !header.options.is_empty() {
         let options: Vec<String> = header.options.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        told += &format!("options: {}\n", options.join(" "));
+        text += &format!("options: {}\n", options.join(" "));
     }
     let mut table = Table::new(&["seat", "agent", "rank", "score", "faults", "rejections", "disqualified"]);
     for (seat, agent) in header.agents.iter().enumerate() {
@@ -171,18 +171,18 @@ fn show_whole(path: &Path, mut replay: Replay<BufReader<File>>, style: Style) ->
             story.out_of(seat).map_or_else(String::new, |out| out.verdict.to_string()),
         ]);
     }
-    told += &format!("{}\n", table.right([0, 2, 3, 4, 5]));
+    text += &format!("{}\n", table.right([0, 2, 3, 4, 5]));
     if let Some(result) = &result {
-        told += &format!("{}\n", format_outcome(&header, &stage, &result.outcome));
+        text += &format!("{}\n", format_outcome(&header, &stage, &result.outcome));
     }
     for sentence in &story.sentences {
-        told += &format!("{sentence}\n");
+        text += &format!("{sentence}\n");
     }
     if story.more > 0 {
-        told += &format!("and {} more\n", story.more);
+        text += &format!("and {} more\n", story.more);
     }
     let board = stage.draw(&story.states, page());
-    print((printable(&told).into_owned() + &render(&board.rows)).trim_end())?;
+    print((printable(&text).into_owned() + &render(&board.rows)).trim_end())?;
     ended
 }
 
@@ -224,22 +224,22 @@ fn show_epoch(path: &Path, mut replay: Replay<BufReader<File>>, epoch: u64, styl
         (story.sentences, story.more) = (Vec::new(), 0);
         story.add(&header, line);
         story.parse();
-        let mut told = String::new();
+        let mut text = String::new();
         let lists: Vec<Option<Vec<Value>>> =
             actions.as_deref().and_then(|actions| serde_json::from_str(actions).ok()).unwrap_or_default();
         for (agent, list) in header.agents.iter().zip(&lists) {
             if let Some(list) = list {
-                told += &format!("{}: {}\n", agent.name, format_actions(list));
+                text += &format!("{}: {}\n", agent.name, format_actions(list));
             }
         }
         if actions.is_none() {
-            told += "the match ended before actions were applied in this epoch\n";
+            text += "the match ended before actions were applied in this epoch\n";
         }
         for sentence in &story.sentences {
-            told += &format!("{sentence}\n");
+            text += &format!("{sentence}\n");
         }
         let picture = picture_of(&stage_of_replay(&header), &header, &story, page());
-        return print((render(&picture) + &printable(&told)).trim_end());
+        return print((render(&picture) + &printable(&text)).trim_end());
     }
 }
 

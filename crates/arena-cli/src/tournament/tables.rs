@@ -7,11 +7,11 @@ use crate::output::{Table, printable};
 
 /// Formats the standings without a title.
 pub fn describe(record: &Record) -> String {
-    let mut told = format!("{}\n", standings(record));
+    let mut text = format!("{}\n", standings(record));
     if record.schedule.games_played() > 0 && (3..=WIDEST_CROSS_TABLE).contains(&record.plan.agents.len()) {
-        told += &format!("{}\n", drawn(&cross(record), 1));
+        text += &format!("{}\n", drawn(&cross(record), 1));
     }
-    told + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
+    text + &remarks(record).iter().map(|remark| printable(remark).into_owned() + "\n").collect::<String>()
 }
 
 /// Formats the standings as a table, below a line with the number of games and above the state of a test.

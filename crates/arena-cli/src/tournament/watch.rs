@@ -56,8 +56,8 @@ impl Watcher {
         if self.style == Style::Json {
             return Ok(());
         }
-        let told = format!("{}\nfolder: {}", title_without_seed(record), folder.display());
-        print(&printable(&told))?;
+        let text = format!("{}\nfolder: {}", title_without_seed(record), folder.display());
+        print(&printable(&text))?;
         // The remaining time is estimated from the games of this run.
         self.bar.set_position(record.schedule.games_played() as u64);
         self.bar.reset_eta();
@@ -80,7 +80,7 @@ impl Watcher {
     fn print_game(&mut self, record: &Record, number: usize) -> Result<(), Failure> {
         let Some(game) = record.game(number) else { return Ok(()) };
         let played = record.schedule.games_played();
-        let told = match self.style {
+        let line = match self.style {
             Style::Json => {
                 self.held.push(number);
                 return self.print_held(record, false);
@@ -93,7 +93,7 @@ impl Watcher {
             }
         };
         let (played, all) = (played as u64, record.schedule.games() as u64);
-        let printed = self.bar.suspend(|| print(&told));
+        let printed = self.bar.suspend(|| print(&line));
         self.bar.set_length(all);
         self.bar.set_position(played);
         printed

@@ -265,7 +265,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     /// Returns the query that a tool builds from arguments, or its error.
-    fn told(tools: &ToolSet, tool: &str, arguments: &str) -> String {
+    fn query_of(tools: &ToolSet, tool: &str, arguments: &str) -> String {
         let arguments = serde_json::from_str(arguments).expect("an object");
         match check(tools.find(tool).expect("a tool"), arguments) {
             Ok(arguments) => query(&arguments, 7),
@@ -275,7 +275,7 @@ mod tests {
 
     #[track_caller]
     fn check_arguments(tool: &str, arguments: &str, expected: Expect) {
-        expected.assert_eq(&told(&ToolSet::arena(false), tool, arguments));
+        expected.assert_eq(&query_of(&ToolSet::arena(false), tool, arguments));
     }
 
     #[test]
@@ -323,11 +323,14 @@ mod tests {
     fn where_keys_are_asked_for_they_stand_in_for_from() {
         let tools = ToolSet::chat(true);
         let arguments = r#"{"channel": "c", "key": "s_0.ab", "from": "f"}"#;
-        assert_eq!(told(&tools, "sync", arguments), "limit=7&channel=c&key=s%5F0%2Eab&wait=0.0&");
+        assert_eq!(query_of(&tools, "sync", arguments), "limit=7&channel=c&key=s%5F0%2Eab&wait=0.0&");
         // The key is optional, since it may be in a header instead.
-        assert_eq!(told(&tools, "sync", r#"{"channel": "c"}"#), "limit=7&channel=c&wait=0.0&");
-        let join =
-            told(&ToolSet::arena(true), "challenge_join", r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#);
+        assert_eq!(query_of(&tools, "sync", r#"{"channel": "c"}"#), "limit=7&channel=c&wait=0.0&");
+        let join = query_of(
+            &ToolSet::arena(true),
+            "challenge_join",
+            r#"{"invite": "inv_x", "publicKey": "", "signature": ""}"#,
+        );
         assert_eq!(join, "MISSING_FIELD: timestamp is required");
     }
 }

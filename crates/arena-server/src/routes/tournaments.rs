@@ -527,16 +527,16 @@ impl Form {
         let is_over = facts.ended.is_some();
         match self {
             Form::Json => {
-                let mut told = arena_report::json(record);
-                if let Some(told) = told.as_object_mut() {
-                    told.remove("seed");
-                    told.insert("seed_commitment".to_owned(), facts.seed_commitment().into());
+                let mut report = arena_report::json(record);
+                if let Some(report) = report.as_object_mut() {
+                    report.remove("seed");
+                    report.insert("seed_commitment".to_owned(), facts.seed_commitment().into());
                     if let Some((seed, nonce)) = facts.revealed_seed() {
-                        told.insert("seed".to_owned(), seed.into());
-                        told.insert("seed_nonce".to_owned(), nonce.into());
+                        report.insert("seed".to_owned(), seed.into());
+                        report.insert("seed_nonce".to_owned(), nonce.into());
                     }
                 }
-                Ok(told.to_string())
+                Ok(report.to_string())
             }
             Form::Pgn | Form::Export(Exporter { has_seed: true, .. }) if !is_over => Err(TournamentRefusal::NotOver),
             Form::Export(exporter) => Ok((exporter.write)(record)),

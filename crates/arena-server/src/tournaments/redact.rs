@@ -35,18 +35,18 @@ fn without_names(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut pieces = text.split(UNREACHABLE);
-    let mut told = pieces.next().unwrap_or_default().to_owned();
+    let mut redacted = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        told += UNREACHABLE;
+        redacted += UNREACHABLE;
         match REASONS.iter().find_map(|reason| piece.strip_prefix(reason)) {
             Some(rest) => {
-                told += REASON;
-                told += rest.trim_start_matches(|char: char| char.is_ascii_alphabetic() || " -_".contains(char));
+                redacted += REASON;
+                redacted += rest.trim_start_matches(|char: char| char.is_ascii_alphabetic() || " -_".contains(char));
             }
-            None => told += piece,
+            None => redacted += piece,
         }
     }
-    told.into()
+    redacted.into()
 }
 
 #[cfg(test)]

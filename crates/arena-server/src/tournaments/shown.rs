@@ -114,9 +114,9 @@ impl Tournaments {
             if lines.read_line(&mut line)? == 0 {
                 return Ok(false);
             }
-            let told = self.redacted(&line);
-            if told != line {
-                break told.into_owned();
+            let redacted = self.redacted(&line);
+            if redacted != line {
+                break redacted.into_owned();
             }
             passed += line.len() as u64;
         };

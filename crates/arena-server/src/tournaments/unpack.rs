@@ -52,14 +52,14 @@ mod tests {
     #[track_caller]
     fn check(body: &[u8], file_name: Option<&str>, expected: Expect) {
         let into = tempfile::tempdir().unwrap();
-        let told = match unpack(body, file_name, into.path(), 100_000) {
+        let outcome = match unpack(body, file_name, into.path(), 100_000) {
             Ok(UnpackedArchive { agent, files, bytes }) => {
                 let mode = fs::metadata(into.path().join(&agent)).unwrap().permissions().mode() & 0o777;
                 format!("{}: {files} files, {bytes} bytes, {mode:o}", agent.display())
             }
             Err(error) => error.to_string(),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&outcome);
     }
 
     #[test]

@@ -59,11 +59,11 @@ impl Asset {
     /// Returns the file, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
         let mut response = tagged(headers, self.tag.clone(), self.text);
-        let told = response.headers_mut();
-        told.insert(header::CONTENT_TYPE, self.kind.clone());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, self.kind.clone());
         // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each
         // load.
-        told.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         response
     }
 }

@@ -200,8 +200,8 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let create = Create { challenge: name.to_owned(), options };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
-    let told = arena.engine.create(create, None, respond).await?;
-    let session: RedactedSession = serde_json::from_str(&told).expect("views have these fields");
+    let view = arena.engine.create(create, None, respond).await?;
+    let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
     if let (Some((house, places)), Some((own, others))) = (house, session.invites.split_first()) {
         house.send(name, others, places);
         return Ok(to_seat(own));

@@ -99,10 +99,16 @@ impl Channels {
             let end = subscription.read(u64::MAX, 1).await?;
             Ok((subscription, end))
         };
-        let (operator, told) = open(Channel::Operator(id)).await?;
-        let (chat, said) = open(Channel::Chat(id)).await?;
+        let (operator, operator_end) = open(Channel::Operator(id)).await?;
+        let (chat, chat_end) = open(Channel::Chat(id)).await?;
         let reveal_chat = arena.settings.sessions.reveal_chat;
-        Ok(Channels { operator, chat, lens: (told.len, said.len), ended: told.ended(), reveal_chat })
+        Ok(Channels {
+            operator,
+            chat,
+            lens: (operator_end.len, chat_end.len),
+            ended: operator_end.ended(),
+            reveal_chat,
+        })
     }
 
     /// Returns the number of messages in both channels.
@@ -113,31 +119,32 @@ impl Channels {
     /// Returns at most `limit` events after the first `offset`.
     async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
         let offset = offset.min(self.len());
-        let told = self.told_among(offset).await?;
-        let said = offset - told;
+        let operator_count = self.count_operator_messages(offset).await?;
+        let chat_count = offset - operator_count;
         let some = async |channel: &Subscription, passed: u64, len: u64| -> ApiResult<Vec<Arc<Posted>>> {
             let limit = limit.min(usize::try_from(len - passed).unwrap_or(limit));
             if limit == 0 { Ok(Vec::new()) } else { Ok(channel.read(passed + 1, limit).await?.messages) }
         };
-        let mut told = some(&self.operator, told, self.lens.0).await?.into_iter().peekable();
-        let mut said = some(&self.chat, said, self.lens.1).await?.into_iter().peekable();
-        let next = || match (told.peek(), said.peek()) {
-            (Some(one), Some(other)) if self.time(one) > self.time(other) => Some(("chat", said.next()?)),
-            (Some(_), _) => Some(("operator", told.next()?)),
-            (None, _) => Some(("chat", said.next()?)),
+        let mut operator_messages = some(&self.operator, operator_count, self.lens.0).await?.into_iter().peekable();
+        let mut chat_messages = some(&self.chat, chat_count, self.lens.1).await?.into_iter().peekable();
+        let next = || match (operator_messages.peek(), chat_messages.peek()) {
+            (Some(one), Some(other)) if self.time(one) > self.time(other) => Some(("chat", chat_messages.next()?)),
+            (Some(_), _) => Some(("operator", operator_messages.next()?)),
+            (None, _) => Some(("chat", chat_messages.next()?)),
         };
         Ok(std::iter::from_fn(next).take(limit).collect())
     }
 
     /// Counts the operator channel's messages among the first `count` events. Of messages with equal timestamps, the
     /// operator's come first.
-    async fn told_among(&self, count: u64) -> ApiResult<u64> {
+    async fn count_operator_messages(&self, count: u64) -> ApiResult<u64> {
         let (mut low, mut high) = (count.saturating_sub(self.lens.1), count.min(self.lens.0));
         while low < high {
-            let told = u64::midpoint(low, high);
-            // `told` is too low if the operator's next message precedes the last counted chat message.
-            let (next, last) = (at(&self.operator, told + 1).await?, at(&self.chat, count - told).await?);
-            if self.time(&next) <= self.time(&last) { low = told + 1 } else { high = told }
+            let operator_count = u64::midpoint(low, high);
+            // `operator_count` is too low if the operator's next message precedes the last counted chat message.
+            let (next, last) =
+                (at(&self.operator, operator_count + 1).await?, at(&self.chat, count - operator_count).await?);
+            if self.time(&next) <= self.time(&last) { low = operator_count + 1 } else { high = operator_count }
         }
         Ok(low)
     }

@@ -68,10 +68,10 @@ fn send(visit: &Visit, picture: Option<&Picture>) -> PageResult {
     let picture = picture.ok_or_else(|| ApiError::not_found("NO_PICTURE", "no data to plot yet"))?;
     let text = picture.to_file_for(theme);
     let mut response = tagged(&visit.headers, tag_of(&text), text);
-    let told = response.headers_mut();
-    told.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
-    told.insert(header::CONTENT_SECURITY_POLICY, POLICY);
-    told.insert(header::CACHE_CONTROL, FRESH);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("image/svg+xml"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(header::CACHE_CONTROL, FRESH);
     Ok(response)
 }
 

@@ -187,14 +187,14 @@ impl OperatorUpdate {
         if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
             return None;
         }
-        let told: Value = serde_json::from_str(content).ok()?;
-        let asked = told["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let ending = told["result"]["termination"].as_str().map(str::to_owned);
+        let value: Value = serde_json::from_str(content).ok()?;
+        let asked = value["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let ending = value["result"]["termination"].as_str().map(str::to_owned);
         Some(OperatorUpdate {
             begins,
             ending,
             asked: asked.map(str::to_owned).collect(),
-            deadline: told["deadline"].as_i64(),
+            deadline: value["deadline"].as_i64(),
         })
     }
 }
@@ -233,15 +233,15 @@ fn text(message: &Message, session: &RedactedSession) -> Markup {
             None => html! { p.withheld { "Private message" } },
         };
     }
-    if let Some(told) = OperatorUpdate::by(message) {
+    if let Some(update) = OperatorUpdate::by(message) {
         return html! {
             p.text {
-                @match &told.ending {
-                    None if told.begins => "Game started.",
+                @match &update.ending {
+                    None if update.begins => "Game started.",
                     None => "Game state.",
                     Some(ending) => { "Game ended: " (cut(ending, 60)) "." }
                 }
-                @if !told.asked.is_empty() { " To move: " @for (at, player) in told.asked.iter().enumerate() { @if at > 0 { ", " } (party_name(session, player)) } "." }
+                @if !update.asked.is_empty() { " To move: " @for (at, player) in update.asked.iter().enumerate() { @if at > 0 { ", " } (party_name(session, player)) } "." }
                 " "
                 a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "JSON" }
             }

@@ -185,9 +185,9 @@ fn is_replay(path: &Path) -> bool {
 
 /// Reads the header and the result of a replay, without the lines between them.
 fn ends(path: &Path) -> Result<(HeaderLine, Option<ResultPart>), String> {
-    let told = |failure: Failure| failure.sentence().to_owned();
-    let from = open_file(path).map_err(told)?;
-    let header = Replay::open(from).map_err(|error| told(bad(path, &error)))?.header;
+    let sentence_of = |failure: Failure| failure.sentence().to_owned();
+    let from = open_file(path).map_err(sentence_of)?;
+    let header = Replay::open(from).map_err(|error| sentence_of(bad(path, &error)))?.header;
     let line = File::open(path).and_then(|mut file| last_line(&mut file)).map_err(|error| error.to_string())?;
     let result = serde_json::from_slice::<ResultLine>(&line).ok().map(|line| line.result);
     Ok((header, result))

@@ -16,13 +16,13 @@ use crate::request::Get;
 pub(super) async fn list_audit(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let page = arena.engine.list_audit(offset, limit).await?;
-    let told = |(AuditNo(no), arena_store::AuditEntry { at, address, action, detail })| AuditEntry {
+    let to_wire = |(AuditNo(no), arena_store::AuditEntry { at, address, action, detail })| AuditEntry {
         no,
         at,
         address,
         action,
         detail,
     };
-    let entries = page.items.into_iter().map(told).collect();
+    let entries = page.items.into_iter().map(to_wire).collect();
     Ok(json(to_text(&AuditPage { entries, total: page.total, limit, offset })))
 }

@@ -19,7 +19,7 @@ use crate::request::{Get, Post};
 /// Maximum length of a ban's reason, in bytes. Every refusal because of the ban contains the reason.
 const REASON_BYTES: usize = 500;
 
-fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
+fn to_wire(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
     let (user_id, address) = match subject {
         BanSubject::User(user) => (Some(user.to_string()), None),
         BanSubject::Addresses(range) => (None, Some(range.to_string())),
@@ -32,7 +32,7 @@ fn told(Ban { subject, reason, at }: Ban) -> arena_wire::Ban {
     responses((status = 200, body = Bans, description = "All bans.")))]
 pub(super) async fn list_bans(State(arena): State<Arena>, _request: Get) -> ApiResult {
     let bans = arena.engine.list_bans().await?;
-    Ok(json(to_text(&Bans { bans: bans.into_iter().map(told).collect() })))
+    Ok(json(to_text(&Bans { bans: bans.into_iter().map(to_wire).collect() })))
 }
 
 /// A new ban, with exactly one of `userId`, `publicKey` and `address`.
@@ -68,7 +68,7 @@ pub(super) async fn ban(
         return Err(ApiError::bad_request("INVALID_FIELD", text));
     }
     let ban = arena.engine.ban(by, subject, reason).await?;
-    Ok(json(to_text(&told(ban))))
+    Ok(json(to_text(&to_wire(ban))))
 }
 
 /// The ban to lift, with exactly one of these fields.

@@ -16,7 +16,7 @@ use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
 
-fn told(report: arena_engine::ImportReport) -> ImportReport {
+fn to_wire(report: arena_engine::ImportReport) -> ImportReport {
     let arena_engine::ImportReport { users, sessions, messages, skipped, skipped_total } = report;
     let skipped = skipped.into_iter().map(|Skipped { line, reason }| SkippedLine { line, reason }).collect();
     ImportReport { users, sessions, messages, skipped, skipped_total }
@@ -57,7 +57,7 @@ pub(super) async fn import(
             }
         }
         if ended {
-            return Ok(json(to_text(&told(import.finish().await?))));
+            return Ok(json(to_text(&to_wire(import.finish().await?))));
         }
     }
 }
