@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arena_engine::{Chat, Engine, EngineError, Join, Once, Written};
 use arena_model::{Channel, ChatError, Party, SessionId};
-use arena_testkit::Lab;
+use arena_testkit::TestEnvironment;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -35,8 +35,8 @@ async fn texts(engine: &Engine, id: SessionId) -> BTreeMap<u64, String> {
 
 #[tokio::test]
 async fn concurrent_messages_get_successive_indexes_and_survive_a_restart() {
-    let (lab, folder) = (Lab::new(21), TempDir::new().expect("a temp folder"));
-    let before = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(21), TempDir::new().expect("a temp folder"));
+    let before = engine(&environment, &folder).await;
     let (id, invites) = create(&before).await;
     for invite in &invites {
         join(&before, *invite).await;
@@ -77,14 +77,14 @@ async fn concurrent_messages_get_successive_indexes_and_survive_a_restart() {
     let stored = texts(&before, id).await;
     assert_eq!(stored, indexes.iter().map(|(number, index)| (*index, format!("message {number}"))).collect());
     drop(before);
-    let after = engine(&lab, &folder).await;
+    let after = engine(&environment, &folder).await;
     assert_eq!(texts(&after, id).await, stored);
 }
 
 #[tokio::test]
 async fn one_of_many_concurrent_joins_takes_the_seat() {
-    let (lab, folder) = (Lab::new(22), TempDir::new().expect("a temp folder"));
-    let engine = engine(&lab, &folder).await;
+    let (environment, folder) = (TestEnvironment::new(22), TempDir::new().expect("a temp folder"));
+    let engine = engine(&environment, &folder).await;
     let (_, invites) = create(&engine).await;
     let joins: Vec<Answer> = (0..20)
         .map(|number| {
