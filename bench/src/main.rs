@@ -1,7 +1,7 @@
 //! `arena-bench`: the load generator. Starts the real arena as a child, plays against it over HTTP, and prints the
 //! results beside the goals of the design; see `bench/README.md`.
 //!
-//! Each file in `scenarios` is a scenario. The modules `connection` and `stream` contain the client, `worker_pool` and
+//! Each file in `scenarios` is a scenario. The modules `connection` and `stream` contain the client, `client_pool` and
 //! `player_pool` many concurrent clients, `server` and `usage` the process under load, and `ceiling` the server for
 //! comparison.
 
@@ -10,6 +10,7 @@
 mod agenda;
 mod arguments;
 mod ceiling;
+mod client_pool;
 mod connection;
 mod faults;
 mod latency;
@@ -24,7 +25,6 @@ mod server;
 mod simulation;
 mod stream;
 mod usage;
-mod worker_pool;
 
 use std::process::ExitCode;
 use std::time::Instant;

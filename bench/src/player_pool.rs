@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::client_pool::ClientPool;
 use crate::connection::Connection;
 use crate::faults::Faults;
 use crate::psi::{self, Players, REQUESTS_PER_GAME, ServerKind, StepLatencies};
 use crate::server::Server;
 use crate::usage::Usage;
-use crate::worker_pool::WorkerPool;
 
 /// The number of failed games in a row after which a connection ends its work, because the server must have stopped.
 const MAX_FAILURES: u32 = 5;
@@ -154,7 +154,7 @@ impl PlayerPool {
             Until::Games(games) => Duration::from_secs(60 + games / 50),
         };
         let begun = Arc::new(AtomicU64::new(0));
-        let finished = WorkerPool { threads: self.threads, workers: self.connections, limit }.run(
+        let finished = ClientPool { threads: self.threads, workers: self.connections, limit }.run(
             async move |worker| open_all(&addresses[worker % addresses.len()]).await,
             async move |worker, mut connections| {
                 let (mut games, mut latencies, mut faults) = (0_u64, StepLatencies::default(), Faults::default());
@@ -216,12 +216,12 @@ impl PlayerPool {
     ) -> anyhow::Result<MeasuredCost> {
         let address = server.address();
         let begun = Arc::new(AtomicU64::new(0));
-        let worker_pool = WorkerPool {
+        let client_pool = ClientPool {
             threads: self.threads,
             workers: self.connections,
             limit: Duration::from_secs(60 + times / 500),
         };
-        let finished = worker_pool.run(
+        let finished = client_pool.run(
             async move |_| Connection::open(address).await,
             async move |_, mut connection| {
                 loop {

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::arguments::Arguments;
 use crate::ceiling;
+use crate::client_pool::{self, ClientPool};
 use crate::connection::Connection;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::limits;
@@ -18,7 +19,6 @@ use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
 use crate::stream::{EventStream, Postmark};
-use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "fanout";
 
@@ -220,7 +220,7 @@ impl Audience {
     fn listen(self, server: &Server, server_kind: ServerKind) -> anyhow::Result<Fanout> {
         let Audience { threads, subscribers, messages, pace } = self;
         let address = server.address();
-        let Invited { id, invites } = worker_pool::alone(async {
+        let Invited { id, invites } = client_pool::alone(async {
             let mut connection = Connection::open(address).await?;
             psi::begin(&mut connection, server_kind).await
         })?;
@@ -231,8 +231,8 @@ impl Audience {
         let session = id.clone();
         let talkers = if matches!(pace, Pace::FlatOut) { PUBLISHERS } else { 1 };
         let (postmark, begun) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
-        let worker_pool = WorkerPool { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
-        let finished = worker_pool.run(
+        let client_pool = ClientPool { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
+        let finished = client_pool.run(
             async move |worker| {
                 let connection = Connection::open(address).await?;
                 Ok(if worker < subscribers {

@@ -12,12 +12,12 @@ use arena_model::Timestamp;
 use serde_json::{Value, json};
 
 use crate::arguments::Arguments;
+use crate::client_pool::{self, ClientPool};
 use crate::connection::Connection;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "flood";
 
@@ -99,7 +99,7 @@ fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
 }
 
 fn begin(arena: &Server) -> anyhow::Result<Game> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let Invited { id, invites } = psi::create(&mut connection, ServerKind::Arena).await?;
         let mut keys = Vec::new();
@@ -120,9 +120,9 @@ fn begin(arena: &Server) -> anyhow::Result<Game> {
 fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
     let address = arena.address();
     let game = game.clone();
-    let worker_pool =
-        WorkerPool { threads: arguments.threads(), workers: PLAYERS, limit: length + Duration::from_secs(60) };
-    let finished = worker_pool.run(
+    let client_pool =
+        ClientPool { threads: arguments.threads(), workers: PLAYERS, limit: length + Duration::from_secs(60) };
+    let finished = client_pool.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, start) = (Latencies::default(), Instant::now());
@@ -162,8 +162,8 @@ fn start_flood(
     thread::spawn(move || {
         let sent = Arc::new(AtomicU64::new(0));
         let counted = sent.clone();
-        let worker_pool = WorkerPool { threads: 1, workers: FLOODERS, limit: Duration::from_secs(600) };
-        worker_pool.run(
+        let client_pool = ClientPool { threads: 1, workers: FLOODERS, limit: Duration::from_secs(600) };
+        client_pool.run(
             async move |_| Connection::open(address).await,
             async move |worker, mut connection| {
                 let pair = KeyPair::from_random([100 + worker as u8; 32]);

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::player_pool::{PlayerPool, Until};
 use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, KEEP_OPEN_SESSIONS, Server};
-use crate::worker_pool;
 
 const NAME: &str = "lists";
 
@@ -146,7 +146,7 @@ fn create(fillers: PlayerPool, arena: &Server, sessions: u64) -> anyhow::Result<
 
 /// Returns the time from the start of the process to its first status 200.
 fn first_answer(server: &Server) -> anyhow::Result<Duration> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         loop {
             let answer = async { Connection::open(server.address()).await?.get("/api/metadata").await?.ok("metadata") };
             match answer.await {
@@ -179,7 +179,7 @@ impl Expected {
 }
 
 fn measure_pages(report: &mut Report, arena: &Server, expected: Expected) -> anyhow::Result<()> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut worst = None::<LatencySummary>;
         let mut measured = |report: &mut Report, page: String, summary: LatencySummary| {

@@ -3,13 +3,13 @@
 use serde_json::json;
 
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::latency::median;
 use crate::player_pool::MeasuredCost;
 use crate::psi::{self, Invited, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool;
 
 const NAME: &str = "mcp";
 
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// Creates a game with messages to read, and returns the calls of one of its players.
 fn prepare(arena: &Server) -> anyhow::Result<[Call; 2]> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let Invited { id, invites } = psi::begin(&mut connection, ServerKind::Arena).await?;
         let from = &invites[0];

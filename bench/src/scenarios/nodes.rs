@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
+use crate::client_pool::{self, ClientPool};
 use crate::connection::Connection;
 use crate::latency::{Latencies, LatencySummary, median};
 use crate::player_pool::{Mark, Round, Until};
@@ -21,7 +22,6 @@ use crate::scenarios::games::round_json;
 use crate::server::{ArenaFolder, Server};
 use crate::stream::{EventStream, Postmark};
 use crate::usage::Usage;
-use crate::worker_pool::{self, WorkerPool};
 
 const NAME: &str = "nodes";
 
@@ -175,7 +175,7 @@ fn listen(
     messages: u64,
 ) -> anyhow::Result<LatencySummary> {
     let (here, there) = (spoken.address(), watched.address());
-    let sessions: Vec<Invited> = worker_pool::alone(async {
+    let sessions: Vec<Invited> = client_pool::alone(async {
         let mut connection = Connection::open(here).await?;
         let mut sessions = Vec::with_capacity(SESSIONS);
         for _ in 0..SESSIONS {
@@ -191,7 +191,7 @@ fn listen(
     let (speakers, watchers) = (agenda.clone(), sessions.clone());
     let limit = Duration::from_secs(messages / rate + 60);
     let mut metronome = None;
-    let finished = WorkerPool { threads: arguments.threads(), workers: SESSIONS + SPEAKERS, limit }.run(
+    let finished = ClientPool { threads: arguments.threads(), workers: SESSIONS + SPEAKERS, limit }.run(
         async move |worker| match watchers.get(worker) {
             Some(session) => {
                 Ok(Guest::Watcher(Box::new(EventStream::open(Connection::open(there).await?, &session.id).await?)))

@@ -5,10 +5,10 @@ use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool;
 
 const NAME: &str = "options";
 
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
     let sessions = if arguments.quick { 10 } else { 100 };
-    let metadata: Map<String, Value> = worker_pool::alone(async {
+    let metadata: Map<String, Value> = client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         Ok(serde_json::from_slice(&connection.get("/api/metadata").await?.ok("metadata")?)?)
     })?;
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 /// Returns the server's CPU time per session until all seats are taken, in milliseconds. Returns `None` if the server
 /// refuses the options.
 fn cost(arena: &Server, challenge: &str, options: &Value, sessions: usize) -> anyhow::Result<Option<f64>> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let before = arena.usage()?;
         for _ in 0..sessions {

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
+use crate::client_pool::ClientPool;
 use crate::connection::Connection;
 use crate::faults::Faults;
 use crate::latency::Latencies;
@@ -19,7 +20,6 @@ use crate::psi::{self, Players, ServerKind, Step, StepLatencies};
 use crate::report::{Goal, Report};
 use crate::scenarios::games::latencies_json;
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool::WorkerPool;
 
 const NAME: &str = "paced";
 
@@ -119,7 +119,7 @@ pub fn play(
     let players = agenda.clone();
     let limit = Duration::from_secs(games / rate + 60);
     let mut metronome = None;
-    let finished = WorkerPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
+    let finished = ClientPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, mut whole, mut faults) =

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::matches;
 use crate::arguments::Arguments;
+use crate::client_pool::alone;
 use crate::connection::Connection;
 use crate::latency::median;
 use crate::psi::{self, ServerKind};
 use crate::quick_agent::QUICK_AGENT;
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool::alone;
 
 const NAME: &str = "plies";
 

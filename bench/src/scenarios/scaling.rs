@@ -13,7 +13,7 @@ use arena_testkit::{NatsServer, Postgres};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::fit::{Cost, Observation, PerGame, fit};
+use self::fit::{Cost, FitPoint, PerGame, fit};
 use self::measured::{Paced, Point, Subject, measure_order};
 use crate::arguments::Arguments;
 use crate::latency::median;
@@ -273,12 +273,12 @@ impl Measured {
     }
 
     /// Returns the measurement with this number of connections, and its plan.
-    fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> Observation {
+    fn seen(&self, subject: &Measurements, costs: Costs, connections: usize) -> FitPoint {
         let point = subject.at(connections);
         // The time of the disk is that of this measurement, because the speed of a shared disk varies.
         let plan = self.plan(subject, Costs { flush: point.sync_us(), ..costs });
         let each = |all: f64| all / point.games.max(1.0);
-        Observation {
+        FitPoint {
             plan: Plan { load: Load::Closed(connections), ..plan },
             games_per_second: point.games_per_second(),
             per_game: PerGame {
@@ -317,7 +317,7 @@ impl Measured {
                 [|costs| &mut costs.journal_read, |costs| &mut costs.journal_read_stored, |costs| &mut costs.event];
             free.extend(more);
         }
-        let seen: Vec<Observation> = subjects
+        let seen: Vec<FitPoint> = subjects
             .iter()
             .flat_map(|subject| FITTED.map(|connections| self.seen(subject, start, connections)))
             .collect();

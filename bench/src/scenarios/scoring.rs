@@ -9,13 +9,13 @@ use serde_json::json;
 use super::games::round_json;
 use super::lists::ask;
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::latency::median;
 use crate::player_pool::{PlayerPool, Until};
 use crate::psi::{Players, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool;
 
 const NAME: &str = "scoring";
 
@@ -117,7 +117,7 @@ fn compare(
 }
 
 fn measure_boards(report: &mut Report, arena: &Server, players: u64) -> anyhow::Result<()> {
-    worker_pool::alone(async {
+    client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut worst: f64 = 0.0;
         for &board in BOARDS {

@@ -8,13 +8,13 @@ use memchr::memmem;
 use serde_json::json;
 
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::latency::{Latencies, median};
 use crate::player_pool::PlayerPool;
 use crate::psi::{self, Invited, ServerKind, chat_body};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool;
 
 const NAME: &str = "tail";
 
@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         .goal(Goal::AtLeast(10_000.0));
 
     let channels = [&short_channel, &long_channel];
-    let alone = worker_pool::alone(async {
+    let alone = client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let mut latencies = [Latencies::default(), Latencies::default()];
         for number in 0..reads + 100 {
@@ -131,7 +131,7 @@ struct Channel {
 /// Creates a session of two players with this number of messages.
 fn channel_of(fillers: PlayerPool, arena: &Server, messages: u64) -> anyhow::Result<Channel> {
     let address = arena.address();
-    let Invited { id, invites } = worker_pool::alone(async {
+    let Invited { id, invites } = client_pool::alone(async {
         let mut connection = Connection::open(address).await?;
         psi::begin(&mut connection, ServerKind::Arena).await
     })?;

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::agenda::Agenda;
 use crate::arguments::Arguments;
+use crate::client_pool::{ClientPool, alone};
 use crate::connection::Connection;
 use crate::faults::Faults;
 use crate::latency::Latencies;
@@ -20,7 +21,6 @@ use crate::player_pool::Mark;
 use crate::psi::{self, ServerKind};
 use crate::report::{Goal, Report};
 use crate::server::{ArenaFolder, Server};
-use crate::worker_pool::{WorkerPool, alone};
 
 const NAME: &str = "turns";
 
@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let players = agenda.clone();
     let mut metronome = None;
     let limit = Duration::from_secs(moves / rate + 60);
-    let finished = WorkerPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
+    let finished = ClientPool { threads: player_pool.threads, workers: player_pool.connections, limit }.run(
         async move |_| Connection::open(address).await,
         async move |_, mut connection| {
             let (mut latencies, mut faults) = (Latencies::default(), Faults::default());

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use check::check;
-pub use final_state::{BoardRow, FinalState, ObservedMessage, SessionState};
+pub use final_state::{FinalSession, FinalStanding, FinalState, ObservedMessage};
 
 /// The time since the start of the history.
 pub type Moment = Duration;

@@ -8,7 +8,7 @@ use crate::simulation::{Costs, Plan, SimulationResult, simulate};
 
 /// The measurements of a plan, in the units of [`SimulationResult`]. Missing values are 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Observation {
+pub struct FitPoint {
     /// The plan of the measurement. The fit replaces its costs, except for the measured time of the disk.
     pub plan: Plan,
     /// The number of finished games per second.
@@ -38,7 +38,7 @@ const LARGER: [f64; 2] = [0.25, 0.1];
 /// The largest change of a cost in one step, as a logarithm.
 const FURTHEST: f64 = 1.5;
 
-impl Observation {
+impl FitPoint {
     /// Simulates the plan with these costs.
     pub fn simulated(&self, costs: Costs, games: u64) -> SimulationResult {
         simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
@@ -72,7 +72,7 @@ impl Observation {
 }
 
 /// Fits the costs in `free` to `seen`, from `start` on, with `games` games per simulation.
-pub fn fit(seen: &[Observation], start: Costs, free: &[Cost], games: u64) -> Costs {
+pub fn fit(seen: &[FitPoint], start: Costs, free: &[Cost], games: u64) -> Costs {
     let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
     let (mut best, mut rest) = (start, off(start));
     // A large damping gives small steps in the direction of steepest descent. A small damping gives the step that would
@@ -171,7 +171,7 @@ mod tests {
             wake: 20.0,
             switch: 10.0,
         };
-        let seen: Vec<Observation> = [1, 4, 32]
+        let seen: Vec<FitPoint> = [1, 4, 32]
             .map(|connections| {
                 let plan = Plan {
                     costs,
@@ -185,7 +185,7 @@ mod tests {
                 let worked_us = [predicted.client_us, predicted.node_us, predicted.database_us, predicted.nats_us];
                 let per_game =
                     PerGame { journal_reads: predicted.journal_reads, batches: predicted.batches, worked_us };
-                Observation { plan, games_per_second: predicted.games_per_second, per_game }
+                FitPoint { plan, games_per_second: predicted.games_per_second, per_game }
             })
             .to_vec();
         let start = Costs { write: 150.0, batch_stored: 300.0, ..costs };

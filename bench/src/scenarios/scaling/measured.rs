@@ -8,6 +8,7 @@ use arena_testkit::{NatsServer, Postgres};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::Arguments;
+use crate::client_pool;
 use crate::connection::Connection;
 use crate::faults::Faults;
 use crate::latency::LatencySummary;
@@ -16,7 +17,6 @@ use crate::psi::{self, ServerKind};
 use crate::scenarios::{nodes, paced};
 use crate::server::{ArenaFolder, Server};
 use crate::usage::Usage;
-use crate::worker_pool;
 
 /// The number of reads that are measured alone.
 const READS: u64 = 40_000;
@@ -169,7 +169,7 @@ impl Subject<'_> {
     pub fn read(&self, arguments: &Arguments, connections: usize) -> anyhow::Result<Point> {
         let node = self.nodes[0];
         let address = node.address();
-        let invited = worker_pool::alone(async {
+        let invited = client_pool::alone(async {
             let mut connection = Connection::open(address).await?;
             psi::begin(&mut connection, ServerKind::Arena).await
         })?;
@@ -195,7 +195,7 @@ impl Subject<'_> {
 /// Returns the number of a node's journal reads.
 fn journal_reads(node: &Server) -> anyhow::Result<f64> {
     let address = node.address();
-    let metrics = worker_pool::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
+    let metrics = client_pool::alone(async { Connection::open(address).await?.get("/metrics").await?.ok("metrics") })?;
     let metrics = str::from_utf8(&metrics).context("the metrics aren't text")?;
     let line = metrics.lines().find_map(|line| line.strip_prefix("arena_journal_looks_total "));
     line.context("the metrics lack the number of journal reads")?.trim().parse().context("journal reads")

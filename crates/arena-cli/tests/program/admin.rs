@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::program::{Run, Running, arena, file, folder, run, run_with};
 
 /// A server and its data folder. Commands read the administrator's token from the folder.
-struct AdminFixture {
+struct AdminCommandFixture {
     server: Running,
     data: tempfile::TempDir,
 }
 
-impl AdminFixture {
-    fn open() -> AdminFixture {
+impl AdminCommandFixture {
+    fn open() -> AdminCommandFixture {
         let data = folder();
-        AdminFixture { server: Running::serve(data.path()), data }
+        AdminCommandFixture { server: Running::serve(data.path()), data }
     }
 
     fn run(&self, args: &[&str]) -> Run {
@@ -145,7 +145,7 @@ fn a_remote_arena_does_not_receive_this_machines_token() {
 
 #[test]
 fn all_administration_is_possible_from_the_command_line() {
-    let fixture = AdminFixture::open();
+    let fixture = AdminCommandFixture::open();
     let session = fixture.play(["ada", "bob"]);
     let second = fixture.play(["ada", "e\u{301}ve"]);
 
@@ -205,7 +205,7 @@ fn all_administration_is_possible_from_the_command_line() {
 
 #[test]
 fn an_export_is_a_private_file_that_another_arena_imports() {
-    let there = AdminFixture::open();
+    let there = AdminCommandFixture::open();
     let session = there.play(["ada", "bob"]);
     let out = folder();
     let path = out.path().join("arena.jsonl");
@@ -234,7 +234,7 @@ fn an_export_is_a_private_file_that_another_arena_imports() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
-    let here = AdminFixture::open();
+    let here = AdminCommandFixture::open();
     let taken = "imported: 2 users, 1 session, 10 messages; skipped: 0 lines\n";
     assert_eq!(here.told(&["import", path]), taken);
     assert_eq!(here.told(&["export"]), lines);
@@ -260,9 +260,9 @@ fn an_export_is_a_private_file_that_another_arena_imports() {
 
 #[test]
 fn an_import_comes_from_a_pipe_too() {
-    let there = AdminFixture::open();
+    let there = AdminCommandFixture::open();
     there.play(["ada", "bob"]);
-    let here = AdminFixture::open();
+    let here = AdminCommandFixture::open();
     let lines = file(here.data.path(), "lines", &there.told(&["export"]));
     let data = here.data.path().to_str().unwrap();
     let output = arena(&["admin", "import", "-", "--data", data, "--url", &here.server.url])

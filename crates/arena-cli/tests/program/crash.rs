@@ -131,7 +131,7 @@ impl Tally {
 
 /// The operation of a write.
 #[derive(Debug, Clone, PartialEq)]
-enum WriteOperation {
+enum WriteKind {
     Create,
     Announce,
     Join,
@@ -155,7 +155,7 @@ enum WriteState {
 /// A request and its outcome.
 #[derive(Debug)]
 struct Write {
-    operation: WriteOperation,
+    operation: WriteKind,
     /// The sender's invite, if there is one.
     from: String,
     path: &'static str,
@@ -406,7 +406,7 @@ impl Game {
 
     fn create(&mut self, wire: &mut Wire, rng: &mut TestRng) -> Result<(), ServerGone> {
         let write = Write {
-            operation: WriteOperation::Create,
+            operation: WriteKind::Create,
             from: String::new(),
             path: "/api/challenges/psi",
             body: json!({ "options": { "range": [100, self.mark] } }),
@@ -451,11 +451,11 @@ struct Player<'g> {
 }
 
 impl Player<'_> {
-    fn done(&self, operation: fn(&WriteOperation) -> bool) -> usize {
+    fn done(&self, operation: fn(&WriteKind) -> bool) -> usize {
         self.notes.iter().filter(|write| write.is_done() && operation(&write.operation)).count()
     }
 
-    fn write(&mut self, operation: WriteOperation, path: &'static str, body: Value) -> Result<(), ServerGone> {
+    fn write(&mut self, operation: WriteKind, path: &'static str, body: Value) -> Result<(), ServerGone> {
         let key = self.rng.chance(50).then(|| format!("{}.{}", self.scope, self.notes.len()));
         let from = self.session.invites[self.seat].clone();
         self.wire.write(self.notes, Write { operation, from, path, body, key, outcome: WriteState::Lost })
@@ -465,10 +465,10 @@ impl Player<'_> {
     fn play(&mut self) -> Result<(), ServerGone> {
         let (session, plan) = (self.session, self.plan);
         let me = &session.invites[self.seat];
-        if plan.announces && self.done(|operation| *operation == WriteOperation::Announce) == 0 {
-            self.write(WriteOperation::Announce, "/api/invites", json!({ "inviteId": me }))?;
+        if plan.announces && self.done(|operation| *operation == WriteKind::Announce) == 0 {
+            self.write(WriteKind::Announce, "/api/invites", json!({ "inviteId": me }))?;
         }
-        if self.done(|operation| *operation == WriteOperation::Join) == 0 {
+        if self.done(|operation| *operation == WriteKind::Join) == 0 {
             self.join()?;
         }
         let own = session.set_of(self.seat, self.wire)?;
@@ -482,7 +482,7 @@ impl Player<'_> {
             let to = self.rng.chance(30).then(|| session.invites[other].clone());
             self.say(to)?;
         }
-        if self.done(|operation| matches!(operation, WriteOperation::Guess(_))) == 0 {
+        if self.done(|operation| matches!(operation, WriteKind::Guess(_))) == 0 {
             let common = &own & &theirs;
             let guess = match plan.guess {
                 Aim::Common => common,
@@ -492,7 +492,7 @@ impl Player<'_> {
             };
             let content = guess.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
             let body = json!({ "challengeId": session.id, "from": me, "messageType": "guess", "content": content });
-            self.write(WriteOperation::Guess(guess), "/api/arena/message", body)?;
+            self.write(WriteKind::Guess(guess), "/api/arena/message", body)?;
         }
         Ok(())
     }
@@ -502,11 +502,11 @@ impl Player<'_> {
         if let Some(user) = &self.plan.user {
             body["userId"] = json!(user);
         }
-        self.write(WriteOperation::Join, "/api/arena/join", body)
+        self.write(WriteKind::Join, "/api/arena/join", body)
     }
 
     fn said(&self) -> usize {
-        self.done(|operation| matches!(operation, WriteOperation::Say { .. }))
+        self.done(|operation| matches!(operation, WriteKind::Say { .. }))
     }
 
     fn say(&mut self, to: Option<String>) -> Result<(), ServerGone> {
@@ -518,7 +518,7 @@ impl Player<'_> {
         if let Some(to) = &to {
             body["to"] = json!(to);
         }
-        self.write(WriteOperation::Say { content, to }, "/api/chat/send", body)
+        self.write(WriteKind::Say { content, to }, "/api/chat/send", body)
     }
 }
 
@@ -764,7 +764,7 @@ impl ServerLists {
 
 /// A message, combined from the views of several readers.
 #[derive(Debug)]
-struct ObservedMessage {
+struct CombinedMessage {
     from: String,
     to: Option<String>,
     /// The text, unless it is redacted for every reader.
@@ -773,8 +773,8 @@ struct ObservedMessage {
 
 /// Reads all messages of a channel as every one of `readers`, and combines them. Each reader must see the indexes 1, 2,
 /// 3 …
-fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<ObservedMessage> {
-    let mut lines: Vec<ObservedMessage> = Vec::new();
+fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<CombinedMessage> {
+    let mut lines: Vec<CombinedMessage> = Vec::new();
     for (nth, reader) in readers.iter().enumerate() {
         let mut messages = Vec::new();
         while messages.len() % PAGE == 0 {
@@ -792,7 +792,7 @@ fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<ObservedMe
             let content = (message["redacted"] != true).then(|| text(&message["content"]).to_owned());
             let (from, to) = (text(&message["from"]).to_owned(), message["to"].as_str().map(str::to_owned));
             match lines.get_mut(place) {
-                None => lines.push(ObservedMessage { from, to, content }),
+                None => lines.push(CombinedMessage { from, to, content }),
                 Some(line) => {
                     assert_eq!((&line.from, &line.to), (&from, &to), "{path}: {readers:?} see different messages");
                     line.content = line.content.take().or(content);
@@ -805,7 +805,7 @@ fn read_channel(wire: &mut Wire, path: &str, readers: &[&str]) -> Vec<ObservedMe
 
 impl Opened {
     /// Reads the chat and the operator channel of the session as both players.
-    fn read(&self, wire: &mut Wire) -> [Vec<ObservedMessage>; 2] {
+    fn read(&self, wire: &mut Wire) -> [Vec<CombinedMessage>; 2] {
         ["/api/chat/sync", "/api/arena/sync"].map(|route| {
             let readers = self.invites.each_ref().map(String::as_str);
             read_channel(wire, &format!("{route}?channel={}", self.id), &readers)
@@ -827,7 +827,7 @@ impl Game {
         assert_eq!(seen.sessions[&session.id]["seedCommitment"], session.commitment.as_str());
         let times = |invite: &String| seen.offers.iter().filter(|offer| *offer == invite).count();
         for (invite, writes) in session.invites.iter().zip(&self.seats) {
-            happened(writes.iter().filter(|write| write.operation == WriteOperation::Announce), times(invite));
+            happened(writes.iter().filter(|write| write.operation == WriteKind::Announce), times(invite));
         }
         session.invites.iter().map(times).sum()
     }
@@ -844,7 +844,7 @@ impl Game {
             places.entry(content).or_default().push(place);
         }
         for write in self.writes() {
-            let WriteOperation::Say { content, to } = &write.operation else { continue };
+            let WriteKind::Say { content, to } = &write.operation else { continue };
             let places = places.remove(content.as_str()).unwrap_or_default();
             happened([write], places.len());
             for place in places {
@@ -860,13 +860,13 @@ impl Game {
         let account = Account::of(id, invites, &log);
         for (invite, writes) in invites.iter().zip(&self.seats) {
             let joined = account.joined.iter().filter(|player| *player == invite).count();
-            happened(writes.iter().filter(|write| write.operation == WriteOperation::Join), joined);
+            happened(writes.iter().filter(|write| write.operation == WriteKind::Join), joined);
             let guessed = account.guesses.get(invite.as_str());
-            let sent = writes.iter().filter(|write| matches!(&write.operation, WriteOperation::Guess(_)));
+            let sent = writes.iter().filter(|write| matches!(&write.operation, WriteKind::Guess(_)));
             happened(sent, guessed.iter().count());
             let sent = writes
                 .iter()
-                .any(|write| guessed.is_some_and(|guess| write.operation == WriteOperation::Guess(guess.clone())));
+                .any(|write| guessed.is_some_and(|guess| write.operation == WriteKind::Guess(guess.clone())));
             assert!(sent || guessed.is_none(), "{invite} never guessed {guessed:?}");
         }
         let users = [0, 1].map(|seat| (invites[seat].as_str(), self.plans[seat].user.as_deref()));
@@ -891,19 +891,19 @@ impl Game {
         lost.retain(|write| write.outcome == WriteState::Lost);
         let Some(session) = self.session.as_ref().filter(|_| !lost.is_empty()) else { return };
         let [chat, log] = session.read(wire);
-        let place_in = |lines: &[ObservedMessage], content: &str| {
+        let place_in = |lines: &[CombinedMessage], content: &str| {
             lines.iter().position(|line| line.content.as_deref() == Some(content))
         };
         for write in lost {
             let place = match &write.operation {
-                WriteOperation::Create => unreachable!("players don't create"),
-                WriteOperation::Announce => seen.offers.iter().position(|offer| *offer == write.from),
-                WriteOperation::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
-                WriteOperation::Say { content, .. } => place_in(&chat, content),
-                WriteOperation::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
+                WriteKind::Create => unreachable!("players don't create"),
+                WriteKind::Announce => seen.offers.iter().position(|offer| *offer == write.from),
+                WriteKind::Join => log.iter().position(|line| line.to.as_ref() == Some(&write.from)),
+                WriteKind::Say { content, .. } => place_in(&chat, content),
+                WriteKind::Guess(_) => place_in(&log, &format!("Player {} sent a guess", write.from)),
             };
             let answer = write.settle(place.is_some(), wire, tally);
-            if let (WriteOperation::Say { .. }, Some(place), Some(answer)) = (&write.operation, place, answer) {
+            if let (WriteKind::Say { .. }, Some(place), Some(answer)) = (&write.operation, place, answer) {
                 assert_eq!(answer["index"], place + 1, "the repetition names another index");
             }
         }
@@ -958,7 +958,7 @@ struct Account<'l> {
 impl<'l> Account<'l> {
     /// Reads a channel from start to end. Checks that the rules allow each message at that point, and that the channel
     /// contains either all messages of a transition or none.
-    fn of(id: &str, invites: &[String; 2], log: &'l [ObservedMessage]) -> Account<'l> {
+    fn of(id: &str, invites: &[String; 2], log: &'l [CombinedMessage]) -> Account<'l> {
         let mut account = Account { joined: Vec::new(), sets: BTreeMap::new(), guesses: BTreeMap::new(), ended: None };
         let mut lines = log.iter().map(|line| {
             let content = line.content.as_deref().expect("the recipient can read its message");

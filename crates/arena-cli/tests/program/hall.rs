@@ -38,20 +38,20 @@ for line in sys.stdin:
 "#;
 
 /// A server that runs tournaments for holders of its token.
-struct TournamentFixture {
+struct TournamentServerFixture {
     server: Running,
     client: Client,
 }
 
-impl TournamentFixture {
-    fn start(data: &Path) -> TournamentFixture {
+impl TournamentServerFixture {
+    fn start(data: &Path) -> TournamentServerFixture {
         let settings = "[tournaments]\nenabled = true\nconcurrency = 2\n";
         let config = file(data, "arena.toml", settings);
         let store = data.join("store");
         let args = ["serve", "--listen", "127.0.0.1:0", "--data", store.to_str().unwrap(), "--config", &config];
         let server = Running::start_with(&args, &[("ADMIN_TOKEN", known_admin_token().reveal())]);
         let address: SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
-        TournamentFixture { server, client: Client::new(address) }
+        TournamentServerFixture { server, client: Client::new(address) }
     }
 
     fn post(&self, path: &str, kind: &str, body: &[u8]) -> Answer {
@@ -151,7 +151,7 @@ fn nothing_is_left(data: &Path) {
 #[test]
 fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     let data = folder();
-    let fixture = TournamentFixture::start(data.path());
+    let fixture = TournamentServerFixture::start(data.path());
     let one = fixture.upload("filename=one.py", bot(1).as_bytes());
     assert_eq!((&one["name"], &one["files"], &one["kind"]), (&json!("one"), &json!(1), &json!("files")));
     // The second agent is a folder in an archive. Before it plays, it checks the existence of two folders.
@@ -207,7 +207,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let salts = [1, 2, 3];
     let more = json!({ "rounds": 3, "format": "round-robin" });
     let whole = folder();
-    let fixture = TournamentFixture::start(whole.path());
+    let fixture = TournamentServerFixture::start(whole.path());
     let agents: Vec<Value> =
         salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
     let id = fixture.create(&order(&agents, more.clone()));
@@ -217,7 +217,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     drop(fixture);
 
     let broken = folder();
-    let mut fixture = TournamentFixture::start(broken.path());
+    let mut fixture = TournamentServerFixture::start(broken.path());
     let agents: Vec<Value> =
         salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
     let id = fixture.create(&order(&agents, more));
@@ -238,7 +238,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
         // An agent that a later tournament needs is deleted.
         let files = broken.path().join("store/agents").join(fourth["id"].as_str().unwrap()).join("files");
         let _ = fs::remove_dir_all(files);
-        fixture = TournamentFixture::start(broken.path());
+        fixture = TournamentServerFixture::start(broken.path());
         assert!(fixture.find(&id)["gamesPlayed"].as_u64() >= Some(games));
     }
     fixture.wait(&id, |told| told["state"] == "complete");

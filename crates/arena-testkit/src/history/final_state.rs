@@ -9,11 +9,11 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FinalState {
     /// Sessions by id.
-    pub sessions: BTreeMap<String, SessionState>,
+    pub sessions: BTreeMap<String, FinalSession>,
     /// Messages by the channel's name on the wire, in the order shown.
     pub channels: BTreeMap<String, Vec<ObservedMessage>>,
     /// The board `average` of each challenge type, by player.
-    pub boards: BTreeMap<String, BTreeMap<String, BoardRow>>,
+    pub boards: BTreeMap<String, BTreeMap<String, FinalStanding>>,
     /// Numbers of counted games, by challenge type.
     pub games: BTreeMap<String, u64>,
     /// Numbers of sessions in the list of sessions, by status.
@@ -26,7 +26,7 @@ pub struct FinalState {
 
 /// A session with everything that its administrator may see.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct SessionState {
+pub struct FinalSession {
     /// The challenge type.
     pub challenge: String,
     /// Options, each as JSON.
@@ -64,7 +64,7 @@ pub struct ObservedMessage {
 
 /// A player's row on the leaderboard `average`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct BoardRow {
+pub struct FinalStanding {
     /// The number of rated games.
     pub games: u64,
     /// The means of security and utility.
@@ -106,7 +106,7 @@ impl FinalState {
                     let id = text(&record["id"]);
                     final_state.channels.insert(id.clone(), Vec::new());
                     final_state.channels.insert(format!("challenge_{id}"), Vec::new());
-                    final_state.sessions.insert(id, SessionState::of(&record));
+                    final_state.sessions.insert(id, FinalSession::of(&record));
                 }
                 Some("message") => {
                     let channel = final_state.channels.get_mut(&text(&record["channel"]));
@@ -129,7 +129,10 @@ impl FinalState {
         let rows = list(&boards["average"]).iter().map(|row| {
             let mean = |metric: &str| row["metrics"][metric].as_f64().unwrap_or_else(|| panic!("no {metric}: {row}"));
             let games = row["gamesPlayed"].as_u64().unwrap_or_else(|| panic!("no gamesPlayed: {row}"));
-            (text(&row["playerId"]), BoardRow { games, means: [mean("average:security"), mean("average:utility")] })
+            (
+                text(&row["playerId"]),
+                FinalStanding { games, means: [mean("average:security"), mean("average:utility")] },
+            )
         });
         self.boards.insert(challenge.to_owned(), rows.collect());
     }
@@ -169,8 +172,8 @@ impl FinalState {
     }
 
     /// Returns the expected leaderboard of `challenge`: each player's number of rated games and mean scores.
-    pub fn right_board(&self, challenge: &str) -> BTreeMap<String, BoardRow> {
-        let mut sums: BTreeMap<String, BoardRow> = BTreeMap::new();
+    pub fn right_board(&self, challenge: &str) -> BTreeMap<String, FinalStanding> {
+        let mut sums: BTreeMap<String, FinalStanding> = BTreeMap::new();
         for session in self.counted(challenge).filter(|session| session.rated) {
             let users: Vec<&String> = session.players.iter().filter_map(|player| session.users.get(player)).collect();
             if users.iter().enumerate().any(|(nth, user)| users[..nth].contains(user)) {
@@ -199,22 +202,22 @@ impl FinalState {
         games
     }
 
-    fn counted<'p>(&'p self, challenge: &'p str) -> impl Iterator<Item = &'p SessionState> {
+    fn counted<'p>(&'p self, challenge: &'p str) -> impl Iterator<Item = &'p FinalSession> {
         self.sessions.values().filter(move |session| session.challenge == challenge && session.counts())
     }
 }
 
-impl SessionState {
+impl FinalSession {
     /// Parses a session of an export.
     #[track_caller]
-    fn of(record: &Value) -> SessionState {
+    fn of(record: &Value) -> FinalSession {
         let state = &record["state"];
         let score = |score: &Value| {
             ["security", "utility"].map(|name| score[name].as_f64().unwrap_or_else(|| panic!("no {name}: {record}")))
         };
         let identities = state["playerIdentities"].as_object().into_iter().flatten();
         let options = record["options"].as_object().into_iter().flatten();
-        SessionState {
+        FinalSession {
             challenge: text(&record["challengeType"]),
             options: options.map(|(key, value)| (key.clone(), value.to_string())).collect(),
             status: text(&state["status"]),

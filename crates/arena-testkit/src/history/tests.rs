@@ -8,7 +8,7 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 use super::{
-    Attempt, BoardRow, Delivery, FinalState, History, ObservedMessage, Read, RequestOutcome, SessionState,
+    Attempt, Delivery, FinalSession, FinalStanding, FinalState, History, ObservedMessage, Read, RequestOutcome,
     Subscription, Write, WriteOperation, check,
 };
 
@@ -107,7 +107,7 @@ fn right() -> (History, FinalState) {
         subscriptions: vec![subscription],
         races: vec![[text("join b"), text("join b again")], [text("guess b"), text("guess b at another node")]],
     };
-    let seen = SessionState {
+    let seen = FinalSession {
         challenge: text("psi"),
         options: BTreeMap::from([(text("range"), text("[100,1000]")), (text("setSize"), text("10"))]),
         status: text("ended"),
@@ -118,8 +118,8 @@ fn right() -> (History, FinalState) {
         users: BTreeMap::from([(text("inv_a"), text("ada")), (text("inv_b"), text("bob"))]),
         scores: vec![[1.0, -1.0], [-1.0, 0.0]],
     };
-    let board =
-        [("ada", [1.0, -1.0]), ("bob", [-1.0, 0.0])].map(|(user, means)| (text(user), BoardRow { games: 1, means }));
+    let board = [("ada", [1.0, -1.0]), ("bob", [-1.0, 0.0])]
+        .map(|(user, means)| (text(user), FinalStanding { games: 1, means }));
     let final_state = FinalState {
         sessions: BTreeMap::from([(text("s"), seen)]),
         channels: BTreeMap::from([
@@ -155,7 +155,7 @@ fn channel<'p>(final_state: &'p mut FinalState, name: &str) -> &'p mut Vec<Obser
     final_state.channels.get_mut(name).expect("a channel with this name")
 }
 
-fn session(final_state: &mut FinalState) -> &mut SessionState {
+fn session(final_state: &mut FinalState) -> &mut FinalSession {
     final_state.sessions.get_mut("s").expect("the session s")
 }
 
@@ -215,7 +215,7 @@ fn doubled_writes_are_found() {
     planted(|_, final_state| repeat(channel(final_state, "challenge_s"), 4), expect!["Doubled"]);
     planted(
         |_, final_state| {
-            let again = SessionState { players: Vec::new(), status: text("open"), ..session(final_state).clone() };
+            let again = FinalSession { players: Vec::new(), status: text("open"), ..session(final_state).clone() };
             final_state.sessions.insert(text("t"), again);
         },
         expect!["Doubled Miscounted"],

@@ -10,10 +10,10 @@ use std::thread;
 use serde_json::{Value, json};
 
 /// A function that returns a model's next answer from the whole conversation.
-pub type Script = dyn Fn(&Conversation) -> Answer + Send + Sync;
+pub type Script = dyn Fn(&ModelConversation) -> Answer + Send + Sync;
 
 /// The conversation that a request contains.
-pub struct Conversation {
+pub struct ModelConversation {
     /// The number of the model's earlier answers.
     pub answers: usize,
     pub system: String,
@@ -23,7 +23,7 @@ pub struct Conversation {
     pub asked: usize,
 }
 
-impl Conversation {
+impl ModelConversation {
     /// Returns all user messages as one text.
     pub fn text(&self) -> String {
         self.user_texts.join("\n")
@@ -54,7 +54,10 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Starts the endpoint. Requests must contain this key.
-    pub fn listen(key: &'static str, script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Endpoint {
+    pub fn listen(
+        key: &'static str,
+        script: impl Fn(&ModelConversation) -> Answer + Send + Sync + 'static,
+    ) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let complaints = Arc::new(Mutex::new(Vec::new()));
@@ -142,12 +145,12 @@ impl Request {
     }
 
     /// Returns the API and the conversation of a request, or its fault.
-    fn judge(&self, key: &str, asked: usize) -> Result<(Api, Conversation), String> {
+    fn judge(&self, key: &str, asked: usize) -> Result<(Api, ModelConversation), String> {
         let demand = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {}", self.body)) };
         demand(self.body["model"].as_str().is_some_and(|model| !model.is_empty()), "model")?;
         let tools = self.body["tools"].as_array().ok_or("tools")?;
         let messages = self.body["messages"].as_array().ok_or("messages")?;
-        let mut seen = Conversation { answers: 0, system: String::new(), user_texts: Vec::new(), asked };
+        let mut seen = ModelConversation { answers: 0, system: String::new(), user_texts: Vec::new(), asked };
         let mut open = BTreeSet::new();
         match self.path.as_str() {
             "/v1/chat/completions" => {

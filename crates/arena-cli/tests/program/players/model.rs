@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, Conversation, Endpoint};
+use super::endpoint::{Answer, Endpoint, ModelConversation};
 use super::{Playing, list, numbers, play, psi, result, set};
 use crate::program::{Run, Running, arena, folder, run};
 
@@ -30,7 +30,7 @@ fn call(tool: &'static str, arguments: Value) -> Answer {
 }
 
 /// A model for PSI. It sends its numbers, and guesses the numbers that the other player has sent as well.
-fn honest(seen: &Conversation) -> Answer {
+fn honest(seen: &ModelConversation) -> Answer {
     let text = seen.text();
     let Some(dealt) = text.lines().find(|line| line.starts_with("Your private set is: ")) else { return wait() };
     let mine = set(dealt);

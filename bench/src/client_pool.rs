@@ -1,4 +1,4 @@
-//! A worker pool: many workers on a few client threads. All workers prepare, start together, and are awaited.
+//! A client pool: many workers on a few client threads. All workers prepare, start together, and are awaited.
 //!
 //! Each thread has a runtime of its own, so that workers never move between cores. Scenarios define the work.
 
@@ -15,12 +15,12 @@ use tokio::task::JoinSet;
 /// for only 128 to 4,096 connections.
 const PREPARED_AT_ONCE: usize = 48;
 
-/// The time limit for the preparation of a worker pool.
+/// The time limit for the preparation of a client pool.
 const PREPARE_LIMIT: Duration = Duration::from_secs(120);
 
-/// The size of a worker pool and its time limit.
+/// The size of a client pool and its time limit.
 #[derive(Clone, Copy)]
-pub struct WorkerPool {
+pub struct ClientPool {
     /// The number of client threads.
     pub threads: usize,
     /// The number of workers, spread evenly over the threads.
@@ -29,7 +29,7 @@ pub struct WorkerPool {
     pub limit: Duration,
 }
 
-/// The results of a worker pool.
+/// The results of a client pool.
 pub struct WorkerResults<T, M> {
     /// One result per worker, in no particular order.
     pub results: Vec<T>,
@@ -39,7 +39,7 @@ pub struct WorkerResults<T, M> {
     pub end: M,
 }
 
-impl WorkerPool {
+impl ClientPool {
     /// Runs `prepare` for every worker, takes a `mark`, runs `work` for every worker, and takes another mark.
     ///
     /// # Errors
@@ -173,14 +173,14 @@ async fn join_share<S: 'static, T: 'static>(
 mod tests {
     use super::*;
 
-    fn worker_pool(workers: usize) -> WorkerPool {
-        WorkerPool { threads: 2, workers, limit: Duration::from_secs(10) }
+    fn client_pool(workers: usize) -> ClientPool {
+        ClientPool { threads: 2, workers, limit: Duration::from_secs(10) }
     }
 
     #[test]
     fn every_worker_is_prepared_before_the_mark_and_works_after_it() {
         let mut marks = 0;
-        let finished = worker_pool(200)
+        let finished = client_pool(200)
             .run(
                 async |worker| Ok(worker * 2),
                 async |worker, doubled| Ok(doubled - worker),
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn an_error_during_preparation_is_returned() {
-        let finished = worker_pool(3).run(
+        let finished = client_pool(3).run(
             async |worker| if worker == 1 { bail!("no seat for {worker}") } else { Ok(()) },
             async |_, ()| Ok(()),
             || Ok(()),
