@@ -203,7 +203,7 @@ impl<'c> TestSession<'c> {
     }
 
     /// Returns the messages since `from` that the player at a seat may read.
-    pub fn heard(&self, seat: Seat, from: usize) -> impl Iterator<Item = &SessionMessage> {
+    pub fn messages_for(&self, seat: Seat, from: usize) -> impl Iterator<Item = &SessionMessage> {
         self.said[from..].iter().filter(move |said| said.is_for(seat))
     }
 

@@ -296,11 +296,11 @@ fn places(a: &TestSession<'_>, b: &TestSession<'_>) -> Vec<(Seat, String)> {
         [a, b].map(|table| serde_json::from_str(&table.session.state).unwrap_or_default());
     let invites: Vec<String> = a.session.facts.invites.iter().map(ToString::to_string).collect();
     let mut found = Vec::new();
-    look(&a_state, &b_state, String::new(), &invites, &mut found);
+    compare_values(&a_state, &b_state, String::new(), &invites, &mut found);
     found
 }
 
-fn look(a: &Value, b: &Value, path: String, invites: &[String], found: &mut Vec<(Seat, String)>) {
+fn compare_values(a: &Value, b: &Value, path: String, invites: &[String], found: &mut Vec<(Seat, String)>) {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) if a.len() == invites.len() && b.len() == a.len() => {
             let differing = (0..a.len()).filter(|seat| a[*seat] != b[*seat]);
@@ -314,7 +314,7 @@ fn look(a: &Value, b: &Value, path: String, invites: &[String], found: &mut Vec<
                 let seat = seat.or_else(|| key.parse().ok().filter(|seat| a.len() == invites.len() && *seat < a.len()));
                 match seat {
                     Some(seat) => found.push((Seat(seat), path)),
-                    None => look(value, other, path, invites, found),
+                    None => compare_values(value, other, path, invites, found),
                 }
             }
         }
@@ -342,9 +342,10 @@ fn dealt<'c>(subject: Subject<'c>, plan: &CheckPlan) -> Vec<Twins<'c>> {
         let Ok(table) = TestSession::seated(subject, &seed(plan, deal)) else { continue };
         for seat in (0..table.seats()).map(Seat) {
             let others = (0..table.seats()).map(Seat).filter(|other| *other != seat);
-            let heard: Vec<String> =
-                others.flat_map(|other| table.heard(other, 0).map(move |said| format!("{other:?} {said:?}"))).collect();
-            match first.entry((seat, heard.join("\n"))) {
+            let messages: Vec<String> = others
+                .flat_map(|other| table.messages_for(other, 0).map(move |said| format!("{other:?} {said:?}")))
+                .collect();
+            match first.entry((seat, messages.join("\n"))) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     entry.insert(table.clone());
                 }
@@ -365,11 +366,11 @@ fn dealt<'c>(subject: Subject<'c>, plan: &CheckPlan) -> Vec<Twins<'c>> {
 fn first_heard(a: &TestSession<'_>, b: &TestSession<'_>, secret: Seat, from: usize) -> Option<(Seat, Vec<String>)> {
     let listeners = (0..a.seats()).map(Seat).filter(|seat| *seat != secret);
     for listener in listeners {
-        let [once, twin]: [Vec<&SessionMessage>; 2] = [a, b].map(|table| table.heard(listener, from).collect());
+        let [once, twin]: [Vec<&SessionMessage>; 2] = [a, b].map(|table| table.messages_for(listener, from).collect());
         if once != twin {
             let at = once.iter().zip(&twin).position(|(a, b)| a != b).unwrap_or(once.len().min(twin.len()));
-            let line = |heard: &[&SessionMessage]| {
-                heard.get(at).map_or("no further message".to_owned(), |said| said.describe())
+            let line = |messages: &[&SessionMessage]| {
+                messages.get(at).map_or("no further message".to_owned(), |said| said.describe())
             };
             let [once, twin] = around_difference(&line(&once), &line(&twin));
             return Some((listener, vec![format!("in one game: {once}"), format!("in its twin: {twin}")]));

@@ -52,12 +52,12 @@ impl Words {
     /// Draws an action for the player at a seat: usually a plausible content, sometimes an arbitrary one.
     pub fn draw(&self, table: &TestSession<'_>, seat: Seat, rng: &mut SeedRng) -> Action {
         let (method, own) = pick(&self.methods, rng).expect("a challenge has methods");
-        let heard = || heard(table, seat);
+        let contents = || contents_for(table, seat);
         let content = match rng.below(20) {
             0..=5 => pick(own, rng).cloned(),
             6..=11 => pick(own, rng).map(|example| vary(example, rng)),
             12..=13 => pick(&self.common, rng).map(|example| vary(example, rng)),
-            14..=16 => pick(&heard(), rng).cloned(),
+            14..=16 => pick(&contents(), rng).cloned(),
             17 => pick(&table.session.facts.invites, rng).map(ToString::to_string),
             18 => Some(rng.below(101).to_string()),
             _ => Some(String::new()),
@@ -111,9 +111,9 @@ fn digits(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Returns the latest numbers and words that the player at a seat has received. From a message in JSON, this function
 /// takes the strings. From other messages it takes numbers, lists in braces, and the whole text of private messages,
 /// because the rules may require a player to repeat them.
-fn heard(table: &TestSession<'_>, seat: Seat) -> Vec<String> {
+fn contents_for(table: &TestSession<'_>, seat: Seat) -> Vec<String> {
     let mut words = Vec::new();
-    for said in table.heard(seat, 0) {
+    for said in table.messages_for(seat, 0) {
         match serde_json::from_str::<Value>(&said.content) {
             Ok(value) => leaves(&value, &mut words),
             Err(_) => {

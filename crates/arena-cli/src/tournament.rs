@@ -98,7 +98,7 @@ fn resume(args: &ResumeArgs, style: Style) -> Result<(), Failure> {
 }
 
 fn show(args: &StandingsArgs, style: Style) -> Result<(), Failure> {
-    let record = Journal::look(&args.folder).map_err(|error| refused(&error))?;
+    let record = Journal::load_record(&args.folder).map_err(|error| refused(&error))?;
     if record.cut_off > 0 {
         output::note(&format!("ignored the incomplete last line ({} bytes)", record.cut_off));
     }

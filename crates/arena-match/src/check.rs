@@ -142,7 +142,7 @@ impl<'a> Check<'a> {
         else {
             return Ok(());
         };
-        self.tell_of(best, ends.remove(best.name).flatten());
+        self.add_findings(best, ends.remove(best.name).flatten());
         let has_answered = self.checked.games[best.name].answered > 0;
         if has_answered {
             self.try_odd_messages(best)?;
@@ -155,7 +155,7 @@ impl<'a> Check<'a> {
     }
 
     /// Adds the findings in the games. `best` is the game that the agent plays best.
-    fn tell_of(&mut self, best: &'static GameType, end: Option<String>) {
+    fn add_findings(&mut self, best: &'static GameType, end: Option<String>) {
         let is_choice = self.plan.games.len() > 1;
         let CheckReport { findings, fine, games, .. } = &mut self.checked;
         for (name, found) in games.iter() {

@@ -187,7 +187,7 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the available output. Settles the request if it contains the answer or the time is over.
-    fn look(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
+    fn scan(&mut self, now: Instant, is_over: bool, is_answer: &mut impl FnMut(usize, &[u8]) -> bool) {
         let mut passed_over = 0;
         while let Some(answer) = self.link.read() {
             if answer != Answer::Line || is_answer(self.seat, self.link.line()) {
@@ -413,8 +413,8 @@ pub fn ask(
     ask_fairly(requests, called_off, is_answer, |_| CpuTimes::default())
 }
 
-/// Sends requests like `ask`, and gives agents back the time for which other processes kept them from running. `cpu_times`
-/// returns the CPU accounting of a seat's agent since its start.
+/// Sends requests like `ask`, and gives agents back the time for which other processes kept them from running.
+/// `cpu_times` returns the CPU accounting of a seat's agent since its start.
 ///
 /// # Errors
 /// If the system can't wait for the pipes.
@@ -459,7 +459,7 @@ pub fn ask_fairly(
             // The first measurement may be late; only the second one shows the time to give back.
             let is_over = is_known && now >= request.deadline();
             if request.is_ready || is_over {
-                request.look(now, is_over, &mut is_answer);
+                request.scan(now, is_over, &mut is_answer);
             }
         }
     }

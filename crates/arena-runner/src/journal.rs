@@ -145,7 +145,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`] if there is no journal, or the journal is invalid.
-    pub fn look(folder: &Path) -> Result<Record, JournalError> {
+    pub fn load_record(folder: &Path) -> Result<Record, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
             return Err(JournalError::Absent(folder.to_owned()));
@@ -388,14 +388,14 @@ mod tests {
         let found = old.rules_version;
         old.rules_version = found - 1;
         drop(Journal::create(folder.path(), old).unwrap());
-        assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, found - 1);
+        assert_eq!(Journal::load_record(folder.path()).unwrap().plan.rules_version, found - 1);
         let refused = Journal::open(folder.path()).unwrap_err();
         assert!(matches!(refused, JournalError::Plan(PlanError::OtherRules { version, .. }) if version == found - 1));
         // A journal from before the introduction of rule versions lacks this field.
         let path = folder.path().join(FILE);
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace(&format!("\"rules_version\":{},", found - 1), "")).unwrap();
-        assert_eq!(Journal::look(folder.path()).unwrap().plan.rules_version, 1);
+        assert_eq!(Journal::load_record(folder.path()).unwrap().plan.rules_version, 1);
     }
 
     fn changed(agent: &str) -> JournalLine {
@@ -411,7 +411,7 @@ mod tests {
         journal.file.set_len(journal.length).unwrap();
         journal.append(changed("b")).unwrap();
         drop(journal);
-        let record = Journal::look(folder.path()).unwrap();
+        let record = Journal::load_record(folder.path()).unwrap();
         assert_eq!((record.changes, record.cut_off), (vec![ChangedLine { agent: "b".to_owned(), sha256: None }], 0));
     }
 

@@ -560,7 +560,7 @@ impl Tournaments {
         }
         drop(state);
         let record =
-            Journal::look(&self.folder_of(id)).map_err(|error| TournamentRefusal::Damaged(error.to_string()))?;
+            Journal::load_record(&self.folder_of(id)).map_err(|error| TournamentRefusal::Damaged(error.to_string()))?;
         let record = Arc::new(record);
         let at = record.schedule.games_played();
         self.state().records.insert(id, (at, Arc::clone(&record)));
@@ -665,7 +665,7 @@ fn load(folder: &Path) -> io::Result<Entry> {
     let (games_played, games) = match &facts.ended {
         Some(ended) => (ended.games_played, ended.games),
         None => {
-            let record = Journal::look(folder).map_err(io::Error::other)?;
+            let record = Journal::load_record(folder).map_err(io::Error::other)?;
             (record.schedule.games_played(), record.schedule.games())
         }
     };

@@ -64,9 +64,9 @@ type Moves = (Vec<usize>, Box<str>);
 
 /// Decides the pairings of a tournament, wave by wave.
 pub(crate) trait Scheduler: CloneBox + fmt::Debug + Send + Sync {
-    /// Adds the pairings of the next wave to `scheduled`, or nothing if the tournament is over. The caller guarantees that
-    /// all scheduled games have been played. For each game, `results` contains the ranks, and `repeats` the number of
-    /// the earlier game with the same moves.
+    /// Adds the pairings of the next wave to `scheduled`, or nothing if the tournament is over. The caller guarantees
+    /// that all scheduled games have been played. For each game, `results` contains the ranks, and `repeats` the number
+    /// of the earlier game with the same moves.
     fn pair(
         &mut self,
         shape: &Shape,

@@ -85,32 +85,32 @@ pub async fn check_agents(
 ) -> Result<Vec<Change>, AgentError> {
     let mut changes = Vec::new();
     for agent in store.leagues().list_agents(league).await?.into_iter().filter(|agent| agent.removed_at.is_none()) {
-        match look_again(&agent, data, search) {
+        match reload(&agent, data, search) {
             Ok(None) => {}
             Ok(Some(facts)) => {
                 let now = store.enter_league_agent(league, facts, at).await?;
                 changes.push(Change::NextVersion { before: agent, now });
             }
-            Err(LookError::Store(error)) => return Err(error.into()),
-            Err(LookError::Absent(reason)) => changes.push(Change::Absent { agent, reason }),
+            Err(ReloadError::Store(error)) => return Err(error.into()),
+            Err(ReloadError::Absent(reason)) => changes.push(Change::Absent { agent, reason }),
         }
     }
     Ok(changes)
 }
 
-enum LookError {
+enum ReloadError {
     Store(StoreError),
     Absent(String),
 }
 
 /// Reads an agent's files again, and returns the agent's new description if they have changed; otherwise `None`.
-fn look_again(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<NewLeagueAgent>, LookError> {
-    let absent = |error: &dyn std::fmt::Display| LookError::Absent(error.to_string());
-    let entrant = entrant_of(agent).map_err(LookError::Store)?;
+fn reload(agent: &LeagueAgent, data: &Path, search: &str) -> Result<Option<NewLeagueAgent>, ReloadError> {
+    let absent = |error: &dyn std::fmt::Display| ReloadError::Absent(error.to_string());
+    let entrant = entrant_of(agent).map_err(ReloadError::Store)?;
     let sha256 = match fingerprint_of(&entrant, data) {
         Ok(sha256) => sha256,
         Err(EntrantError::Files { path, source, .. }) => {
-            return Err(LookError::Absent(format!("{} cannot be read: {source}", path.display())));
+            return Err(ReloadError::Absent(format!("{} cannot be read: {source}", path.display())));
         }
         Err(error) => return Err(absent(&error)),
     };

@@ -29,7 +29,7 @@ use crate::nats::cache::fetch;
 use crate::nats::connect::{Nats, NatsError};
 use crate::nats::executor::NatsOptions;
 use crate::nats::names;
-use crate::nats::publish::{decode, publish, tell, to_json};
+use crate::nats::publish::{decode, notify, publish, to_json};
 use crate::nats::referee::{Play, is_checked, is_same};
 use crate::nats::wire::{
     Announcement, Job, JobAgent, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, WorkerIdentity, WorkerPresence,
@@ -207,7 +207,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 Some(message) = arrived.recv() => self.take(&message, stopping.is_some()).await?,
                 Some(message) = presences.next() => {
                     if let Ok(presence) = serde_json::from_slice::<WorkerPresence>(&message.payload) {
-                        self.hear(presence).await?;
+                        self.handle_presence(presence).await?;
                     }
                 }
                 Some(message) = troubles.next() => {
@@ -234,7 +234,7 @@ impl<'a, E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'a, T> {
                 }
                 _ = announced.tick() => {
                     let announcement = Announcement { tournament: self.tournament.clone(), generation: names::generation() };
-                    tell(&self.nats, names::announcement(&self.tournament), &announcement).await;
+                    notify(&self.nats, names::announcement(&self.tournament), &announcement).await;
                 }
                 _ = ticks.tick() => self.check_workers(stopping.is_some(), was_lost).await?,
             }

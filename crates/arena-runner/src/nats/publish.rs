@@ -63,7 +63,7 @@ pub async fn put(nats: &Nats, bucket: &ObjectStore, name: &str, mut bytes: &[u8]
 }
 
 /// Sends a message without acknowledgment to all current subscribers.
-pub async fn tell(nats: &Nats, subject: String, what: &impl Serialize) {
+pub async fn notify(nats: &Nats, subject: String, what: &impl Serialize) {
     // Senders repeat such messages, so the loss of one does no harm. For messages that must arrive, use `publish`.
     let _ = nats.client.publish(subject, to_json(what).into()).await;
 }

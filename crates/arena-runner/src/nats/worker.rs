@@ -24,7 +24,7 @@ use crate::nats::agents::unpacked;
 use crate::nats::audit::unknown_game;
 use crate::nats::cache::Cache;
 use crate::nats::connect::{Nats, NatsError, connect};
-use crate::nats::publish::{publish, publish_outcome, tell};
+use crate::nats::publish::{notify, publish, publish_outcome};
 use crate::nats::wire::{
     Announcement, Job, JobEnd, JobReport, MatchSetup, PlayFailure, PlayedJob, QuarantineNotice, WorkerIdentity,
     WorkerPresence,
@@ -170,7 +170,7 @@ impl<'s> RetryNotes<'s> {
         RetryNotes { running, last: None }
     }
 
-    fn tell(&mut self, what: &str) {
+    fn report(&mut self, what: &str) {
         if self.last.as_deref() != Some(what) {
             self.running.note(&format!("{what}; retrying"));
             self.last = Some(what.to_owned());
@@ -191,10 +191,10 @@ impl RunningWorker {
         let is_on = || !stop.load(Ordering::Relaxed);
         let Some((nats, lost)) = self.connect(stop).await else { return };
         let listeners = [
-            tokio::spawn(Arc::clone(&self).tell_presence(nats.clone())),
+            tokio::spawn(Arc::clone(&self).publish_presence(nats.clone())),
             tokio::spawn(Arc::clone(&self).receive_refusals(nats.clone())),
             tokio::spawn(Arc::clone(&self).receive_announcements(nats.clone())),
-            tokio::spawn(Arc::clone(&self).tell_losses(lost)),
+            tokio::spawn(Arc::clone(&self).report_losses(lost)),
         ];
         let slots = Arc::new(Semaphore::new(self.worker.slots));
         let all = u32::try_from(self.worker.slots).unwrap_or(u32::MAX);
@@ -219,7 +219,7 @@ impl RunningWorker {
                         consumers.insert(made)
                     }
                     Err(error) => {
-                        remarks.tell(&error.to_string());
+                        remarks.report(&error.to_string());
                         sleep(PAUSE).await;
                         continue;
                     }
@@ -232,7 +232,7 @@ impl RunningWorker {
                 }
                 Ok(None) => remarks.last = None,
                 Err(what) => {
-                    remarks.tell(&format!("cannot take jobs from {}: {what}", nats.url));
+                    remarks.report(&format!("cannot take jobs from {}: {what}", nats.url));
                     consumers = None;
                     sleep(PAUSE).await;
                 }
@@ -242,7 +242,7 @@ impl RunningWorker {
         // Waits until all matches under way are finished or given back.
         let _ = slots.acquire_many(all).await;
         listeners.iter().for_each(tokio::task::JoinHandle::abort);
-        tell(&nats, names::presence(&self.identity.id), &self.presence(true)).await;
+        notify(&nats, names::presence(&self.identity.id), &self.presence(true)).await;
         let _ = nats.js.delete_consumer_from_stream(&names::own_consumer(&self.identity.id), names::JOBS).await;
         let _ = timeout(PAUSE, nats.client.flush()).await;
     }
@@ -255,7 +255,7 @@ impl RunningWorker {
             let (lost_sender, lost) = mpsc::unbounded_channel();
             match connect(&self.worker.address, &format!("arena worker {}", self.identity.name), lost_sender).await {
                 Ok(nats) => return Some((nats, lost)),
-                Err(error) => remarks.tell(&error.to_string()),
+                Err(error) => remarks.report(&error.to_string()),
             }
             sleep(PAUSE).await;
         }
@@ -310,7 +310,7 @@ impl RunningWorker {
             return;
         }
         *self.playing().entry(job.tournament.clone()).or_default() += 1;
-        tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
+        notify(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         let alive = KeepAlive::keep(&message);
         let pause = self.play_and_publish(&nats, &message, &job).await;
         drop(alive);
@@ -322,7 +322,7 @@ impl RunningWorker {
                 playing.remove(&job.tournament);
             }
         }
-        tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
+        notify(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         if let Some(pause) = pause {
             // While this worker pauses, workers that can play take the jobs.
             let until = Instant::now() + pause;
@@ -352,7 +352,7 @@ impl RunningWorker {
             Err(UnplayedReason::Cannot(what)) if tries >= TRIES => (JobEnd::Failed(what), Vec::new()),
             Err(UnplayedReason::Cannot(what)) => {
                 self.note(&format!("cannot play game {}: {what}", job.fixture));
-                tell(
+                notify(
                     nats,
                     names::trouble(&job.tournament),
                     &PlayFailure { worker: self.identity.clone(), what: what.clone() },
@@ -374,7 +374,7 @@ impl RunningWorker {
         };
         let mut remarks = RetryNotes::of(self);
         while let Err(what) = publish_outcome(nats, &outcome, &recorded).await {
-            remarks.tell(&format!("cannot publish the result of game {}: {what}", job.fixture));
+            remarks.report(&format!("cannot publish the result of game {}: {what}", job.fixture));
             if self.called_off.load(Ordering::Relaxed) {
                 return None;
             }
@@ -446,11 +446,11 @@ impl RunningWorker {
         }
     }
 
-    async fn tell_presence(self: Arc<RunningWorker>, nats: Nats) {
+    async fn publish_presence(self: Arc<RunningWorker>, nats: Nats) {
         let mut ticks = interval(STILL_THERE);
         loop {
             ticks.tick().await;
-            tell(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
+            notify(&nats, names::presence(&self.identity.id), &self.presence(false)).await;
         }
     }
 
@@ -480,7 +480,7 @@ impl RunningWorker {
         }
     }
 
-    async fn tell_losses(self: Arc<RunningWorker>, mut lost: mpsc::UnboundedReceiver<bool>) {
+    async fn report_losses(self: Arc<RunningWorker>, mut lost: mpsc::UnboundedReceiver<bool>) {
         let mut was_lost = false;
         while let Some(is_lost) = lost.recv().await {
             match (was_lost, is_lost) {

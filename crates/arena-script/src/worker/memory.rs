@@ -74,7 +74,8 @@ impl AllocatorState {
         }
     }
 
-    /// Records that an allocation exceeded the limit. The first time, also raises the limit by [`OUT_OF_MEMORY_RESERVE`].
+    /// Records that an allocation exceeded the limit. The first time, also raises the limit by
+    /// [`OUT_OF_MEMORY_RESERVE`].
     fn refuse(&mut self) {
         if !self.refused {
             self.refused = true;

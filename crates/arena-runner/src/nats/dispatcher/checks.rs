@@ -11,7 +11,7 @@ use crate::executor::RunError;
 use crate::journal::Journal;
 use crate::nats::audit::is_by_machine;
 use crate::nats::names;
-use crate::nats::publish::tell;
+use crate::nats::publish::notify;
 use crate::nats::referee::{Finding, Play, is_checked, is_same, judge};
 use crate::nats::wire::{QuarantineNotice, WorkerIdentity};
 
@@ -154,7 +154,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
                 schedule.pending().filter(|pairing| !self.open.contains_key(&pairing.number)).cloned().collect();
         }
         let refusal = QuarantineNotice { tournament: self.tournament.clone(), why };
-        tell(&self.nats, names::refusal(&worker.id), &refusal).await;
+        notify(&self.nats, names::refusal(&worker.id), &refusal).await;
         Ok(())
     }
 

@@ -63,7 +63,7 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
     }
 
     /// Handles a presence message of a worker.
-    pub(super) async fn hear(&mut self, presence: WorkerPresence) -> Result<(), RunError<E>> {
+    pub(super) async fn handle_presence(&mut self, presence: WorkerPresence) -> Result<(), RunError<E>> {
         let (id, name) = (presence.worker.id.clone(), presence.worker.name.clone());
         if presence.generation != names::generation() {
             let (theirs, ours) = (&presence.generation, names::generation());
