@@ -10,7 +10,7 @@ use crate::ending;
 use crate::exporters::Exporter;
 use crate::ratings::{Rating, Ratings};
 use crate::scores::means;
-use crate::standings::{Grid, RANK_RANGE, cross, disqualifications, grid, numbers, played, remarks, title};
+use crate::standings::{Grid, RANK_RANGE, cross, disqualifications_by_agent, grid, numbers, played, remarks, title};
 use arena_model::printable;
 
 /// The exporter of CSV.
@@ -44,7 +44,7 @@ const RANK_RANGE_KEY: &str = "rank may be";
 
 /// Returns the plan, the standings, the cross table and the remarks as a JSON object.
 pub fn json(record: &Record) -> Value {
-    let (disqualifications, ratings, means) = (disqualifications(record), Ratings::of(record), means(record));
+    let (disqualifications, ratings, means) = (disqualifications_by_agent(record), Ratings::of(record), means(record));
     let lines: Vec<Value> = standings(&record.schedule)
         .into_iter()
         .map(|line| {

@@ -14,7 +14,9 @@ use crate::exporters::Exporter;
 use crate::games::of_game;
 use crate::ratings::Ratings;
 use crate::reproduce::{command, seed};
-use crate::standings::{RANK_RANGE, cross, disqualifications, grid, incidents, played, reasons, repeated, title};
+use crate::standings::{
+    RANK_RANGE, cross, disqualifications_by_agent, grid, incidents, played, reasons, repeated, title,
+};
 use crate::svg::{Picture, cross_table_picture, picture_style, progress_picture, ratings_picture};
 use arena_model::printable;
 
@@ -169,7 +171,7 @@ fn figure(picture: &Picture, caption: &str) -> Markup {
 }
 
 fn disqualifications(record: &Record) -> Markup {
-    let disqualifications = disqualifications(record);
+    let disqualifications = disqualifications_by_agent(record);
     let lines: Vec<_> = standings(&record.schedule)
         .into_iter()
         .filter_map(|line| {

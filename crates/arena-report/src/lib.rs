@@ -29,7 +29,7 @@ pub use pgn::{MovesMissing, PgnError, PgnGame, pgn};
 pub use ratings::{Rating, Ratings, apart, lead_width, listed};
 pub use reproduce::command;
 pub use standings::{
-    Disqualifications, Grid, WIDEST_CROSS_TABLE, cross, disqualifications, grid, played, remarks, title,
+    Disqualifications, Grid, WIDEST_CROSS_TABLE, cross, disqualifications_by_agent, grid, played, remarks, title,
     title_without_seed,
 };
 pub use svg::{

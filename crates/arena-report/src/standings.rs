@@ -96,7 +96,7 @@ fn table(record: &Record, has_ends: bool) -> Grid {
     let lines = standings(&record.schedule);
     let has_byes = lines.iter().any(|line| line.byes > 0);
     let is_knockout = record.schedule.survived().is_some();
-    let disqualifications = disqualifications(record);
+    let disqualifications = disqualifications_by_agent(record);
     let ratings = Ratings::of(record);
     let has_disqualifications = disqualifications.iter().any(|one| !one.verdicts.is_empty());
     let means = means(record);
@@ -176,7 +176,7 @@ pub fn remarks(record: &Record) -> Vec<String> {
     let apart = ratings.and_then(|ratings| ratings.apart(|agent| record.name(agent)));
     let sentences = verdict(record).into_iter().chain(lead).chain(apart).chain(repeated(record));
     let sentences = sentences.chain(rules(record)).chain(void(record));
-    sentences.chain(disqualifications(record)).chain(incidents(record)).collect()
+    sentences.chain(disqualification_remarks(record)).chain(incidents(record)).collect()
 }
 
 /// Returns a sentence if the version of the rules differs from this program's version.
@@ -213,8 +213,8 @@ pub(crate) fn repeated(record: &Record) -> Option<String> {
 }
 
 /// Returns a sentence for each disqualified agent, in the order of the standings.
-fn disqualifications(record: &Record) -> Vec<String> {
-    let disqualifications = disqualifications(record);
+fn disqualification_remarks(record: &Record) -> Vec<String> {
+    let disqualifications = disqualifications_by_agent(record);
     let describe =
         |line: TournamentStanding| disqualifications[line.agent].describe(record.name(line.agent), line.games);
     standings(&record.schedule).into_iter().filter_map(describe).collect()
@@ -249,7 +249,7 @@ pub(crate) fn incidents(record: &Record) -> Vec<String> {
 }
 
 /// Returns each agent's disqualifications, by agent number.
-pub fn disqualifications(record: &Record) -> Vec<Disqualifications> {
+pub fn disqualifications_by_agent(record: &Record) -> Vec<Disqualifications> {
     let mut disqualifications: Vec<Disqualifications> =
         record.plan.agents.iter().map(|_| Disqualifications::default()).collect();
     for game in record.games() {
