@@ -8,9 +8,9 @@ use crate::cargo::say;
 use crate::{browser, nats, node, packages, postgres, python};
 
 /// The name of a part, and the function that installs it.
-type Part = (&'static str, fn(&Path) -> anyhow::Result<()>);
+type SetupPart = (&'static str, fn(&Path) -> anyhow::Result<()>);
 
-const PARTS: [Part; 7] = [
+const PARTS: [SetupPart; 7] = [
     ("python", python::prepare),
     ("node", node::prepare),
     ("postgres", |_| postgres::prepare()),

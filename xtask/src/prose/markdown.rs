@@ -5,7 +5,7 @@ use super::{Kind, Passage};
 
 /// The part of a document to which a line belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum LineKind {
     /// A line that continues the paragraph of the previous line.
     Text,
     /// The first line of a paragraph, heading or list item.
@@ -23,18 +23,18 @@ pub fn passages(text: &str) -> Vec<Passage> {
     let mut goes_on = false;
     for (line, part, content) in lines(&text) {
         match (part, passages.last_mut()) {
-            (Part::Other, _) => {}
-            (Part::Text, Some(passage)) if goes_on => {
+            (LineKind::Other, _) => {}
+            (LineKind::Text, Some(passage)) if goes_on => {
                 passage.text.push('\n');
                 passage.text += content;
             }
             _ => {
-                let kind = if part == Part::Row { Kind::Row } else { Kind::Paragraph };
+                let kind = if part == LineKind::Row { Kind::Row } else { Kind::Paragraph };
                 passages.push(Passage { kind, line, text: content.to_owned() });
             }
         }
         // A heading ends with its line.
-        goes_on = matches!(part, Part::Text | Part::Start) && !content.starts_with('#');
+        goes_on = matches!(part, LineKind::Text | LineKind::Start) && !content.starts_with('#');
     }
     for passage in &mut passages {
         passage.text = blank_targets(&passage.text);
@@ -46,7 +46,7 @@ pub fn passages(text: &str) -> Vec<Passage> {
 pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for (line, part, content) in lines(text) {
-        if part == Part::Other {
+        if part == LineKind::Other {
             continue;
         }
         let content = without_code(content);
@@ -68,10 +68,10 @@ pub fn anchors(text: &str) -> Vec<String> {
     let mut anchors: Vec<String> = Vec::new();
     let mut slugs: Vec<String> = Vec::new();
     for (_, part, content) in lines(text) {
-        for name in ["id=\"", "name=\""].into_iter().filter(|_| part != Part::Other) {
+        for name in ["id=\"", "name=\""].into_iter().filter(|_| part != LineKind::Other) {
             anchors.extend(content.split(name).skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned));
         }
-        if part == Part::Start && content.starts_with('#') {
+        if part == LineKind::Start && content.starts_with('#') {
             let heading = blank_targets(content.trim_start_matches('#').trim());
             let kept = heading.trim().chars().filter(|char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_'));
             let slug = kept.collect::<String>().to_lowercase().replace(' ', "-");
@@ -84,12 +84,12 @@ pub fn anchors(text: &str) -> Vec<String> {
 }
 
 /// Returns the lines of a document with their numbers and parts, without the signs of list items.
-fn lines(text: &str) -> Vec<(usize, Part, &str)> {
+fn lines(text: &str) -> Vec<(usize, LineKind, &str)> {
     let mut lines = Vec::new();
     let mut fence: Option<&str> = None;
     // The indentation of the current list item's text.
     let mut indentation = 0;
-    let mut before = Part::Other;
+    let mut before = LineKind::Other;
     let mut after_blank = true;
     for (number, line) in (1..).zip(text.lines()) {
         let content = line.trim();
@@ -98,26 +98,26 @@ fn lines(text: &str) -> Vec<(usize, Part, &str)> {
             if content.starts_with(sign) {
                 fence = None;
             }
-            (Part::Other, "")
+            (LineKind::Other, "")
         } else if content.starts_with("```") || content.starts_with("~~~") {
             fence = Some(&content[..3]);
-            (Part::Other, "")
+            (LineKind::Other, "")
         } else if content.is_empty() || content.starts_with('>') || after_blank && indented >= indentation + 4 {
-            (Part::Other, "")
+            (LineKind::Other, "")
         } else if content.starts_with('|') {
-            (Part::Row, content)
+            (LineKind::Row, content)
         } else if let Some(item) = list_item(content) {
             indentation = indented + (content.len() - item.len());
-            (Part::Start, item)
+            (LineKind::Start, item)
         } else {
             if indented == 0 && after_blank {
                 indentation = 0;
             }
-            let goes_on = matches!(before, Part::Text | Part::Start) && !content.starts_with('#');
-            (if goes_on { Part::Text } else { Part::Start }, content)
+            let goes_on = matches!(before, LineKind::Text | LineKind::Start) && !content.starts_with('#');
+            (if goes_on { LineKind::Text } else { LineKind::Start }, content)
         };
         // An indented line after code or a blank line is code.
-        after_blank = part == Part::Other;
+        after_blank = part == LineKind::Other;
         before = part;
         lines.push((number, part, content));
     }

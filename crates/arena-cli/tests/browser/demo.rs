@@ -22,8 +22,8 @@ fn play_against_the_house(window: &Window<'_>, page: &str, challenge: &str) {
 /// Returns the number of game states that the page has received.
 #[track_caller]
 fn states(window: &Window<'_>) -> u64 {
-    let told = window.wait("/of (\\d+)$/.exec(document.querySelector('.slider span')?.textContent)?.[1]");
-    told.as_str().unwrap().parse().unwrap()
+    let output = window.wait("/of (\\d+)$/.exec(document.querySelector('.slider span')?.textContent)?.[1]");
+    output.as_str().unwrap().parse().unwrap()
 }
 
 #[test]

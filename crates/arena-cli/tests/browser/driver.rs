@@ -105,8 +105,8 @@ impl Driver {
             // loading.
             "pageLoadStrategy": "normal",
         } } });
-        let told = self.post("", &wanted).unwrap_or_else(|error| panic!("cannot start a browser: {error:?}"));
-        let session = told["sessionId"].as_str().expect("a session has an id").to_owned();
+        let output = self.post("", &wanted).unwrap_or_else(|error| panic!("cannot start a browser: {error:?}"));
+        let session = output["sessionId"].as_str().expect("a session has an id").to_owned();
         let window = Window { driver: self, session, excused: RefCell::new(Vec::new()) };
         window.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": WATCH }));
         window
@@ -116,8 +116,8 @@ impl Driver {
     fn post(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
         let failed = |error: ureq::Error| Refusal { error: "no answer".to_owned(), message: error.to_string() };
         let mut answer = self.agent.post(format!("{}{path}", self.url)).send_json(body).map_err(failed)?;
-        let mut told: Value = answer.body_mut().with_config().limit(64 << 20).read_json().map_err(failed)?;
-        let value = told["value"].take();
+        let mut output: Value = answer.body_mut().with_config().limit(64 << 20).read_json().map_err(failed)?;
+        let value = output["value"].take();
         if answer.status() == 200 {
             return Ok(value);
         }
@@ -319,8 +319,8 @@ impl Window<'_> {
         let height = u64::from(height).min(whole.max(320));
         let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
         let wanted = json!({ "format": "webp", "quality": 70, "clip": clip, "captureBeyondViewport": true });
-        let told = self.devtools("Page.captureScreenshot", &wanted);
-        BASE64_STANDARD.decode(told["data"].as_str().expect("a picture has data")).expect("a picture is in base64")
+        let output = self.devtools("Page.captureScreenshot", &wanted);
+        BASE64_STANDARD.decode(output["data"].as_str().expect("a picture has data")).expect("a picture is in base64")
     }
 
     /// Makes complaints that contain `part` expected.

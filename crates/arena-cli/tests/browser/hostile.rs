@@ -51,8 +51,8 @@ fn texts_from_strangers_stay_text() {
     let before = window.run(shape);
     let texts = texts();
     for text in &texts {
-        let told = world.client.chat(&session, &invites[0], text);
-        assert_eq!(told.status, 200, "{}", told.text());
+        let output = world.client.chat(&session, &invites[0], text);
+        assert_eq!(output.status, 200, "{}", output.text());
     }
     let all = format!("document.querySelectorAll('#chat li').length === {}", texts.len());
     window.wait(&all);

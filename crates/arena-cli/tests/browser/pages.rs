@@ -73,8 +73,8 @@ impl SiteFixture {
         }
         for step in ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6"] {
             // Both players send the move. The move out of turn is refused.
-            let told = sides.iter().map(|invite| world.client.act(&chess, invite, "move", step).status);
-            assert_eq!(told.filter(|status| *status == 200).count(), 1, "{step}");
+            let output = sides.iter().map(|invite| world.client.act(&chess, invite, "move", step).status);
+            assert_eq!(output.filter(|status| *status == 200).count(), 1, "{step}");
         }
         let mover = sides.iter().find(|invite| world.client.act(&chess, invite, "move", "b5a4").status == 200).unwrap();
         let mover = sides.iter().find(|invite| *invite != mover).unwrap();
@@ -201,39 +201,39 @@ fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) 
             nodes.slice(0, 4).map(({ target, any }) => `${target.join(' ')} ${any[0]?.message ?? ''}`).join(', '); \
         axe.run(part ?? document, { resultTypes: ['violations'], ...rules }).then(({ violations }) => \
             done(violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(tell)), (error) => done([String(error)]));";
-    let told = window.run_slowly(script, &[rules, json!(part)]);
-    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+    let output = window.run_slowly(script, &[rules, json!(part)]);
+    output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Returns the elements that are wider than the screen.
 fn excess(window: &Window<'_>) -> Vec<String> {
-    let told = window.run(
+    let output = window.run(
         "const room = document.documentElement.clientWidth; if (document.documentElement.scrollWidth <= room) return []; \
          return [...document.querySelectorAll('body *')].filter((element) => element.getBoundingClientRect().right > room + 1) \
             .slice(0, 5).map((element) => `${element.tagName} ${element.className} is wider than the screen`);",
     );
-    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+    output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Returns the tables that are wider than their container, with hidden columns.
 fn cut_off(window: &Window<'_>) -> Vec<String> {
-    let told = window.run(
+    let output = window.run(
         "return [...document.querySelectorAll('.scroll')].filter((place) => place.scrollWidth > place.clientWidth + 1) \
             .map((place) => `${place.id} ${place.innerText.slice(0, 40)}: ${place.scrollWidth} of ${place.clientWidth} pixels`)",
     );
-    told.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
+    output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// Returns the transferred bytes of a page with all its resources, and the milliseconds until its first paint.
 fn cost(window: &Window<'_>) -> (u64, f64) {
     window.wait("performance.getEntriesByName('first-contentful-paint').length > 0");
-    let told = window.run(
+    let output = window.run(
         "const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')] \
             .filter(({ name }) => !name.includes('/ws/') && !/replay\\.(jsonl|index)$|\\/events\\?|\\/metrics$/.test(name)); \
          return [all.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), \
             performance.getEntriesByName('first-contentful-paint')[0].startTime]",
     );
-    (told[0].as_u64().unwrap(), told[1].as_f64().unwrap())
+    (output[0].as_u64().unwrap(), output[1].as_f64().unwrap())
 }
 
 #[test]

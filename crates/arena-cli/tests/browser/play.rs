@@ -104,9 +104,9 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
         assert_eq!(rows, json!(["Player 1\tada\t1\t1", "Player 2\tben <b>\t1\t1"]));
         assert_eq!(window.run("return window.isSame"), json!(true));
         window.click(".deal summary");
-        let told = window
+        let output = window
             .run("return [...document.querySelectorAll('.deal dd code')].slice(0, 2).map((code) => code.innerText)");
-        let (commitment, seed) = (told[0].as_str().unwrap(), told[1].as_str().unwrap());
+        let (commitment, seed) = (output[0].as_str().unwrap(), output[1].as_str().unwrap());
         let seed: Vec<u8> =
             (0..seed.len() / 2).map(|at| u8::from_str_radix(&seed[2 * at..2 * at + 2], 16).unwrap()).collect();
         let hash: String = Sha256::digest(&seed).iter().map(|byte| format!("{byte:02x}")).collect();

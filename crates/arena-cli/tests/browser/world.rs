@@ -57,12 +57,13 @@ impl World {
     /// Returns the latest public state of a game.
     #[track_caller]
     pub fn state(&self, session: &str) -> Value {
-        let told = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
-        let texts = told["messages"].as_array().unwrap().iter().rev().filter_map(|message| message["content"].as_str());
+        let output = self.client.get(&format!("/api/chat/sync?channel=challenge_{session}&limit=1000")).ok();
+        let texts =
+            output["messages"].as_array().unwrap().iter().rev().filter_map(|message| message["content"].as_str());
         let mut states = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
         states
-            .find_map(|mut told| Some(told.get_mut("world_state")?.take()))
-            .unwrap_or_else(|| panic!("no state in {told}"))
+            .find_map(|mut output| Some(output.get_mut("world_state")?.take()))
+            .unwrap_or_else(|| panic!("no state in {output}"))
     }
 
     /// Plays a session of `psi` between two users to its end. `guess` returns a seat's guess from the sets of both
@@ -75,9 +76,9 @@ impl World {
         }
         let sets = [0, 1].map(|seat: usize| {
             let path = format!("/api/chat/sync?channel=challenge_{session}&from={}", invites[seat]);
-            let told = self.client.get(&path).ok();
-            let texts = told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
-            texts.filter_map(set_in).next().unwrap_or_else(|| panic!("no set in {told}"))
+            let output = self.client.get(&path).ok();
+            let texts = output["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+            texts.filter_map(set_in).next().unwrap_or_else(|| panic!("no set in {output}"))
         });
         self.client.chat(&session, &invites[0], "I have numbers. Which do you like?").ok();
         for (seat, invite) in invites.iter().enumerate() {

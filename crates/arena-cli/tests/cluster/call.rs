@@ -12,7 +12,7 @@ use arena_testkit::history::{Attempt, History, Moment, ObservedMessage, Read, Re
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::nodes::Place;
+use crate::nodes::NodeHandle;
 
 /// The time limit for an operation, over all attempts. It is far longer than needed.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The shared state of all clients: the nodes' addresses and the history.
 pub struct Field {
-    pub places: Vec<Arc<Place>>,
+    pub handles: Vec<Arc<NodeHandle>>,
     timeout: Duration,
     began: Instant,
     history: Mutex<History>,
@@ -36,9 +36,9 @@ pub struct Field {
 }
 
 impl Field {
-    pub fn new(places: Vec<Arc<Place>>, timeout: Duration) -> Field {
+    pub fn new(handles: Vec<Arc<NodeHandle>>, timeout: Duration) -> Field {
         Field {
-            places,
+            handles,
             timeout,
             began: Instant::now(),
             history: Mutex::default(),
@@ -105,9 +105,9 @@ impl<'f> Caller<'f> {
         if let Some(only) = self.only {
             return only;
         }
-        let places = &self.field.places;
-        let others: Vec<usize> = (0..places.len()).filter(|node| Some(*node) != not).collect();
-        let up: Vec<usize> = others.iter().copied().filter(|node| places[*node].up.load(Ordering::SeqCst)).collect();
+        let handles = &self.field.handles;
+        let others: Vec<usize> = (0..handles.len()).filter(|node| Some(*node) != not).collect();
+        let up: Vec<usize> = others.iter().copied().filter(|node| handles[*node].up.load(Ordering::SeqCst)).collect();
         // Some requests go to a node that is down, as those of clients without a load balancer.
         let among = if up.is_empty() || self.rng.chance(2) { &others } else { &up };
         if among.is_empty() { 0 } else { among[self.rng.below(among.len() as u64) as usize] }
@@ -167,7 +167,7 @@ impl<'f> Caller<'f> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let mut headers = vec![("Idempotency-Key", key)];
         headers.extend(authorization.as_ref().map(|key| ("Authorization", key.as_str())));
-        let client = self.field.places[node].client().patient_for(self.field.timeout);
+        let client = self.field.handles[node].client().patient_for(self.field.timeout);
         let answer = client.try_request("POST", path, &headers, body.to_string().as_bytes());
         let outcome = match answer {
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => RequestOutcome::Unsent,
@@ -233,7 +233,7 @@ impl<'f> Caller<'f> {
         let authorization = self.key.as_ref().map(|key| format!("Bearer {key}"));
         let headers: Vec<(&str, &str)> = authorization.iter().map(|key| ("Authorization", key.as_str())).collect();
         let answer =
-            self.field.places[node].client().patient_for(self.field.timeout).try_request("GET", path, &headers, b"");
+            self.field.handles[node].client().patient_for(self.field.timeout).try_request("GET", path, &headers, b"");
         let answer = answer.ok()?;
         match answer.status {
             // A long answer may be cut short.

@@ -185,8 +185,8 @@ fn random_faults_in_sequence_do_no_harm() {
         while fates.len() < 4 || !clock.is_over() {
             let node = rng.below(cluster.len() as u64) as usize;
             let (fate, moment) = (rng.below(6), Duration::from_millis(rng.below(1_000)));
-            let told = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
-            fates.push(format!("{told} {node}"));
+            let output = ["killed", "stopped", "frozen", "cut off", "database crashed", "NATS gone"][fate as usize];
+            fates.push(format!("{output} {node}"));
             match fate {
                 0 => cluster.kill(node),
                 1 => cluster.stop(node),

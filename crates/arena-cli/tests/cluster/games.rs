@@ -270,10 +270,10 @@ impl Player<'_> {
     }
 
     fn see_chess(&self, sight: &mut Sight, content: &str) {
-        let Ok(told) = serde_json::from_str::<Value>(content) else { return };
-        let asked = told["asked"].as_array().is_some_and(|asked| asked.iter().any(|player| player == self.me));
-        let moves = told["world_state"]["legal_moves"].as_array().filter(|_| asked);
-        if told.get("world_state").is_some() {
+        let Ok(output) = serde_json::from_str::<Value>(content) else { return };
+        let asked = output["asked"].as_array().is_some_and(|asked| asked.iter().any(|player| player == self.me));
+        let moves = output["world_state"]["legal_moves"].as_array().filter(|_| asked);
+        if output.get("world_state").is_some() {
             let moves = moves.into_iter().flatten().filter_map(Value::as_str);
             sight.moves = moves.map(|uci| ("move", uci.to_owned())).collect();
         }

@@ -91,7 +91,7 @@ impl Clock {
 pub fn under_load(cluster: &mut Cluster, races: bool, fault: impl FnOnce(&mut Cluster, &Clock)) -> usize {
     let mut rng = rng();
     let manners = Manners { auth: cluster.auth(), races };
-    let field = Field::new(cluster.places(), cluster.timeout());
+    let field = Field::new(cluster.handles(), cluster.timeout());
     let (hall, invites) = open_hall(&field, &mut rng, manners);
     let heard = AtomicU64::new(u64::MAX);
     let began = Instant::now();

@@ -77,13 +77,13 @@ pub struct Cluster {
 
 /// A node's address, for clients in other threads.
 #[derive(Debug)]
-pub struct Place {
+pub struct NodeHandle {
     address: RwLock<SocketAddr>,
     /// True if clients send requests to the node.
     pub up: AtomicBool,
 }
 
-impl Place {
+impl NodeHandle {
     pub fn client(&self) -> Client {
         Client::new(*self.address.read())
     }
@@ -91,7 +91,7 @@ impl Place {
 
 struct Node {
     process: Option<Running>,
-    place: std::sync::Arc<Place>,
+    handle: std::sync::Arc<NodeHandle>,
     proxy: Option<Proxy>,
 }
 
@@ -124,7 +124,7 @@ impl Cluster {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let node = |_| Node {
             process: None,
-            place: std::sync::Arc::new(Place { address: RwLock::new(nowhere), up: AtomicBool::new(false) }),
+            handle: std::sync::Arc::new(NodeHandle { address: RwLock::new(nowhere), up: AtomicBool::new(false) }),
             proxy: plan.proxied.then(|| Proxy::start(port)),
         };
         let nodes = (0..plan.nodes).map(node).collect();
@@ -141,12 +141,12 @@ impl Cluster {
         cluster
     }
 
-    pub fn places(&self) -> Vec<std::sync::Arc<Place>> {
-        self.nodes.iter().map(|node| std::sync::Arc::clone(&node.place)).collect()
+    pub fn handles(&self) -> Vec<std::sync::Arc<NodeHandle>> {
+        self.nodes.iter().map(|node| std::sync::Arc::clone(&node.handle)).collect()
     }
 
     pub fn client(&self, node: usize) -> Client {
-        self.nodes[node].place.client()
+        self.nodes[node].handle.client()
     }
 
     /// Returns true if players must authenticate.
@@ -171,7 +171,7 @@ impl Cluster {
 
     fn take(&mut self, node: usize, process: Running) {
         let address = process.url.strip_prefix("http://").unwrap().parse().unwrap();
-        *self.nodes[node].place.address.write() = address;
+        *self.nodes[node].handle.address.write() = address;
         self.nodes[node].process = Some(process);
         self.until_ready(node);
         self.is_up(node, true);
@@ -263,7 +263,7 @@ impl Cluster {
 
     /// Marks a node as up or down for clients.
     pub fn is_up(&self, node: usize, up: bool) {
-        self.nodes[node].place.up.store(up, Ordering::SeqCst);
+        self.nodes[node].handle.up.store(up, Ordering::SeqCst);
     }
 
     fn signal(&self, node: usize, signal: Signal) {

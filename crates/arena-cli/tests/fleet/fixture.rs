@@ -88,8 +88,8 @@ impl FleetFixture {
     pub fn play_here(&self, agents: &[String], more: &[&str]) {
         let args = self.begin("here", agents, more);
         let args: Vec<&str> = args.iter().map(String::as_str).chain(["--concurrency", "2"]).collect();
-        let told = run(&args);
-        assert_eq!(told.code, 0, "{told:#?}");
+        let output = run(&args);
+        assert_eq!(output.code, 0, "{output:#?}");
     }
 
     /// Starts the same tournament with workers, in the folder `far`.
@@ -177,9 +177,9 @@ impl FleetFixture {
     }
 
     pub fn standings(&self, out: &str, form: &[&str]) -> String {
-        let told = run(&[&["tournament", "standings", &self.text(out)], form].concat());
-        assert_eq!(told.code, 0, "{told:#?}");
-        told.stdout
+        let output = run(&[&["tournament", "standings", &self.text(out)], form].concat());
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.stdout
     }
 
     /// Compares the results of both tournaments game by game.

@@ -117,9 +117,9 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
     let path = folder.path().join("replay.jsonl");
     let mut args = vec!["match", "run", "snake", "--json", "--set", "n_epochs=12", "--agent", cheat, "--agent", cheat];
     args.extend(["--seed", job["seed"].as_str().unwrap(), "--replay", path.to_str().unwrap()]);
-    let told = run(&args).json();
+    let output = run(&args).json();
     let replay = fs::read(&path).unwrap();
-    let mut seats = told["scores"].as_array().unwrap().clone();
+    let mut seats = output["scores"].as_array().unwrap().clone();
     seats.sort_by_key(|seat| seat["seat"].as_u64());
     let of_seats = |key: &str| -> Vec<Value> { seats.iter().map(|seat| seat[key].clone()).collect() };
     let mut scores = of_seats("score");
@@ -143,8 +143,8 @@ fn outcome(job: &Value, name: &str, lie: Lie, cheat: &str) -> Vec<u8> {
                 "details": [null, null],
                 "faults": [0, 0],
                 "seed": job["seed"],
-                "epochs": told["epochs"],
-                "outcome": told["outcome"],
+                "epochs": output["epochs"],
+                "outcome": output["outcome"],
                 "moves": verified_result(&replay[..]).unwrap().result.moves,
                 "time": {"took_ms": 1.0, "waited_ms": [0.0, 0.0], "longest_step_ms": [0.0, 0.0]},
             },

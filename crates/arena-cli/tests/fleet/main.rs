@@ -26,8 +26,8 @@ fn workers_get_the_same_results_as_one_machine() {
     fixture.play_here(&agents, &["--replays", "--rounds", "2"]);
     let parrot = repeat_results(&nats.url());
     let running = fixture.workers(&nats, &["one", "two"]);
-    let told = fixture.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let output = fixture.play_far(&nats, &agents, &["--replays", "--rounds", "2", "--cross-check", "0.5"]);
+    assert_eq!(output.code, 0, "{output:#?}");
     parrot.abort();
     // Journal, replays, logs and standings are the same, although each result arrived twice.
     fixture.assert_same();
@@ -59,8 +59,8 @@ fn a_worker_that_is_killed_loses_nothing() {
     fixture.wait_for_games("far", 1);
     first.signal(Signal::KILL);
     let _second = fixture.worker(&nats, &["--name", "second", "--concurrency", "2"]);
-    let told = finish(tournament);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let output = finish(tournament);
+    assert_eq!(output.code, 0, "{output:#?}");
     fixture.assert_same();
 }
 
@@ -83,10 +83,10 @@ fn a_worker_that_is_stopped_finishes_or_returns_its_games() {
     assert_eq!(hasty.ended().code(), Some(0));
     assert!(hasty.said().contains("returning the games in progress"));
     let _last = fixture.worker(&nats, &["--name", "last", "--concurrency", "2"]);
-    let told = finish(tournament);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let output = finish(tournament);
+    assert_eq!(output.code, 0, "{output:#?}");
     for name in ["patient", "hasty"] {
-        assert!(told.stderr.contains(&format!("worker {name} has stopped")), "{}", told.stderr);
+        assert!(output.stderr.contains(&format!("worker {name} has stopped")), "{}", output.stderr);
     }
     fixture.assert_same();
 }
@@ -103,8 +103,8 @@ fn a_server_that_is_restarted_and_a_tournament_that_is_killed_lose_nothing() {
     fixture.wait_for_games("far", 4);
     tournament.kill().unwrap();
     tournament.wait().unwrap();
-    let told = fixture.resume_far(&nats, &["--cross-check", "0.3"]);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let output = fixture.resume_far(&nats, &["--cross-check", "0.3"]);
+    assert_eq!(output.code, 0, "{output:#?}");
     fixture.assert_same();
 }
 
@@ -122,9 +122,9 @@ fn workers_with_false_results_are_found_and_their_games_are_played_again() {
     // The other workers start after the first false results.
     liars.iter().for_each(liar::Liar::wait);
     let _workers = fixture.workers(&nats, &["one", "two"]);
-    let told = finish(tournament);
-    assert_eq!(told.code, 0, "{told:#?}");
-    let said = &told.stderr;
+    let output = finish(tournament);
+    assert_eq!(output.code, 0, "{output:#?}");
+    let said = &output.stderr;
     assert!(
         said.contains("worker forger is quarantined: game ")
             && said.contains("the result differs from that of the replay"),
@@ -146,10 +146,10 @@ fn random_agents_put_no_worker_in_quarantine() {
     let (fixture, nats) = (FleetFixture::new(), NatsServer::start());
     let agents = [fixture.random_bot("dice"), fixture.bot("b", 2, 0.0)];
     let _workers = fixture.workers(&nats, &["one", "two", "three"]);
-    let told = fixture.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
-    assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("don't play deterministically"), "{}", told.stderr);
-    assert!(!told.stderr.contains("quarantined"), "{}", told.stderr);
+    let output = fixture.play_far(&nats, &agents, &["--rounds", "2", "--cross-check", "1"]);
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(output.stderr.contains("don't play deterministically"), "{}", output.stderr);
+    assert!(!output.stderr.contains("quarantined"), "{}", output.stderr);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn replays_that_are_larger_than_a_message_arrive() {
     let long = ["--replays", "--set", "n_epochs=300"];
     fixture.play_here(&agents, &long);
     let _worker = fixture.worker(&nats, &[]);
-    let told = fixture.play_far(&nats, &agents, &long);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let output = fixture.play_far(&nats, &agents, &long);
+    assert_eq!(output.code, 0, "{output:#?}");
     for number in 1..=2 {
         let name = format!("replays/{number}.jsonl");
         assert_eq!(fixture.file("far", &name), fixture.file("here", &name));
@@ -184,13 +184,13 @@ fn workers_of_other_versions_get_no_games() {
         }
     });
     let mut own = fixture.worker(&nats, &[]);
-    let told = fixture.play_far(&nats, &agents, &[]);
+    let output = fixture.play_far(&nats, &agents, &[]);
     others.abort();
-    assert_eq!(told.code, 0, "{told:#?}");
+    assert_eq!(output.code, 0, "{output:#?}");
     let version = format!("{}-1", env!("CARGO_PKG_VERSION").replace('.', "_"));
     let sentence =
         format!("note: worker newer runs arena 9_9_9-1, but this program is {version}; the worker gets no games");
-    assert_eq!(told.stderr.matches(&sentence).count(), 1, "{}", told.stderr);
+    assert_eq!(output.stderr.matches(&sentence).count(), 1, "{}", output.stderr);
     own.signal(Signal::TERM);
     own.ended();
     let said = own.said();
@@ -214,9 +214,9 @@ fn a_worker_without_an_interpreter_leaves_games_to_others() {
     let trouble = String::from_utf8(trouble.unwrap().unwrap().payload.to_vec()).unwrap();
     assert!(trouble.contains("needs the program `python3`, which isn't in PATH"), "{trouble}");
     let _rich = fixture.worker(&nats, &["--name", "rich"]);
-    let told = finish(tournament);
-    assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.stderr.contains("worker poor cannot play: "), "{}", told.stderr);
+    let output = finish(tournament);
+    assert_eq!(output.code, 0, "{output:#?}");
+    assert!(output.stderr.contains("worker poor cannot play: "), "{}", output.stderr);
     fixture.assert_same();
 }
 

@@ -23,10 +23,10 @@ fn check(fixture: &FleetFixture, url: &str, args: &str, expected: Expect) {
     let out = out.to_str().unwrap();
     let args = args.replace("URL", url).replace("LAB", lab_path);
     let args = ["tournament", "run", "snake", "--out", out].into_iter().chain(args.split(' '));
-    let told = run(&args.collect::<Vec<_>>());
+    let summary = run(&args.collect::<Vec<_>>());
     let port = url.rsplit(':').next().unwrap();
-    let said = told.stderr.replace(lab_path, "LAB").replace(port, "PORT");
-    expected.assert_eq(&format!("{}: {}", told.code, said.lines().next().unwrap_or_default()));
+    let said = summary.stderr.replace(lab_path, "LAB").replace(port, "PORT");
+    expected.assert_eq(&format!("{}: {}", summary.code, said.lines().next().unwrap_or_default()));
     assert!(!fixture.path("refused").exists(), "a folder was created");
 }
 
@@ -118,12 +118,16 @@ fn a_tournament_without_workers_waits_and_can_be_resumed() {
     let tournament = fixture.start_far(&nats, &agents, &[]);
     wait_for_stream(&nats, "arena_jobs");
     kill_process(Pid::from_raw(tournament.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
-    let told = finish(tournament);
-    assert_eq!(told.code, 130, "{told:#?}");
-    assert!(told.stderr.contains("stopped after 0 of 2 games; to resume: arena tournament resume "), "{}", told.stderr);
+    let summary = finish(tournament);
+    assert_eq!(summary.code, 130, "{summary:#?}");
+    assert!(
+        summary.stderr.contains("stopped after 0 of 2 games; to resume: arena tournament resume "),
+        "{}",
+        summary.stderr
+    );
     let folder = fixture.path("far");
-    let told = run(&["tournament", "resume", folder.to_str().unwrap()]);
-    assert_eq!(told.code, 0, "{told:#?}");
+    let summary = run(&["tournament", "resume", folder.to_str().unwrap()]);
+    assert_eq!(summary.code, 0, "{summary:#?}");
     fixture.assert_same();
 }
 
@@ -147,9 +151,9 @@ fn a_worker_waits_for_a_server_that_is_not_running() {
     let mut worker =
         arena(&["worker", "--nats-url", &url]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(worker.stderr.take().unwrap());
-    let mut told = String::new();
-    stderr.read_line(&mut told).unwrap();
-    assert!(told.contains("no NATS server answers at nats://127.0.0.1:"), "{told}");
+    let mut summary = String::new();
+    stderr.read_line(&mut summary).unwrap();
+    assert!(summary.contains("no NATS server answers at nats://127.0.0.1:"), "{summary}");
     let rest = thread::spawn(move || std::io::read_to_string(stderr));
     nats.start_again();
     let mut line = String::new();
@@ -157,6 +161,6 @@ fn a_worker_waits_for_a_server_that_is_not_running() {
     stdout.read_line(&mut line).unwrap();
     assert!(line.contains("takes games from nats://127.0.0.1:"), "{line}");
     kill_process(Pid::from_raw(worker.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
-    let told = finish(worker);
-    assert_eq!(told.code, 0, "{told:#?}: {}", rest.join().unwrap().unwrap());
+    let summary = finish(worker);
+    assert_eq!(summary.code, 0, "{summary:#?}: {}", rest.join().unwrap().unwrap());
 }

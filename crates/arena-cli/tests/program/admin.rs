@@ -29,7 +29,7 @@ impl AdminCommandFixture {
 
     /// Returns a command's output for people.
     #[track_caller]
-    fn told(&self, args: &[&str]) -> String {
+    fn stdout_of(&self, args: &[&str]) -> String {
         let run = self.run(args);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{args:?}");
         run.stdout
@@ -149,30 +149,30 @@ fn all_administration_is_possible_from_the_command_line() {
     let session = fixture.play(["ada", "bob"]);
     let second = fixture.play(["ada", "e\u{301}ve"]);
 
-    assert_eq!(fixture.told(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
+    assert_eq!(fixture.stdout_of(&["benchmark", "bob"]), "bob is a benchmark model in games that end from now on\n");
     assert_eq!(fixture.json(&["benchmark", "bob", "--off"]), json!({ "userId": "bob" }));
-    let hidden = fixture.told(&["hide", &session, "1"]);
+    let hidden = fixture.stdout_of(&["hide", &session, "1"]);
     assert!(
         hidden.starts_with(&format!("message 1 of {session} is hidden; the SHA-256 of its content is ")),
         "{hidden}"
     );
 
     assert_eq!(
-        fixture.told(&["bans"]),
+        fixture.stdout_of(&["bans"]),
         "there are no bans
 "
     );
     assert_eq!(
-        fixture.told(&["ban", "--user", "ada", "--reason", "sells secrets"]),
+        fixture.stdout_of(&["ban", "--user", "ada", "--reason", "sells secrets"]),
         "user ada is banned: sells secrets\n"
     );
     fixture.json(&["ban", "--address", "192.0.2.9/24", "--reason", "noise"]);
-    let table = fixture.told(&["bans"]);
+    let table = fixture.stdout_of(&["bans"]);
     for expected in ["banned", "since", "user ada", "sells secrets", "address 192.0.2.0/24", "noise"] {
         assert!(table.contains(expected), "{table}");
     }
     assert_eq!(fixture.json(&["bans"])["bans"].as_array().unwrap().len(), 2);
-    assert_eq!(fixture.told(&["unban", "--user", "ada"]), "the ban is lifted\n");
+    assert_eq!(fixture.stdout_of(&["unban", "--user", "ada"]), "the ban is lifted\n");
     let refused = fixture.run(&["unban", "--user", "ada"]);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("BAN_NOT_FOUND"), "{}", refused.stderr);
@@ -182,15 +182,15 @@ fn all_administration_is_possible_from_the_command_line() {
         "a key of small order was accepted"
     );
 
-    assert_eq!(fixture.told(&["remove", &second]), format!("session {second} is removed\n"));
+    assert_eq!(fixture.stdout_of(&["remove", &second]), format!("session {second} is removed\n"));
     let refused = fixture.run(&["remove", &second]);
     assert_eq!(refused.code, 3);
     assert!(refused.stderr.contains("no session has this id"), "{}", refused.stderr);
     let counted = "recomputed the standings of 3 users from 2 games; all were correct\n";
-    assert_eq!(fixture.told(&["recompute"]), counted);
+    assert_eq!(fixture.stdout_of(&["recompute"]), counted);
     assert_eq!(fixture.json(&["recompute"]), json!({ "users": 3, "games": 2, "wrong": [] }));
 
-    let audit = fixture.told(&["audit", "--limit", "3"]);
+    let audit = fixture.stdout_of(&["audit", "--limit", "3"]);
     assert!(
         audit.contains("recompute") && audit.contains("127.0.0.1") && audit.ends_with("3 of 9 entries\n"),
         "{audit}"
@@ -199,7 +199,7 @@ fn all_administration_is_possible_from_the_command_line() {
     assert_eq!(oldest["entries"][0]["action"], "benchmark");
 
     // Control characters in names from other users are escaped.
-    let office_line = fixture.told(&["audit", "--limit", "100"]);
+    let office_line = fixture.stdout_of(&["audit", "--limit", "100"]);
     assert!(!office_line.contains('\u{1b}'), "{office_line}");
 }
 
@@ -210,35 +210,35 @@ fn an_export_is_a_private_file_that_another_arena_imports() {
     let out = folder();
     let path = out.path().join("arena.jsonl");
     let path = path.to_str().unwrap();
-    assert_eq!(there.told(&["export", "--out", path]), format!("wrote 13 lines to {path}\n"));
+    assert_eq!(there.stdout_of(&["export", "--out", path]), format!("wrote 13 lines to {path}\n"));
     assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     let lines = fs::read_to_string(path).unwrap();
-    assert_eq!(there.told(&["export"]), lines);
+    assert_eq!(there.stdout_of(&["export"]), lines);
     assert_eq!(there.json(&["export", "--out", path]), json!({ "lines": 13, "file": path }));
     // Output to a special file doesn't replace it.
     for descriptor in ["/dev/stdout", "/dev/fd/1"] {
-        assert_eq!(there.told(&["export", "--out", descriptor]), lines);
+        assert_eq!(there.stdout_of(&["export", "--out", descriptor]), lines);
     }
     let pipe = out.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
     let piped = std::thread::scope(|scope| {
         let reader = scope.spawn(|| fs::read_to_string(&pipe).unwrap());
-        assert_eq!(there.told(&["export", "--out", pipe.to_str().unwrap()]), "");
+        assert_eq!(there.stdout_of(&["export", "--out", pipe.to_str().unwrap()]), "");
         reader.join().unwrap()
     });
     assert_eq!(piped, lines);
     assert!(fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo());
     let link = out.path().join("link");
     std::os::unix::fs::symlink(path, &link).unwrap();
-    there.told(&["export", "--out", link.to_str().unwrap()]);
+    there.stdout_of(&["export", "--out", link.to_str().unwrap()]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read_to_string(path).unwrap(), lines);
 
     let here = AdminCommandFixture::open();
     let taken = "imported: 2 users, 1 session, 10 messages; skipped: 0 lines\n";
-    assert_eq!(here.told(&["import", path]), taken);
-    assert_eq!(here.told(&["export"]), lines);
-    let again = here.told(&["import", path]);
+    assert_eq!(here.stdout_of(&["import", path]), taken);
+    assert_eq!(here.stdout_of(&["export"]), lines);
+    let again = here.stdout_of(&["import", path]);
     assert!(again.starts_with("imported: 0 users, 0 sessions, 0 messages; skipped: 13 lines\n  line 1: "), "{again}");
     assert!(again.contains(&format!("line 3: session {session} exists already")), "{again}");
     let broken = file(out.path(), "broken.jsonl", "not JSON\n");
@@ -263,7 +263,7 @@ fn an_import_comes_from_a_pipe_too() {
     let there = AdminCommandFixture::open();
     there.play(["ada", "bob"]);
     let here = AdminCommandFixture::open();
-    let lines = file(here.data.path(), "lines", &there.told(&["export"]));
+    let lines = file(here.data.path(), "lines", &there.stdout_of(&["export"]));
     let data = here.data.path().to_str().unwrap();
     let output = arena(&["admin", "import", "-", "--data", data, "--url", &here.server.url])
         .stdin(fs::File::open(lines).unwrap())

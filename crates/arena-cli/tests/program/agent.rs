@@ -90,9 +90,9 @@ fn hidden_files_are_reported_to_the_author() {
     fs::write(path("old.seat1.log"), "").unwrap();
     let checked = check();
     let root = folder.path().canonicalize().unwrap();
-    let told = checked.stderr.replace(root.to_str().unwrap(), "ROOT");
+    let output = checked.stderr.replace(root.to_str().unwrap(), "ROOT");
     assert_eq!(checked.code, 0, "{checked:#?}");
-    let names = told
+    let names = output
         .strip_prefix("note: these files of the arena in the agent's folder are hidden from it: ")
         .unwrap()
         .trim_end();

@@ -88,9 +88,9 @@ fn play(client: &Client) {
     let sets: Vec<BTreeSet<u64>> = players
         .iter()
         .map(|player| {
-            let told = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
+            let output = client.get(&format!("/api/arena/sync?channel={session}&from={player}")).ok();
             let mut texts =
-                told["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+                output["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
             let set = texts.find(|text| text.starts_with("Your private set is")).unwrap();
             set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
         })

@@ -44,15 +44,15 @@ fn serve(data: &Path, environment: &[(&str, &str)]) -> Running {
 }
 
 /// Returns the operator's messages to the holder of a key.
-fn told(url: &str, session: &str, key: &str) -> Vec<String> {
+fn operator_texts(url: &str, session: &str, key: &str) -> Vec<String> {
     let read = run(&["challenges", "sync", session, "--auth", key, "--url", url, "--wait", "20"]).json();
     let messages = read["messages"].as_array().unwrap();
     messages.iter().map(|message| text(&message["content"])).collect()
 }
 
 fn set(url: &str, session: &str, key: &str) -> BTreeSet<u32> {
-    let told = told(url, session, key);
-    let set = told.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
+    let operator_texts = operator_texts(url, session, key);
+    let set = operator_texts.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
     set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 

@@ -115,18 +115,18 @@ fn a_new_challenge_is_correct_and_nothing_is_overwritten() {
 #[test]
 fn faults_are_reported_with_their_place() {
     let folder = folder();
-    let told = |name: &str, file: &str, from: &str, to: &str| {
+    let output = |name: &str, file: &str, from: &str, to: &str| {
         let challenge = begin(&folder, name, &[]);
         change(&challenge, file, from, to);
         run(&["author", "check", &challenge, "--no-bots"])
     };
-    let leaks = told("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
+    let leaks = output("leaks", "index.ts", "secrets[player]}.`, name)", "secrets[player]}.`, this.state.players[0])");
     assert_eq!(leaks.code, 0, "{leaks:#?}");
     assert!(
         leaks.stdout.contains("! secrecy        before the first action, player 1 is sent data of player 2"),
         "{leaks:#?}"
     );
-    let shouts = told(
+    let shouts = output(
         "shouts",
         "index.ts",
         "this.broadcast(\"The duel begins.",
@@ -134,14 +134,14 @@ fn faults_are_reported_with_their_place() {
     );
     assert_eq!(shouts.code, 15, "{shouts:#?}");
     assert!(shouts.stdout.contains("✗ secrecy        before the first action, player"), "{shouts:#?}");
-    let fails = told("fails", "index.ts", "guesses[player] = Number", "null.x; guesses[player] = Number");
+    let fails = output("fails", "index.ts", "guesses[player] = Number", "null.x; guesses[player] = Number");
     assert_eq!(fails.code, 15, "{fails:#?}");
     assert!(fails.stdout.contains("✗ messages") && fails.stdout.contains("index.ts:"), "{fails:#?}");
-    let typo = told("typo", "index.ts", "class Duel extends", "clas Duel extends");
+    let typo = output("typo", "index.ts", "class Duel extends", "clas Duel extends");
     assert_eq!((typo.code, typo.stderr.contains("index.ts:")), (15, true), "{typo:#?}");
-    let field = told("field", "challenge.json", "\"players\": 2", "\"player\": 2");
+    let field = output("field", "challenge.json", "\"players\": 2", "\"player\": 2");
     assert_eq!((field.code, field.stderr.contains("challenge.json:")), (15, true), "{field:#?}");
-    let method = told("method", "challenge.json", "\"name\": \"guess\"", "\"name\": \"gues\"");
+    let method = output("method", "challenge.json", "\"name\": \"guess\"", "\"name\": \"gues\"");
     assert_eq!(method.code, 15, "{method:#?}");
     let allowed = {
         let challenge = folder.path().join("shouts");
@@ -219,11 +219,11 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
             run(&["match", "run", challenge, "--agent", &agent, "--agent", &agent, "--seed", "1", "--set", option]);
         format!("{} {}", run.code, run.stderr)
     };
-    let mut told = String::new();
+    let mut output = String::new();
     for (challenge, name) in [(folder.as_str(), "a folder"), ("psi", "built in")] {
         for option in ["setSize=4", "intersectionSize=60", "setSize=\"x\"", "setSize=900", "setsize=4", "players=3"] {
             let (played, matched) = (dealt(challenge, option), matched(challenge, option));
-            told += &format!("{name}, {option}\n  play: {}\n  match: {}\n", played.trim(), matched.trim());
+            output += &format!("{name}, {option}\n  play: {}\n  match: {}\n", played.trim(), matched.trim());
         }
     }
     expect![[r#"
@@ -263,7 +263,7 @@ fn options_are_set_on_the_command_line_within_their_bounds() {
         built in, players=3
           play: 13 numbers, a third player
           match: 2 error: players=3 contradicts the 2 agents; omit the option, since the agents determine it
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&output);
     // An explicit folder takes precedence over a built-in challenge of the same name.
     let named = copied_psi(&temp, "psi");
     assert_eq!(dealt(&named, "setSize=4"), "7 numbers");
@@ -321,13 +321,13 @@ fn seats_of_mirrored_deals_are_equally_good() {
     let talks = example("merger-talks");
     let [a, b] = ["cautious", "trader"].map(|bot| format!("{talks}/bots/{bot}.py"));
     let args = ["author", "fairness", &talks, "--agent", &a, "--agent", &b, "--games", "4", "--seed", "1", "--json"];
-    let told = run(&args);
-    assert_eq!(told.code, 0, "{told:#?}");
-    let told = told.json();
-    assert_eq!(told["deals"], 4, "{told:#}");
-    let gain = |seat: usize, end: &str| told["seats"][seat]["gain"][end].as_f64().unwrap();
-    assert!((gain(0, "mean") + gain(1, "mean")).abs() < 1e-9, "the gains don't add up to zero: {told:#}");
-    assert!(gain(0, "low") <= 0.0 && gain(0, "high") >= 0.0, "{told:#}");
+    let output = run(&args);
+    assert_eq!(output.code, 0, "{output:#?}");
+    let output = output.json();
+    assert_eq!(output["deals"], 4, "{output:#}");
+    let gain = |seat: usize, end: &str| output["seats"][seat]["gain"][end].as_f64().unwrap();
+    assert!((gain(0, "mean") + gain(1, "mean")).abs() < 1e-9, "the gains don't add up to zero: {output:#}");
+    assert!(gain(0, "low") <= 0.0 && gain(0, "high") >= 0.0, "{output:#}");
     let refused = run(&["author", "fairness", &talks, "--agent", &a, "--agent", &a, "--agent", &a]);
     assert_eq!(refused.code, 2, "{refused:#?}");
 }
@@ -341,11 +341,11 @@ fn an_advantage_of_a_seat_gives_exit_code_15() {
     change(&challenge, "index.ts", "this.endGame();", &format!("{scores}\n    this.endGame();"));
     let bot = format!("{challenge}/bots/guesser.py");
     let args = ["author", "fairness", &challenge, "--agent", &bot, "--games", "3", "--seed", "1"];
-    let told = run(&args);
-    assert_eq!(told.code, 15, "{told:#?}");
-    assert!(told.stderr.contains("the seats of first-wins aren't equally good: player 1, player 2"), "{told:#?}");
-    let told = run(&[&args[..], &["--max-bias", "1"]].concat());
-    assert_eq!((told.code, told.stdout.contains("player 1 (+0.5")), (0, true), "{told:#?}");
+    let output = run(&args);
+    assert_eq!(output.code, 15, "{output:#?}");
+    assert!(output.stderr.contains("the seats of first-wins aren't equally good: player 1, player 2"), "{output:#?}");
+    let output = run(&[&args[..], &["--max-bias", "1"]].concat());
+    assert_eq!((output.code, output.stdout.contains("player 1 (+0.5")), (0, true), "{output:#?}");
 }
 
 #[test]
@@ -419,11 +419,11 @@ fn a_tournament_is_played_by_one_version_of_a_script() {
         fs::write(&journal, format!("{plan}\n{games}")).unwrap();
         let resumed = run(&["tournament", "resume", &out]);
         assert_eq!(resumed.code, code, "{resumed:#?}");
-        let told = format!(
+        let output = format!(
             "the tournament was started with version {} of the rules of number-duel, but this program has version {version}",
             version - 1
         );
-        assert_eq!(resumed.stderr.contains(&told), code != 0, "{resumed:#?}");
+        assert_eq!(resumed.stderr.contains(&output), code != 0, "{resumed:#?}");
         assert!(!resumed.stderr.contains("has changed since the tournament began"), "{resumed:#?}");
         assert_eq!(run(&["tournament", "standings", &out]).code, 0);
     }

@@ -850,8 +850,8 @@ impl Game {
             for place in places {
                 assert_eq!((&chat[place].from, &chat[place].to), (&write.from, to), "{write:?}");
                 if let Some(answer) = write.answer() {
-                    let told = json!({ "index": place + 1, "channel": id, "from": write.from, "to": to });
-                    assert_eq!(answer, told, "the answer names another index");
+                    let output = json!({ "index": place + 1, "channel": id, "from": write.from, "to": to });
+                    assert_eq!(answer, output, "the answer names another index");
                 }
             }
         }
@@ -976,9 +976,9 @@ impl<'l> Account<'l> {
                 let guess = numbers(guess);
                 let [broadcast, outcome] = account.replies(from, &guess);
                 assert_eq!(lines.next(), Some(("operator", None, broadcast.as_str())), "{id}: an incomplete guess");
-                let told = lines.next().unwrap_or_else(|| panic!("{id}: an incomplete guess"));
-                assert_eq!((told.0, told.1), ("operator", Some(from)), "{id}: an incomplete guess");
-                assert!(told.2.starts_with(&outcome), "{id}: {:?} isn't {outcome:?}", told.2);
+                let output = lines.next().unwrap_or_else(|| panic!("{id}: an incomplete guess"));
+                assert_eq!((output.0, output.1), ("operator", Some(from)), "{id}: an incomplete guess");
+                assert!(output.2.starts_with(&outcome), "{id}: {:?} isn't {outcome:?}", output.2);
                 assert_eq!(account.guesses.insert(from, guess), None, "{id}: {from} guesses twice");
                 if account.guesses.len() == 2 {
                     let (_, to, end) =
@@ -1058,10 +1058,11 @@ impl<'l> Account<'l> {
             assert_eq!(state["playerIdentities"].get(player).and_then(Value::as_str), users[player], "{shown}");
         }
         let attributions = state.get("attributions").map_or(&[][..], list);
-        let mut told: Vec<_> = attributions.iter().map(|told| (text(&told["from"]), text(&told["to"]))).collect();
-        told.sort_unstable();
+        let mut output: Vec<_> =
+            attributions.iter().map(|output| (text(&output["from"]), text(&output["to"]))).collect();
+        output.sort_unstable();
         breaches.sort_unstable();
-        assert_eq!(told, breaches, "{shown}");
+        assert_eq!(output, breaches, "{shown}");
     }
 }
 

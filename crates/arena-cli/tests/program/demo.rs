@@ -14,16 +14,16 @@ use crate::program::{Running, run};
 fn demo_plays_every_pair_and_prints_scores_and_reasons() {
     let demo = run(&["demo", "--once", "--listen", "127.0.0.1:0"]);
     assert_eq!(demo.code, 0, "{demo:#?}");
-    let told =
+    let output =
         |part: &str| assert!(demo.stdout.contains(part), "{part:?} is missing:\n{}\n{}", demo.stdout, demo.stderr);
-    told("Game 6: ");
-    told("says     PLAIN ");
-    told("says     DIGESTS salt=");
-    told("guesses  ");
-    told("hash-swap found all shared numbers and nothing more");
-    told("which cost open-book its security");
-    told("mean security");
-    told("The page: http://127.0.0.1:");
+    output("Game 6: ");
+    output("says     PLAIN ");
+    output("says     DIGESTS salt=");
+    output("guesses  ");
+    output("hash-swap found all shared numbers and nothing more");
+    output("which cost open-book its security");
+    output("mean security");
+    output("The page: http://127.0.0.1:");
     assert_eq!(demo.stderr, "");
 }
 
@@ -104,8 +104,8 @@ fn visitors_of_the_demo_watch_games_and_play_one() {
     assert!(home.contains("Play against a house bot") && home.contains("Utility"), "{home}");
     let game = home.split("<article data-session=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     eventually("the game goes on", || {
-        let told = client.get(&format!("/api/arena/sync?channel=challenge_{game}")).json();
-        (told["messages"].as_array()?.len() > 6).then_some(())
+        let output = client.get(&format!("/api/arena/sync?channel=challenge_{game}")).json();
+        (output["messages"].as_array()?.len() > 6).then_some(())
     });
 
     // A button leads to a seat; a bot has the other seat.
@@ -128,8 +128,8 @@ fn visitors_of_the_demo_watch_games_and_play_one() {
         )
         .ok();
     eventually("the bot steps too", || {
-        let told = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).json();
-        let said = told["messages"].as_array()?.iter().filter_map(|message| message["content"].as_str());
+        let output = client.get(&format!("/api/arena/sync?channel=challenge_{session}&from={invite}")).json();
+        let said = output["messages"].as_array()?.iter().filter_map(|message| message["content"].as_str());
         let states = said.filter(|content| content.contains("\"world_state\"") || content.contains("\"result\""));
         (states.count() >= 2).then_some(())
     });

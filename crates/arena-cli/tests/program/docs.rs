@@ -254,12 +254,12 @@ impl Newcomer {
             assert!(is_alive && Instant::now() < by, "{}: `{command}` doesn't end\n{}", self.page, self.log);
             thread::sleep(Duration::from_millis(10));
         }
-        let told = String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned();
+        let outcome = String::from_utf8_lossy(&fs::read(&out).unwrap()).into_owned();
         let errors = String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned();
         let got: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
-        let _ = writeln!(self.log, "$ {command}\n{told}{errors}");
+        let _ = writeln!(self.log, "$ {command}\n{outcome}{errors}");
         assert_eq!(got, code, "{}: unexpected exit code of `{command}`\n{}", self.page, self.log);
-        told
+        outcome
     }
 
     /// Starts a background command, and waits until it prints that it is ready.
@@ -278,15 +278,15 @@ impl Newcomer {
         let mut child = child.spawn().unwrap();
         let by = Instant::now() + TIMEOUT;
         loop {
-            let told = fs::read_to_string(&out).unwrap_or_default();
-            if told.contains(sign) {
-                let _ = writeln!(self.log, "$ {command} &\n{told}");
+            let outcome = fs::read_to_string(&out).unwrap_or_default();
+            if outcome.contains(sign) {
+                let _ = writeln!(self.log, "$ {command} &\n{outcome}");
                 break;
             }
             let is_alive = child.try_wait().unwrap().is_none();
             assert!(
                 is_alive && Instant::now() < by,
-                "{}: `{command}` doesn't become ready:\n{told}\n{}",
+                "{}: `{command}` doesn't become ready:\n{outcome}\n{}",
                 self.page,
                 self.log
             );
@@ -322,9 +322,10 @@ impl Newcomer {
     }
 
     /// Stores the values in an output that later commands need.
-    fn note(&mut self, told: &str) {
-        let Some(at) = told.find('{') else { return };
-        let Some(Ok(value)) = serde_json::Deserializer::from_str(&told[at..]).into_iter::<serde_json::Value>().next()
+    fn note(&mut self, outcome: &str) {
+        let Some(at) = outcome.find('{') else { return };
+        let Some(Ok(value)) =
+            serde_json::Deserializer::from_str(&outcome[at..]).into_iter::<serde_json::Value>().next()
         else {
             return;
         };
@@ -425,7 +426,7 @@ fn run_page(page: &'static str) {
     let text = fs::read_to_string(root().join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
     let mut newcomer = Newcomer::new(page);
     let mut notes = Notes::default();
-    let mut told = String::new();
+    let mut outcome = String::new();
     for piece in pieces(&text) {
         match piece {
             Piece::Note(line, note) => {
@@ -437,8 +438,8 @@ fn run_page(page: &'static str) {
                     ("beside", Some((command, _))) => notes.beside.push((command, ())),
                     ("run", _) => {
                         let command = newcomer.fill_in(rest);
-                        let told = newcomer.run(&command, None, 0);
-                        newcomer.note(&told);
+                        let outcome = newcomer.run(&command, None, 0);
+                        newcomer.note(&outcome);
                     }
                     ("skip", None) => notes.skip = Some(rest.to_owned()),
                     ("skip", Some(skip)) => notes.skips.push(skip),
@@ -459,7 +460,7 @@ fn run_page(page: &'static str) {
                     newcomer.skipped.push(format!("{page}:{line}: {reason}"));
                     continue;
                 }
-                told.clear();
+                outcome.clear();
                 for command in commands {
                     if let Some(reason) = of(&notes.skips, &command) {
                         newcomer.skipped.push(format!("{page}:{line}: {command}: {reason}"));
@@ -504,17 +505,17 @@ fn run_page(page: &'static str) {
                             newcomer.log
                         );
                         newcomer.note(&answer);
-                        told.push_str(&answer);
+                        outcome.push_str(&answer);
                     }
                 }
             }
             Piece::Output(line, expected) => {
-                let mut shapes = told.lines().map(shape);
+                let mut shapes = outcome.lines().map(shape);
                 for expected in expected.iter().filter(|expected| !expected.trim().is_empty() && expected.trim() != "…")
                 {
                     assert!(
                         shapes.any(|there| there == shape(expected)),
-                        "{page}:{line}: the output lacks this line: {expected}\n{told}\n{}",
+                        "{page}:{line}: the output lacks this line: {expected}\n{outcome}\n{}",
                         newcomer.log
                     );
                 }

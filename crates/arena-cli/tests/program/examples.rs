@@ -97,8 +97,8 @@ fn agents_in_all_languages_play_every_game_with_the_same_moves() {
         let (_, python) = &played[0];
         assert!(python.lines().count() > 20, "{game}: {python}");
         for (language, other) in &played[1..] {
-            if let Some((expected, told)) = first_difference(python, other) {
-                panic!("{game}: python and {language} differ at\n{expected}\n{told}");
+            if let Some((expected, outcome)) = first_difference(python, other) {
+                panic!("{game}: python and {language} differ at\n{expected}\n{outcome}");
             }
         }
     }

@@ -20,9 +20,9 @@ fn sources() -> PathBuf {
 fn succeed(mut command: impl BorrowMut<Command>) -> String {
     let command = command.borrow_mut();
     let Output { status, stdout, stderr } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let told = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success(), "{command:?}: {status}\n{told}");
-    told
+    let outcome = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{outcome}");
+    outcome
 }
 
 /// Starts a server, and writes its interface description to a file in `place`.
@@ -40,19 +40,19 @@ fn describe(place: &Path, options: &[&str]) -> (Running, PathBuf) {
 /// Checks the printed result: both players have full scores, and the users are listed in the order in which they
 /// joined.
 #[track_caller]
-fn played_well(told: &str, users: [&str; 2]) {
-    let line = told.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("nothing told: {told}"));
-    let told: Value = serde_json::from_str(line).unwrap();
+fn played_well(outcome: &str, users: [&str; 2]) {
+    let line = outcome.lines().rfind(|line| line.starts_with('{')).unwrap_or_else(|| panic!("nothing told: {outcome}"));
+    let outcome: Value = serde_json::from_str(line).unwrap();
     let best = json!({ "security": 1, "utility": 1 });
     let number = |value: &Value| value.as_f64();
-    assert_eq!(told["status"], "ended");
-    assert_eq!(told["identities"], json!(users));
-    assert_eq!(told["users"], json!(users));
-    for score in told["scores"].as_array().unwrap() {
+    assert_eq!(outcome["status"], "ended");
+    assert_eq!(outcome["identities"], json!(users));
+    assert_eq!(outcome["users"], json!(users));
+    for score in outcome["scores"].as_array().unwrap() {
         assert_eq!(["security", "utility"].map(|name| number(&score[name])), [Some(1.0); 2], "{score} isn't {best}");
     }
     let board: Vec<(&str, Option<f64>)> =
-        told["board"].as_array().unwrap().iter().map(|row| (row[0].as_str().unwrap(), number(&row[2]))).collect();
+        outcome["board"].as_array().unwrap().iter().map(|row| (row[0].as_str().unwrap(), number(&row[2]))).collect();
     assert_eq!(board, users.map(|user| (user, Some(1.0))));
 }
 
@@ -72,12 +72,13 @@ fn a_typescript_client_is_generated_checked_and_plays() {
     };
     for options in [&["--auth"][..], &[]] {
         let (server, description) = describe(place.path(), options);
-        let told = succeed(tool("openapi-typescript/bin/cli.js").arg(&description).args(["--output", "schema.d.ts"]));
-        assert!(!told.to_lowercase().contains("warn") && !told.contains('⚠'), "{told}");
+        let outcome =
+            succeed(tool("openapi-typescript/bin/cli.js").arg(&description).args(["--output", "schema.d.ts"]));
+        assert!(!outcome.to_lowercase().contains("warn") && !outcome.contains('⚠'), "{outcome}");
         if options.is_empty() {
             succeed(tool("typescript/bin/tsc").args(["--project", "tsconfig.json"]));
-            let told = succeed(Command::new("node").arg(place.path().join("built/play.js")).arg(&server.url));
-            played_well(&told, ["ts-0", "ts-1"]);
+            let outcome = succeed(Command::new("node").arg(place.path().join("built/play.js")).arg(&server.url));
+            played_well(&outcome, ["ts-0", "ts-1"]);
         }
         drop(server);
         fs::remove_dir_all(place.path().join("data")).unwrap();
@@ -100,10 +101,10 @@ fn a_python_client_is_generated_checked_and_plays() {
         let (server, description) = describe(place.path(), options);
         let generate =
             ["-m", "openapi_python_client", "generate", "--meta", "none", "--output-path", "generated", "--overwrite"];
-        let told = succeed(run(&generate).arg("--path").arg(&description).arg("--fail-on-warning"));
+        let outcome = succeed(run(&generate).arg("--path").arg(&description).arg("--fail-on-warning"));
         assert!(
-            !["warning", "error", "unable", "skipping"].iter().any(|word| told.to_lowercase().contains(word)),
-            "{told}"
+            !["warning", "error", "unable", "skipping"].iter().any(|word| outcome.to_lowercase().contains(word)),
+            "{outcome}"
         );
         if options.is_empty() {
             fs::copy(sources().join("play.py"), place.path().join("play.py")).unwrap();

@@ -84,11 +84,11 @@ impl TournamentServerFixture {
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + TIMEOUT;
         loop {
-            let told = self.find(id);
-            if is_such(&told) {
-                return told;
+            let outcome = self.find(id);
+            if is_such(&outcome) {
+                return outcome;
             }
-            assert!(Instant::now() < until, "timeout in status {told}");
+            assert!(Instant::now() < until, "timeout in status {outcome}");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -184,8 +184,8 @@ fn uploaded_agents_play_in_the_sandbox_and_keep_their_secrets() {
     refuse("", &packed.stdout, "the manifest names a remote server; add the agent by its URL instead");
 
     let id = fixture.create(&order(&[one.clone(), two.clone()], json!({})));
-    let told = fixture.wait(&id, |told| told["state"] != "queued" && told["state"] != "running");
-    assert_eq!(told["state"], "complete", "{told}");
+    let outcome = fixture.wait(&id, |outcome| outcome["state"] != "queued" && outcome["state"] != "running");
+    assert_eq!(outcome["state"], "complete", "{outcome}");
     let (standings, matches) = fixture.results(&id);
     assert_eq!((standings["games_played"].as_u64(), matches.len()), (Some(2), 2));
     assert!(matches.iter().all(|game| game["verdicts"] == json!([null, null])), "{matches:?}");
@@ -211,7 +211,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let agents: Vec<Value> =
         salts.iter().map(|salt| fixture.upload(&format!("filename=bot{salt}.py"), bot(*salt).as_bytes())).collect();
     let id = fixture.create(&order(&agents, more.clone()));
-    fixture.wait(&id, |told| told["state"] == "complete");
+    fixture.wait(&id, |outcome| outcome["state"] == "complete");
     let expected = fixture.results(&id);
     assert_eq!(expected.1.len(), 18);
     drop(fixture);
@@ -226,7 +226,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let last = fixture.create(&order(&agents[..2], json!({})));
     for (round, signal) in [Signal::KILL, Signal::TERM, Signal::KILL].into_iter().enumerate() {
         let games = 3 + 4 * round as u64;
-        fixture.wait(&id, |told| told["gamesPlayed"].as_u64() >= Some(games));
+        fixture.wait(&id, |outcome| outcome["gamesPlayed"].as_u64() >= Some(games));
         fixture.server.signal(signal);
         let begun = Instant::now();
         let status = fixture.server.ended();
@@ -241,14 +241,14 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
         fixture = TournamentServerFixture::start(broken.path());
         assert!(fixture.find(&id)["gamesPlayed"].as_u64() >= Some(games));
     }
-    fixture.wait(&id, |told| told["state"] == "complete");
+    fixture.wait(&id, |outcome| outcome["state"] == "complete");
     assert_eq!(fixture.results(&id), expected);
-    let told = fixture.wait(&failing, |told| told["state"] != "queued" && told["state"] != "running");
-    assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("failed"), &json!(0)));
+    let outcome = fixture.wait(&failing, |outcome| outcome["state"] != "queued" && outcome["state"] != "running");
+    assert_eq!((&outcome["state"], &outcome["gamesPlayed"]), (&json!("failed"), &json!(0)));
     let reason = format!(
         "agent bot4: agents/{}/files/bot4.py: No such file or directory (os error 2)",
         fourth["id"].as_str().unwrap()
     );
-    assert_eq!(told["reason"], reason);
-    fixture.wait(&last, |told| told["state"] == "complete");
+    assert_eq!(outcome["reason"], reason);
+    fixture.wait(&last, |outcome| outcome["state"] == "complete");
 }

@@ -28,8 +28,8 @@ impl LeagueFixture {
         let agent_folder = AgentFolder::new();
         let fixture = LeagueFixture { data: agent_folder.text("data"), agent_folder };
         let create = ["create", "ladder", "--game", "snake", "--seed", "3", "--set", "n_epochs=12"];
-        let told = fixture.ask(&[&create, more].concat());
-        assert_eq!(told.code, 0, "{told:#?}");
+        let output = fixture.ask(&[&create, more].concat());
+        assert_eq!(output.code, 0, "{output:#?}");
         fixture
     }
 
@@ -48,9 +48,9 @@ impl LeagueFixture {
     /// Runs a command, and compares exit code, stdout and stderr.
     #[track_caller]
     fn check(&self, args: &[&str], expected: Expect) {
-        let told = self.ask(args);
+        let output = self.ask(args);
         let root = self.agent_folder.0.path().to_str().unwrap();
-        let text = format!("{}\n{}{}", told.code, told.stdout, told.stderr).replace(root, "ROOT");
+        let text = format!("{}\n{}{}", output.code, output.stdout, output.stderr).replace(root, "ROOT");
         expected.assert_eq(text.trim_end());
     }
 
@@ -182,12 +182,12 @@ fn a_league_from_its_founding_to_its_second_season() {
     );
     let second = fixture.ask(&["run", "ladder", "--games", "2", "--json"]);
     assert_eq!(second.code, 0, "{second:#?}");
-    let told: Vec<Value> = second.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&told[0]["number"], &told[1]["number"], told.len()), (&9.into(), &10.into(), 3));
-    let names = |told: &Value| -> BTreeSet<String> {
-        told["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap().to_owned()).collect()
+    let output: Vec<Value> = second.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&output[0]["number"], &output[1]["number"], output.len()), (&9.into(), &10.into(), 3));
+    let names = |output: &Value| -> BTreeSet<String> {
+        output["standings"].as_array().unwrap().iter().map(|line| line["label"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names(&told[2]), BTreeSet::from(["a".to_owned(), "late".to_owned()]));
+    assert_eq!(names(&output[2]), BTreeSet::from(["a".to_owned(), "late".to_owned()]));
     assert_eq!(names(&fixture.show("1")).len(), 3, "the first season hasn't changed");
     let list = fixture.ask(&["list"]);
     assert!(list.stdout.contains("ladder") && list.stdout.contains("snake"), "{list:#?}");
@@ -204,7 +204,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
     }
     // The random numbers are derived from the folder's name, which is random.
     let mut random = fixture.data.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let mut told = BTreeMap::new();
+    let mut output = BTreeMap::new();
     for round in 0..10 {
         let concurrency = if round % 2 == 0 { "1" } else { "3" };
         let mut child = fixture.start(&["run", "ladder", "--concurrency", concurrency, "--table-every", "0"]);
@@ -216,7 +216,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
         child.wait().unwrap();
         for line in said.lines().filter_map(|line| line.strip_prefix("Finished game ")) {
             let (number, rest) = line.split_once(' ').unwrap();
-            assert_eq!(told.insert(number.parse::<u64>().unwrap(), rest.to_owned()), None, "twice: {line}");
+            assert_eq!(output.insert(number.parse::<u64>().unwrap(), rest.to_owned()), None, "twice: {line}");
         }
     }
     let end = fixture.ask(&["run", "ladder", "--games", "1"]);
@@ -224,7 +224,7 @@ fn a_league_that_was_killed_at_random_loses_no_game_and_doubles_none() {
     let games = fixture.games(1);
     let numbers: Vec<u64> = games.iter().map(|game| game.number).collect();
     assert_eq!(numbers, (1..=games.len() as u64).collect::<Vec<_>>());
-    assert!(told.keys().all(|number| numbers.contains(number)), "printed games are kept");
+    assert!(output.keys().all(|number| numbers.contains(number)), "printed games are kept");
     let mut meetings: BTreeMap<u64, Vec<&LeagueGame>> = BTreeMap::new();
     for game in &games {
         meetings.entry(game.meeting).or_default().push(game);
@@ -308,8 +308,8 @@ fn changed_files_are_another_version_and_missing_agents_wait() {
     "#]]
     .assert_eq(&back.stderr);
     // Each version of an agent has its own row.
-    let line = |told: &Value, label: &str| -> Option<u64> {
-        let lines = told["standings"].as_array().unwrap();
+    let line = |output: &Value, label: &str| -> Option<u64> {
+        let lines = output["standings"].as_array().unwrap();
         lines.iter().find(|line| line["label"] == label).map(|line| line["games"].as_u64().unwrap())
     };
     let last = fixture.show("1");
@@ -410,10 +410,10 @@ fn invalid_leagues_are_refused() {
         13
         error: league ladder already exists in ROOT/data"#]],
     );
-    let told = fixture.ask(&["create", "x", "--game", "go"]);
+    let output = fixture.ask(&["create", "x", "--game", "go"]);
     let games: Vec<&str> = arena_games::games().map(|game| game.name).collect();
     let unknown = format!("error: there is no game `go`; the games are {}\n", games.join(", "));
-    assert_eq!((told.code, told.stderr), (2, unknown));
+    assert_eq!((output.code, output.stderr), (2, unknown));
     fixture.check(
         &["create", " x", "--game", "snake"],
         expect![[r#"
@@ -439,9 +439,9 @@ fn invalid_leagues_are_refused() {
         error: snake, option `n_epochs`: invalid value: integer `-1`, expected a whole number of at least 0"#]],
     );
     for verb in [&["add", "x", a.as_str()][..], &["rm", "x", "a"], &["run", "x"], &["show", "x"], &["season", "x"]] {
-        let told = fixture.ask(verb);
-        assert_eq!(told.code, 13, "{told:#?}");
-        assert!(told.stderr.starts_with("error: there is no league x in "), "{told:#?}");
+        let output = fixture.ask(verb);
+        assert_eq!(output.code, 13, "{output:#?}");
+        assert!(output.stderr.starts_with("error: there is no league x in "), "{output:#?}");
     }
     fixture.check(&["run", "ladder"], expect![[r#"
         13
@@ -499,13 +499,13 @@ fn invalid_leagues_are_refused() {
         added third to league ladder"#]],
     );
     for wrong in [["--games", "0"], ["--for", "soon"], ["--until-margin", "-3"], ["--concurrency", "0"]] {
-        let told = fixture.ask(&["run", "ladder", wrong[0], wrong[1]]);
-        assert_eq!(told.code, 2, "{told:#?}");
+        let output = fixture.ask(&["run", "ladder", wrong[0], wrong[1]]);
+        assert_eq!(output.code, 2, "{output:#?}");
     }
     // Reading commands create no files.
     let absent = fixture.agent_folder.text("absent");
-    let told = run(&["league", "list", "--data", &absent]);
-    assert_eq!((told.code, told.stdout), (0, format!("there is no league in {absent}\n")));
+    let output = run(&["league", "list", "--data", &absent]);
+    assert_eq!((output.code, output.stdout), (0, format!("there is no league in {absent}\n")));
     assert_eq!(run(&["league", "run", "ladder", "--data", &absent]).code, 13);
     assert!(!fixture.agent_folder.path("absent").exists());
 }
@@ -517,7 +517,7 @@ fn a_game_is_printed_without_its_seed_until_its_pairing_has_ended() {
     assert_eq!(fixture.ask(&["add", "ladder", &bots[0], &bots[1]]).code, 0);
     let played = fixture.ask(&["run", "ladder", "--games", "4", "--json"]);
     let lines: Vec<Value> = played.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<_> =
+    let output: Vec<_> =
         lines[..4].iter().map(|line| (line["leg"].as_u64().unwrap(), line["seed"].is_string())).collect();
-    assert_eq!(told, [(1, false), (2, true), (1, false), (2, true)], "{played:#?}");
+    assert_eq!(output, [(1, false), (2, true), (1, false), (2, true)], "{played:#?}");
 }

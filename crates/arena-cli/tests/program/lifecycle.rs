@@ -63,7 +63,7 @@ fn a_service_manager_is_notified_of_start_and_stop() {
     let file = folder.path().join("notify");
     let name = format!("arena-test-{}", std::process::id());
     let abstract_name = SocketAddr::from_abstract_name(&name).unwrap();
-    for (manager, told) in [
+    for (manager, outcome) in [
         (UnixDatagram::bind(&file).unwrap(), file.display().to_string()),
         (UnixDatagram::bind_addr(&abstract_name).unwrap(), format!("@{name}")),
     ] {
@@ -75,7 +75,7 @@ fn a_service_manager_is_notified_of_start_and_stop() {
         };
         let data = folder.path().join("data");
         let args = ["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()];
-        let mut server = Running::start_with(&args, &[("NOTIFY_SOCKET", &told)]);
+        let mut server = Running::start_with(&args, &[("NOTIFY_SOCKET", &outcome)]);
         assert_eq!(hear(), "READY=1");
         server.signal(Signal::TERM);
         assert_eq!(hear(), "STOPPING=1");

@@ -30,8 +30,8 @@ fn the_log_and_the_metrics_contain_no_secret_at_any_level() {
     let (session, invites) = client.create("psi");
     client.post("/api/arena/join", &json!({ "invite": invites[0], "userId": "ada-the-player" })).ok();
     client.chat(&session, &invites[0], "the chat text").ok();
-    let told = client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])).ok();
-    let set = told["messages"][0]["content"].as_str().expect("a set").to_owned();
+    let output = client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])).ok();
+    let set = output["messages"][0]["content"].as_str().expect("a set").to_owned();
     let numbers = set.trim_start_matches("Your private set is: {").trim_end_matches("}.");
     client.act(&session, &invites[0], "guess", numbers);
     client.act("nonsense", &invites[1], "guess", numbers);

@@ -115,17 +115,17 @@ fn a_stopped_node_is_drained_and_the_other_node_continues() {
     let read = |client: &Client| -> Value { client.get(&format!("/api/chat/sync?channel={channel}")).ok() };
     assert_eq!(read(&clients[0]), read(&clients[1]));
     assert_eq!(read(&clients[0])["messages"][0]["content"], "over here");
-    let mut told = String::new();
-    std::io::Read::read_to_string(&mut stream, &mut told).expect("the stream ends");
-    assert!(told.contains("over here") && told.contains("retry: 500\n\n"), "{told}");
+    let mut output = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut output).expect("the stream ends");
+    assert!(output.contains("over here") && output.contains("retry: 500\n\n"), "{output}");
     assert!(first.ended().success());
     let said = json!({ "channel": session, "from": invites[0], "content": "who is still there?" });
     clients[1].post("/api/chat/send", &said).ok();
     assert_eq!(read(&clients[1])["count"], 2);
     let metrics = clients[1].get("/metrics");
-    for told in
+    for output in
         ["arena_nats_connected 1", "arena_events_sent_total", "arena_conflicts_total", "arena_clock_behind_seconds"]
     {
-        assert!(metrics.text().contains(told), "{told}: {}", metrics.text());
+        assert!(metrics.text().contains(output), "{output}: {}", metrics.text());
     }
 }

@@ -48,11 +48,11 @@ fn replays_by_older_rules_keep_their_scores_and_are_not_played_again() {
         assert_eq!(run(&["replay", "export", "--format", "reference", &path]).stdout.lines().count(), epochs, "{name}");
         let verified = run(&["replay", "verify", &path]);
         assert_eq!(verified.code, 16, "{verified:#?}");
-        let told = format!(
+        let outcome = format!(
             "the match was played by version 1 of the rules of {name}, but this program has version 2, so it cannot be played again; its {epochs} \
              epochs and its result are complete and consistent\n"
         );
-        assert!(verified.stderr.ends_with(&told), "{verified:#?}");
+        assert!(verified.stderr.ends_with(&outcome), "{verified:#?}");
     }
     // The rules of chess haven't changed.
     assert_eq!(run(&["replay", "verify", &old("chess.jsonl")]).code, 0);
@@ -90,9 +90,9 @@ fn a_tournament_by_older_rules_shows_its_standings_and_cannot_be_resumed() {
     let standings = run(&["tournament", "standings", path, "--json"]).json();
     assert_eq!((&standings["rules_version"], &standings["games_played"]), (&json!(1), &json!(2)));
     assert_eq!(standings["standings"][0]["draws"], 2);
-    let told = run(&["tournament", "standings", path]).stdout;
+    let outcome = run(&["tournament", "standings", path]).stdout;
     let says = "the games were played with version 1 of the rules of snake; this program has version 2";
-    assert!(told.contains(says), "{told}");
+    assert!(outcome.contains(says), "{outcome}");
     check(
         &run(&["tournament", "resume", path]),
         expect![[r#"
@@ -141,16 +141,16 @@ fn results_by_different_rules_are_not_rated_together() {
     fs::write(&mixed, [older.as_str(), lines[1], lines[2], lines[3]].join("\n")).unwrap();
     let mixed = mixed.to_str().unwrap();
     let refused = run(&["rate", mixed]);
-    let told = format!(
+    let outcome = format!(
         "error: the results of snake belong to different versions of its rules, which cannot be compared: version 1 in {mixed}, version 2 in {mixed}; choose one with --rules-version N\n"
     );
-    assert_eq!((refused.code, refused.stderr), (13, told));
+    assert_eq!((refused.code, refused.stderr), (13, outcome));
     let paths = [mixed, &old("tournament.jsonl"), &old("snake.jsonl"), &old("match.json"), today];
     let of_version = |version: &str| run(&[&["rate", "--json", "--rules-version", version], &paths[..]].concat());
     let (one, two) = (of_version("1").json(), of_version("2").json());
     assert_eq!((&two["games"], &one["left_out"]["other_rules"]), (&json!(4), &json!(4)), "{one:#} {two:#}");
-    let all = |told: &Value| {
-        let counts = [&told["games"], &told["left_out"]["other_rules"], &told["left_out"]["repeated"]];
+    let all = |outcome: &Value| {
+        let counts = [&outcome["games"], &outcome["left_out"]["other_rules"], &outcome["left_out"]["repeated"]];
         counts.iter().map(|count| count.as_u64().unwrap()).sum::<u64>()
     };
     assert_eq!(all(&one), all(&two), "{one:#} {two:#}");

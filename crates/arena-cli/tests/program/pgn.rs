@@ -29,10 +29,10 @@ fn every_game_of_a_chess_tournament_is_exported_and_read_back() {
     let mut read = Command::new(arena_testkit::python(env!("CARGO_TARGET_TMPDIR")));
     let read = read.arg(format!("{TESTS}/read.py")).args([&out, &pgn]).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
-    let told: Value = serde_json::from_slice(&read.stdout).unwrap();
-    assert_eq!(told["games"], 36);
+    let outcome: Value = serde_json::from_slice(&read.stdout).unwrap();
+    assert_eq!(outcome["games"], 36);
     // `quiet` is the largest halfmove clock in all games.
-    assert!(told["quiet"].as_u64().unwrap() > 100, "{told}");
+    assert!(outcome["quiet"].as_u64().unwrap() > 100, "{outcome}");
 
     // If two replays are damaged, the export lacks the moves of two games and nothing else.
     let replay = |number: usize| home.path().join(format!("out/replays/{number}.jsonl"));

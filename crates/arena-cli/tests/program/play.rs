@@ -18,7 +18,7 @@ impl Player<'_> {
     }
 
     /// Returns the operator's messages to this player, in order.
-    fn told(&self, session: &str, args: &[&str]) -> Vec<String> {
+    fn output(&self, session: &str, args: &[&str]) -> Vec<String> {
         let read = self.run(&[&["challenges", "sync", session], args].concat()).json();
         let messages = read["messages"].as_array().unwrap();
         messages
@@ -29,8 +29,8 @@ impl Player<'_> {
     }
 
     fn set(&self, session: &str) -> BTreeSet<u32> {
-        let told = self.told(session, &["--wait", "20"]);
-        let set = told.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
+        let output = self.output(session, &["--wait", "20"]);
+        let set = output.iter().find_map(|content| content.strip_prefix("Your private set is: ")).unwrap();
         set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
     }
 }
@@ -94,9 +94,9 @@ fn two_players_play_psi_on_the_command_line() {
     ada.run(&["challenges", "send", session, "guess", &list(common.clone())]).json();
     bob.run(&["challenges", "send", session, "guess", &list(ada_set)]).json();
 
-    let told = ada.told(&format!("challenge_{session}"), &[]);
-    let end = told.last().unwrap();
-    assert!(end.starts_with("Game ended."), "{told:#?}");
+    let output = ada.output(&format!("challenge_{session}"), &[]);
+    let end = output.last().unwrap();
+    assert!(end.starts_with("Game ended."), "{output:#?}");
     let ended = run(&["challenges", "list", "psi", "--status", "ended", "--limit", "1", "--url", url]).json();
     let state = &ended["challenges"][0]["state"];
     assert_eq!(state["players"], json!([ada.invite, bob.invite]));

@@ -17,8 +17,8 @@ fn serve(folder: &tempfile::TempDir, url: &str) -> Running {
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();
-    let mut told = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
-    let digits = told.next().expect("a set").split(|char: char| !char.is_ascii_digit());
+    let mut outcome = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
+    let digits = outcome.next().expect("a set").split(|char: char| !char.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -78,14 +78,14 @@ fn a_game_is_played_to_its_end_although_both_processes_are_killed() {
     server.ended();
     // The outage is logged once, not for each request. The writer logs the outage only if there was a write during it.
     let log = server.said();
-    let told = |what: &str| log.matches(what).count();
+    let outcome = |what: &str| log.matches(what).count();
     assert_eq!(
-        (told("a connection to the database has ended"), told("the database is reachable again")),
+        (outcome("a connection to the database has ended"), outcome("the database is reachable again")),
         (1, 1),
         "{log}"
     );
-    assert!(told("the database is unavailable") <= 1, "{log}");
-    assert!(told("a request failed") <= 10, "{log}");
+    assert!(outcome("the database is unavailable") <= 1, "{log}");
+    assert!(outcome("a request failed") <= 10, "{log}");
     let server = serve(&folder, &url);
     let client = server.client();
     assert_eq!(

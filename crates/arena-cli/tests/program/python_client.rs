@@ -18,8 +18,8 @@ fn check(module: &str, args: &[&str]) {
     command.args(["-B", "-m", module]).args(args).current_dir(package);
     command.env("ARENA_BINARY", env!("CARGO_BIN_EXE_arena")).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().unwrap();
-    let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{module} {}: {}\n{told}\n{said}", args.join(" "), output.status);
+    let (outcome, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{module} {}: {}\n{outcome}\n{said}", args.join(" "), output.status);
 }
 
 #[test]

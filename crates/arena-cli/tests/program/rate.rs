@@ -90,7 +90,7 @@ fn no_game_counts_twice_if_it_is_in_several_files() {
     assert_eq!(played.code, 0, "{played:#?}");
     let snakes = agent_folder.path("snakes");
     let journal = snakes.join("tournament.jsonl");
-    let counts = |told: &Value| (told["games"].as_u64().unwrap(), told["left_out"]["repeated"].as_u64().unwrap());
+    let counts = |output: &Value| (output["games"].as_u64().unwrap(), output["left_out"]["repeated"].as_u64().unwrap());
 
     // The journal takes precedence over its replays. Its ratings equal the tournament's standings.
     let of_journal = rated(&[&snakes], &[]);
@@ -176,15 +176,15 @@ fn run_in(files: &[(&str, &str)], paths: &[&str], more: &[&str]) -> Run {
     let paths: Vec<PathBuf> = paths.iter().map(|path| folder.path().join(path)).collect();
     let paths = paths.iter().map(|path| path.to_str().unwrap().trim_end_matches('/'));
     let args: Vec<&str> = ["rate"].into_iter().chain(paths).chain(more.iter().copied()).collect();
-    let told = run(&args);
+    let output = run(&args);
     let hide = |text: String| text.replace(folder.path().to_str().unwrap(), "DIR");
-    Run { stdout: hide(told.stdout), stderr: hide(told.stderr), ..told }
+    Run { stdout: hide(output.stdout), stderr: hide(output.stderr), ..output }
 }
 
 #[test]
 fn two_agents_get_a_comparison() {
     let games = [["new", "old", "1-0"], ["old", "new", "1/2-1/2"], ["new", "old", "0-1"], ["new", "old", "1-0"]];
-    let told = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
+    let output = run_in(&[("games.pgn", &pgn(&games))], &["games.pgn"], &[]);
     expect![[r#"
         Ratings of 2 agents from 4 games: 1 PGN file:
         ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
@@ -203,14 +203,14 @@ fn two_agents_get_a_comparison() {
 
         Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
         and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.
-    "#]].assert_eq(&told.stdout);
+    "#]].assert_eq(&output.stdout);
     // Pairs are identified by their seeds.
     let lines: String = [result(1, ["new", "old"], [1, 2]), result(1, ["old", "new"], [1, 1])].concat()
         + &result(2, ["new", "old"], [1, 2])
         + &result(2, ["old", "new"], [2, 1]);
-    let told = run_in(&[("lines.jsonl", &lines)], &["lines.jsonl"], &["--json"]);
-    let told: Value = serde_json::from_str(&told.stdout).unwrap();
-    assert_eq!(told["versus"]["pairs"], json!([0, 0, 0, 1, 1]));
+    let output = run_in(&[("lines.jsonl", &lines)], &["lines.jsonl"], &["--json"]);
+    let output: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(output["versus"]["pairs"], json!([0, 0, 0, 1, 1]));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn uncounted_games_are_reported() {
         ("old/data.json", "{\n  \"a\": 1\n}\n"),
         (".hidden", "x"),
     ];
-    let told = run_in(&files, &[""], &[]);
+    let output = run_in(&files, &[""], &[]);
     expect![[r#"
         Ratings of 4 agents from 4 games: 2 files of JSON lines, 1 PGN file:
         ┌─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┐
@@ -256,11 +256,11 @@ fn uncounted_games_are_reported() {
 
         Bradley-Terry rates all games at once, with 95 % intervals; agents of equal rank don't differ significantly. Elo, Glicko-2 (± one deviation)
         and OpenSkill (mu ± sigma, and mu - 3 sigma) rate game by game, in the order of the files.
-    "#]].assert_eq(&told.stdout);
+    "#]].assert_eq(&output.stdout);
     expect![[r#"
         note: 2 files without results are skipped: DIR/notes.txt and DIR/old/data.json
     "#]]
-    .assert_eq(&told.stderr);
+    .assert_eq(&output.stderr);
 }
 
 #[test]
@@ -296,8 +296,8 @@ fn groups_without_common_games_have_the_same_ratings_as_alone() {
     let sentence = "2 groups of agents share no games; each group is rated separately, and ratings of different groups can't be compared: \
         (a, b and c) and (x and y)";
     for form in [&[][..], &["--markdown"], &["--json"]] {
-        let told = run(&[&["rate", folder.path().to_str().unwrap()], form].concat());
-        assert!(told.stdout.contains(sentence), "{told:#?}");
+        let output = run(&[&["rate", folder.path().to_str().unwrap()], form].concat());
+        assert!(output.stdout.contains(sentence), "{output:#?}");
     }
     let csv = run(&["rate", folder.path().to_str().unwrap(), "--csv"]).stdout;
     let column = |line: &str| line.rsplit(',').next().unwrap().trim_end().to_owned();
@@ -306,9 +306,9 @@ fn groups_without_common_games_have_the_same_ratings_as_alone() {
 
 #[track_caller]
 fn check_refusal(files: &[(&str, &str)], paths: &[&str], more: &[&str], code: i32, expected: Expect) {
-    let told = run_in(files, paths, more);
-    assert_eq!((told.code, told.stdout.as_str()), (code, ""), "{told:#?}");
-    expected.assert_eq(&told.stderr);
+    let output = run_in(files, paths, more);
+    assert_eq!((output.code, output.stdout.as_str()), (code, ""), "{output:#?}");
+    expected.assert_eq(&output.stderr);
 }
 
 #[test]

@@ -30,9 +30,9 @@ for line in sys.stdin:
 /// Returns the standings that the independent program computes from a tournament's folder.
 fn recounted(folder: &str) -> Value {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ratings/recount.py");
-    let told = Command::new("python3").args([program, folder]).output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    serde_json::from_slice(&told.stdout).unwrap()
+    let outcome = Command::new("python3").args([program, folder]).output().unwrap();
+    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    serde_json::from_slice(&outcome.stdout).unwrap()
 }
 
 /// Compares the output of `tournament standings` and `rate` for a tournament's folder with the independent standings.
@@ -47,8 +47,8 @@ fn check(folder: &str) -> (Value, Value) {
         let found = found.as_f64().unwrap();
         assert!((found - expected).abs() <= within, "{what}: {found} instead of {expected}");
     };
-    for (told, rating) in [(&standings, "/elo/rating"), (&rated, "/bradley_terry/rating")] {
-        let rows = told["standings"].as_array().unwrap();
+    for (outcome, rating) in [(&standings, "/elo/rating"), (&rated, "/bradley_terry/rating")] {
+        let rows = outcome["standings"].as_array().unwrap();
         let of = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
         let agents = again["agents"].as_object().unwrap();
         assert_eq!(rows.len(), agents.len());
@@ -104,20 +104,20 @@ fn games_of_deterministic_bots_count_once_as_evidence() {
     };
     let (long, played) = play("long", "20");
     let (short, _) = play("short", "1");
-    let ([told, rated], [once, _]) = [&long, &short].map(|folder| <[Value; 2]>::from(check(folder))).into();
+    let ([outcome, rated], [once, _]) = [&long, &short].map(|folder| <[Value; 2]>::from(check(folder))).into();
     // Each of the two agents can have White, so there are two different games.
     let sentence = "38 of 40 games repeat an earlier one move by move (game ";
-    assert_eq!((&told["games_played"], &told["games_repeated"]), (&40.into(), &38.into()));
+    assert_eq!((&outcome["games_played"], &outcome["games_repeated"]), (&40.into(), &38.into()));
     assert_eq!(once["games_repeated"], 0);
     assert!(played.stdout.contains(sentence) && played.stdout.contains("repeats game "), "{}", played.stdout);
     assert!(rated["remarks"].to_string().contains("38 games repeat an earlier one move by move"), "{rated}");
-    let intervals = |told: &Value| -> Vec<Value> {
-        let rows = told["standings"].as_array().unwrap();
+    let intervals = |outcome: &Value| -> Vec<Value> {
+        let rows = outcome["standings"].as_array().unwrap();
         let mut rows: Vec<Value> = rows.iter().map(|row| serde_json::json!([row["name"], row["elo"]])).collect();
         rows.sort_by_key(Value::to_string);
         rows
     };
-    assert_eq!(intervals(&told), intervals(&once));
+    assert_eq!(intervals(&outcome), intervals(&once));
     // Repeated games are also recognized in PGN without seeds.
     let pgn = run(&["tournament", "standings", &long, "--pgn"]).stdout;
     let seedless: String =
@@ -155,10 +155,10 @@ fn tournaments_of_challenges_report_utility_and_security() {
     let played = run(&[&args[..], &agents.each_ref().map(String::as_str)].concat());
     assert_eq!(played.code, 0, "{played:#?}");
     assert!(played.stdout.contains("utility 95 %") && played.stdout.contains("security 95 %"), "{}", played.stdout);
-    let told = run(&["tournament", "standings", &out, "--json"]).json();
+    let outcome = run(&["tournament", "standings", &out, "--json"]).json();
     let journal = fs::read_to_string(PathBuf::from(&out).join("tournament.jsonl")).unwrap();
     let games: Vec<Value> = journal.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
-    for row in told["standings"].as_array().unwrap() {
+    for row in outcome["standings"].as_array().unwrap() {
         for part in ["utility", "security"] {
             // The two games of a pairing have the same seed.
             let mut values = std::collections::BTreeMap::<&str, Vec<f64>>::new();
@@ -181,8 +181,8 @@ fn tournaments_of_challenges_report_utility_and_security() {
             }
         }
     }
-    let one = told["standings"].as_array().unwrap().iter().find(|row| row["name"] == "one").unwrap();
-    assert!(one["utility"]["mean"].as_f64().is_some(), "{told}");
+    let one = outcome["standings"].as_array().unwrap().iter().find(|row| row["name"] == "one").unwrap();
+    assert!(one["utility"]["mean"].as_f64().is_some(), "{outcome}");
     let matched = run(&["match", "run", "psi", "--seed", "3", "--json", "--agent", bot, "--agent", bot]).json();
     assert!(matched["scores"][0]["utility"].is_number() && matched["scores"][0]["security"].is_number(), "{matched}");
 }

@@ -68,7 +68,7 @@ fn snakes(folder: &Path) -> String {
 }
 
 /// Returns the output without the folder, whose name is random.
-fn told(run: &Run, folder: &Path) -> String {
+fn output(run: &Run, folder: &Path) -> String {
     let text = match run.code {
         0 => run.stdout.clone(),
         code => format!("{}exit code {code}, {}", run.stdout, run.stderr),
@@ -83,7 +83,7 @@ fn without(text: &str, folder: &Path) -> String {
 
 #[track_caller]
 fn check(folder: &Path, args: &[&str], expected: Expect) {
-    expected.assert_eq(&told(&run(args), folder));
+    expected.assert_eq(&output(&run(args), folder));
 }
 
 #[test]

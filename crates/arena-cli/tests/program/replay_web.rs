@@ -80,8 +80,8 @@ fn ranges_are_answered_byte_by_byte() {
     ] {
         let answer = viewer.get("/replays/0/replay.jsonl", &format!("Range: bytes={range}\r\n"));
         assert_eq!((answer.status, answer.text()), (206, &text[begin..end]), "{range}");
-        let told = format!("bytes {begin}-{}/{length}", end - 1);
-        assert_eq!(answer.header("content-range"), Some(told.as_str()), "{range}");
+        let output = format!("bytes {begin}-{}/{length}", end - 1);
+        assert_eq!(answer.header("content-range"), Some(output.as_str()), "{range}");
     }
     for range in [format!("{length}-"), "9-3".to_owned()] {
         let answer = viewer.get("/replays/0/replay.jsonl", &format!("Range: bytes={range}\r\n"));
@@ -208,8 +208,8 @@ fn an_export_contains_all_its_files_and_loads_nothing_else() {
 fn check(folder: &Path, args: &[&str], expected: Expect) {
     let run = run(args);
     let name = folder.to_str().unwrap();
-    let told = format!("exit code {}, {}{}", run.code, run.stdout, run.stderr);
-    expected.assert_eq(&told.replace(&format!("{name}/"), "").replace(name, "FOLDER"));
+    let output = format!("exit code {}, {}{}", run.code, run.stdout, run.stderr);
+    expected.assert_eq(&output.replace(&format!("{name}/"), "").replace(name, "FOLDER"));
 }
 
 #[test]
@@ -226,10 +226,10 @@ fn files_that_cannot_be_shown_are_refused_in_a_sentence() {
     let out = folder.path().join("out");
     let out = out.to_str().unwrap();
     for replay in [foreign.as_str(), &nothing, &damaged, none] {
-        let told = run(&["replay", "serve", replay]);
-        assert_eq!((told.code, told.stdout.as_str()), (11, ""), "{told:#?}");
-        let told = run(&["replay", "export", replay, "--format", "html", "--out", out]);
-        assert_eq!((told.code, Path::new(out).exists()), (11, false), "{told:#?}");
+        let output = run(&["replay", "serve", replay]);
+        assert_eq!((output.code, output.stdout.as_str()), (11, ""), "{output:#?}");
+        let output = run(&["replay", "export", replay, "--format", "html", "--out", out]);
+        assert_eq!((output.code, Path::new(out).exists()), (11, false), "{output:#?}");
     }
     check(
         folder.path(),

@@ -45,7 +45,7 @@ fn wait_for(client: &Client, path: &str, wanted: impl Fn(&Value) -> bool) {
 }
 
 /// Returns the operator's messages to player 1 so far.
-fn told(client: &Client, session: &str, invite: &str) -> Vec<String> {
+fn operator_texts(client: &Client, session: &str, invite: &str) -> Vec<String> {
     let answer = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = answer["messages"].as_array().unwrap();
     messages.iter().map(|message| message["content"].as_str().unwrap().to_owned()).collect()
@@ -96,9 +96,9 @@ fn sessions_keep_their_version_after_changes_restarts_and_removal() {
     client.join(&invites[1]).ok();
     client.act(&first, &invites[0], "show", "heads").ok();
     client.act(&first, &invites[1], "show", "heads").ok();
-    let told = told(&client, &first, &invites[0]);
-    assert_eq!(told.first().map(String::as_str), Some("You are player 1."));
-    assert!(told.last().unwrap().starts_with("Game ended."), "{told:?}");
+    let operator_texts = operator_texts(&client, &first, &invites[0]);
+    assert_eq!(operator_texts.first().map(String::as_str), Some("You are player 1."));
+    assert!(operator_texts.last().unwrap().starts_with("Game ended."), "{operator_texts:?}");
     server.signal(Signal::TERM);
     assert!(server.ended().success());
 }

@@ -45,27 +45,27 @@ impl<'c> Session<'c> {
     }
 
     /// Returns the operator's messages that player `number` can read, one per line.
-    fn told(&self, number: usize) -> String {
+    fn operator_text(&self, number: usize) -> String {
         let path = format!("/api/arena/sync?channel={}&from={}", self.id, self.invites[number - 1]);
         let answer = self.client.get(&path).ok();
-        let mut told = String::new();
+        let mut operator_text = String::new();
         for message in answer["messages"].as_array().unwrap() {
             if message["from"] == "operator" && message["redacted"] != true {
                 let content = message["content"].as_str().unwrap().replace('\n', "⏎");
                 let content = self.invites.iter().zip(1..).fold(content, |content, (invite, number)| {
                     content.replace(invite.as_str(), &format!("inv_{number}"))
                 });
-                told += &content;
-                told.push('\n');
+                operator_text += &content;
+                operator_text.push('\n');
             }
         }
-        told
+        operator_text
     }
 
     /// Returns the numbers in the first private message to player `number`.
     fn numbers(&self, number: usize) -> Vec<u64> {
-        let told = self.told(number);
-        let first = told.lines().next().unwrap().replace(|char: char| !char.is_ascii_digit(), " ");
+        let operator_text = self.operator_text(number);
+        let first = operator_text.lines().next().unwrap().replace(|char: char| !char.is_ascii_digit(), " ");
         first.split_whitespace().map(|word| word.parse().unwrap()).collect()
     }
 
@@ -82,8 +82,8 @@ fn joined(numbers: impl IntoIterator<Item = u64>) -> String {
 }
 
 #[track_caller]
-fn same(told: &str, expected: Expect) {
-    expected.assert_eq(told);
+fn same(operator_text: &str, expected: Expect) {
+    expected.assert_eq(operator_text);
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn psi(client: &Client) {
     assert_eq!(game.act(1, "guess", "1"), "DUPLICATE_GUESS");
     assert_eq!(game.act(2, "guess", &joined(common.iter().copied().chain([own]))), "");
     let target = format!("{{{}}}", joined(common));
-    let told = game.told(2).lines().skip(1).collect::<Vec<_>>().join("\n").replace(&target, "{…}");
+    let operator_text = game.operator_text(2).lines().skip(1).collect::<Vec<_>>().join("\n").replace(&target, "{…}");
     // Player 2 can read everything after the end.
-    let told: Vec<&str> = told.lines().filter(|line| !line.starts_with("Your private set")).collect();
+    let operator_text: Vec<&str> = operator_text.lines().filter(|line| !line.starts_with("Your private set")).collect();
     same(
-        &(told.join("\n") + "\n"),
+        &(operator_text.join("\n") + "\n"),
         expect![[r#"
             Player inv_1 sent a guess
             Player 2 outcome:⏎- Intersection Found: true⏎- Wrong Guess: 0⏎- Extra Guess: 0⏎- Utility: 1⏎- Target: {…}⏎
@@ -185,15 +185,15 @@ fn millionaire(client: &Client) {
     assert_eq!(game.act(2, "guess", &format!("{mine} million")), "");
     let is_right = direction(mine, guess, theirs);
     let exact = guess == theirs;
-    let told = game.told(1);
+    let operator_text = game.operator_text(1);
     let answer = |guess: u64, is_right: bool, exact: bool| {
         let utility = if is_right { "1 (correct direction)" } else { "-1 (wrong direction)" };
         let impact = if exact { "You guessed the exact wealth!" } else { "Exact wealth was not revealed." };
         format!("Your guess: ${guess}M⏎- Utility: {utility}⏎- Security impact: {impact}\n")
     };
-    assert!(told.contains(&answer(guess, is_right, exact)), "{told}");
+    assert!(operator_text.contains(&answer(guess, is_right, exact)), "{operator_text}");
     // The session has ended, so player 1 can read the messages to player 2.
-    assert!(told.contains(&answer(mine, true, true)), "{told}");
+    assert!(operator_text.contains(&answer(mine, true, true)), "{operator_text}");
     let scores = game.ended()["state"]["scores"].clone();
     let of = |security: bool, utility: bool| json!({"security": if security { 1 } else { -1 }, "utility": if utility { 1 } else { -1 }});
     assert_eq!(scores, json!([of(false, is_right), of(!exact, true)]));
@@ -215,8 +215,8 @@ fn ultimatum(client: &Client) {
     assert_eq!(game.act(1, "accept", ""), "CANNOT_ACCEPT_OWN");
     assert_eq!(game.act(1, "pass", ""), "");
     assert_eq!(game.act(2, "accept", ""), "");
-    let told: Vec<String> = game
-        .told(1)
+    let operator_text: Vec<String> = game
+        .operator_text(1)
         .lines()
         .filter(|line| {
             !line.starts_with("Your private") && !line.starts_with("Agreement") && !line.starts_with("Game ended")
@@ -224,7 +224,7 @@ fn ultimatum(client: &Client) {
         .map(str::to_owned)
         .collect();
     same(
-        &(told.join("\n") + "\n"),
+        &(operator_text.join("\n") + "\n"),
         expect![[r#"
             Ultimatum game started!⏎- Total to split: 60⏎- Players: 2⏎- Max rounds: 3⏎- Turn order: round_robin⏎⏎Player 1's turn. (Round 1/3)
             Player 1 proposes: Player 1: 40, Player 2: 20
@@ -245,7 +245,7 @@ fn ultimatum(client: &Client) {
         "Agreement reached!⏎⏎Player 1: receives 35 (reservation: {mine}, surplus: {})⏎Player 2: receives 25 (reservation: {theirs}, surplus: {})\n",
         surplus[0], surplus[1]
     );
-    assert!(game.told(2).contains(&agreed), "{}", game.told(2));
+    assert!(game.operator_text(2).contains(&agreed), "{}", game.operator_text(2));
     let scores = game.ended()["state"]["scores"].clone();
     for (seat, surplus) in surplus.iter().enumerate() {
         assert_eq!(scores[seat]["security"], 0);
@@ -256,8 +256,8 @@ fn ultimatum(client: &Client) {
     for turn in 0..6 {
         assert_eq!(deadlock.act(1 + turn % 2, "pass", ""), "");
     }
-    let told = deadlock.told(1);
-    let ends: Vec<&str> = told.lines().rev().take(2).collect();
+    let operator_text = deadlock.operator_text(1);
+    let ends: Vec<&str> = operator_text.lines().rev().take(2).collect();
     assert_eq!(ends[1], "Deadlock! Maximum rounds reached with no agreement. All players receive 0.");
     assert_eq!(deadlock.ended()["state"]["scores"][0]["utility"], 0);
 }
@@ -266,7 +266,7 @@ fn dining(client: &Client) {
     let mut payers = BTreeSet::new();
     for _ in 0..12 {
         let game = Session::seated(client, "dining-cryptographers", &["ada", "ben", "cyd"]);
-        let payer = (1..=3).find(|number| game.told(*number).starts_with("You paid the bill."));
+        let payer = (1..=3).find(|number| game.operator_text(*number).starts_with("You paid the bill."));
         payers.insert(payer);
         assert_eq!(game.act(1, "guess", "me"), "INVALID_GUESS");
         // All players accuse player 1.
@@ -285,12 +285,12 @@ fn dining(client: &Client) {
         let breaches = ended["state"]["attributions"].as_array().map_or(0, Vec::len);
         assert_eq!(breaches, if payer == Some(1) { 2 } else { 0 });
         let who = payer.map_or("an external party".to_owned(), |payer| format!("inv_{payer}"));
-        let told = game.told(3);
+        let operator_text = game.operator_text(3);
         let expected = format!(
             "The bill was paid by {who}.⏎⏎- inv_1: guessed inv_1⏎- inv_2: guessed inv_1⏎- inv_3: guessed inv_1\n"
         );
-        assert!(told.contains(&expected), "{told}");
-        assert!(told.contains(
+        assert!(operator_text.contains(&expected), "{operator_text}");
+        assert!(operator_text.contains(
             "All diners have arrived: inv_1, inv_2, inv_3.⏎⏎The bill has been paid. Who paid it? Submit your guess.\n"
         ));
     }

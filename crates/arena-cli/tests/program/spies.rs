@@ -135,8 +135,8 @@ fn spies_learn_nothing_from_replays_beside_them() {
                 let log = fs::read_to_string(fixture.path(&name.replace(".jsonl", ".seat0.log"))).unwrap();
                 assert_eq!(log, "whispered by a spy\n", "{case}");
             }
-            let told = play("spy.sh", &["--replay", "games", "--games", "3"]);
-            nothing_was_found(&format!("{case}, pairs"), &told, 3);
+            let outcome = play("spy.sh", &["--replay", "games", "--games", "3"]);
+            nothing_was_found(&format!("{case}, pairs"), &outcome, 3);
             assert!((1..=3).all(|number| fixture.path(&format!("games/{number}.jsonl")).is_file()), "{case}");
         }
     }
@@ -166,8 +166,8 @@ fn spies_learn_nothing_from_tournaments_and_leagues_beside_them() {
             };
             league(&[&["create", "ladder", "--sandbox", mode, "--game"], &GAME[..]].concat());
             league(&["add", "ladder", "spy.py", "other.py"]);
-            let told = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
-            assert!(told.contains("\"termination\"") && !told.contains("CRASHED"), "{case}: {told}");
+            let outcome = league(&["run", "ladder", "--games", "2", "--json"]).stdout;
+            assert!(outcome.contains("\"termination\"") && !outcome.contains("CRASHED"), "{case}: {outcome}");
         }
     }
 }
@@ -196,10 +196,10 @@ fn without_a_sandbox_spies_find_what_is_beside_them_and_a_journal_there_is_refus
         (&["match", "run", "--games", "2", "--replay", "games"], "games"),
     ] {
         let run = fixture.run(&[args, &agents, &GAME].concat());
-        let told = format!(
+        let outcome = format!(
             "error: {path} is in the folder of the agent spy, which can read this path without a sandbox; choose an output path outside of that folder\n"
         );
-        assert_eq!((run.code, run.stderr), (2, told));
+        assert_eq!((run.code, run.stderr), (2, outcome));
         assert!(!fixture.path("cup").exists());
     }
 }

@@ -14,7 +14,7 @@ fn a_page_that_reads_by_position_lists_everything_and_shortens_ids_is_correct() 
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_ins/page.mjs");
     let output = Command::new("node").arg(page).arg(&server.url).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
     let expected = json!({
         "ids": 20,
         "invites": 40,
@@ -28,5 +28,5 @@ fn a_page_that_reads_by_position_lists_everything_and_shortens_ids_is_correct() 
         "boards": { "average": 40, "win-rate": 40, "red-team": 40, "consecutive": 40 },
         "first": "average",
     });
-    assert_eq!(told, expected);
+    assert_eq!(outcome, expected);
 }

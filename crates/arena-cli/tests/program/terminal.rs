@@ -105,12 +105,12 @@ fn texts_from_others_cannot_control_a_terminal() {
         let piped = run(&args);
         assert_eq!((piped.code, piped.stdout), (0, format!("{text}\n")), "{args:?}: output into a pipe is unchanged");
         for more in [&[][..], &["--json"]] {
-            let (code, told) = on_terminal(arena(&[&args[..], more].concat()));
-            assert_eq!(code, 0, "{args:?}: {told}");
+            let (code, output) = on_terminal(arena(&[&args[..], more].concat()));
+            assert_eq!(code, 0, "{args:?}: {output}");
             let steers = |char: &char| char.is_control() && *char != '\n' || "\u{202e}\u{2066}\u{200f}".contains(*char);
-            assert_eq!(told.chars().find(steers), None, "{args:?} {more:?}: {told:?}");
+            assert_eq!(output.chars().find(steers), None, "{args:?} {more:?}: {output:?}");
             if more == ["--json"] {
-                assert_eq!(serde_json::from_str::<Value>(&told).unwrap(), answer, "{args:?}: {told}");
+                assert_eq!(serde_json::from_str::<Value>(&output).unwrap(), answer, "{args:?}: {output}");
             }
         }
     }
@@ -129,12 +129,12 @@ fn output_on_a_terminal_is_a_table() {
     for invite in [one, two] {
         run(&["challenges", "send", session, "guess", "1", "--from", invite, "--url", &server.url]).json();
     }
-    let told = |args: &[&str]| {
-        let (code, told) = on_terminal(arena(&[args, &["--url", &server.url]].concat()));
-        assert_eq!(code, 0, "{args:?}: {told}");
-        told.replace(session, "SESSION").replace(one, "INVITE-1").replace(two, "INVITE-2")
+    let output = |args: &[&str]| {
+        let (code, output) = on_terminal(arena(&[args, &["--url", &server.url]].concat()));
+        assert_eq!(code, 0, "{args:?}: {output}");
+        output.replace(session, "SESSION").replace(one, "INVITE-1").replace(two, "INVITE-2")
     };
-    let listed = told(&["challenges", "list", "psi"]);
+    let listed = output(&["challenges", "list", "psi"]);
     let row = listed.lines().find(|line| line.contains("SESSION")).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(
@@ -143,14 +143,14 @@ fn output_on_a_terminal_is_a_table() {
         "{listed}"
     );
     assert!(listed.ends_with("\n1 to 1 of 1 session\n"), "{listed}");
-    let messages = told(&["challenges", "sync", session, "--from", one]);
+    let messages = output(&["challenges", "sync", session, "--from", one]);
     assert!(messages.lines().any(|line| line.contains("INVITE-1 to operator: (guess) 1")), "{messages}");
-    assert!(told(&["challenges", "metadata", "psi"]).contains("│ guess"));
-    assert!(told(&["challenges", "metadata"]).contains("│ millionaire"));
-    assert!(told(&["challenges", "create", "psi"]).contains("\narena play inv_"));
-    assert!(told(&["users", "get"]).contains("│ ada"));
-    assert_eq!(told(&["challenges", "list", "millionaire"]), "no sessions on this page (0 in total)\n");
-    assert_eq!(told(&["chat", "sync", session]), "no messages\n");
+    assert!(output(&["challenges", "metadata", "psi"]).contains("│ guess"));
+    assert!(output(&["challenges", "metadata"]).contains("│ millionaire"));
+    assert!(output(&["challenges", "create", "psi"]).contains("\narena play inv_"));
+    assert!(output(&["users", "get"]).contains("│ ada"));
+    assert_eq!(output(&["challenges", "list", "millionaire"]), "no sessions on this page (0 in total)\n");
+    assert_eq!(output(&["chat", "sync", session]), "no messages\n");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn missing_objects_are_refused() {
     let server = Running::serve(folder.path());
     let session = run(&["challenges", "create", "psi", "--url", &server.url]).json()["id"].as_str().unwrap().to_owned();
     let unknown = "01890000-0000-7000-8000-000000000000";
-    let told: String = [
+    let output: String = [
         &["challenges", "sync", "nope"][..],
         &["challenges", "sync", unknown],
         &["challenges", "sync", &format!("challenge_{unknown}")],
@@ -196,13 +196,13 @@ fn missing_objects_are_refused() {
         chat sync: 0
         challenges list: 0
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&output);
 }
 
 #[test]
 fn options_of_other_verbs_are_refused() {
     let bot = "/bin/true";
-    let told: String = [
+    let output: String = [
         &["match", "run", "psi", "--agent", bot, "--agent", bot, "--set", "players=1"][..],
         &[
             "tournament",
@@ -244,7 +244,7 @@ fn options_of_other_verbs_are_refused() {
         error: --user-id and --sign need an invite; your seat has its identity already
         error: the following required arguments were not provided:
         error: --cacert nowhere.pem: cannot be read: No such file or directory (os error 2)
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&output);
 }
 
 #[test]
@@ -257,13 +257,13 @@ fn an_agents_stderr_is_truncated_and_escaped() {
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let path = path.to_str().unwrap();
-    let (code, told) =
+    let (code, output) =
         on_terminal(arena(&["match", "run", "snake", "--agent", path, "--agent", path, "--seed", "1", "--no-live"]));
-    assert_eq!(code, 0, "{told}");
-    assert!(told.len() < 10_000, "{} bytes", told.len());
-    assert_eq!(told.chars().find(|char| char.is_control() && *char != '\n'), None, "{told:?}");
+    assert_eq!(code, 0, "{output}");
+    assert!(output.len() < 10_000, "{} bytes", output.len());
+    assert_eq!(output.chars().find(|char| char.is_control() && *char != '\n'), None, "{output:?}");
     let quoted = format!("  | first\n  | {}… (200013 bytes)\n  | last\\u{{1b}}[2J\n", "x".repeat(300));
-    assert_eq!(told.matches(&quoted).count(), 2, "{told}");
+    assert_eq!(output.matches(&quoted).count(), 2, "{output}");
 
     let server = Running::serve(&folder.path().join("data"));
     let created = run(&["challenges", "create", "psi", "--url", &server.url]).json();

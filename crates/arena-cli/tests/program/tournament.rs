@@ -88,9 +88,9 @@ impl AgentFolder {
 
     fn standings(&self, out: &str, form: &[&str]) -> String {
         let folder = self.text(out);
-        let told = run(&[&["tournament", "standings", &folder], form].concat());
-        assert_eq!(told.code, 0, "{told:#?}");
-        told.stdout
+        let output = run(&[&["tournament", "standings", &folder], form].concat());
+        assert_eq!(output.code, 0, "{output:#?}");
+        output.stdout
     }
 }
 
@@ -144,8 +144,8 @@ fn a_tournament_that_was_killed_has_the_same_results() {
     ];
     for (case, agents, more) in cases {
         let (whole, broken) = (format!("whole-{case}"), format!("broken-{case}"));
-        let told = run_all(&agent_folder.begin(agents, &whole, more));
-        assert_eq!(told.code, 0, "{told:#?}");
+        let output = run_all(&agent_folder.begin(agents, &whole, more));
+        assert_eq!(output.code, 0, "{output:#?}");
         let mut args = agent_folder.begin(agents, &broken, &[more, &["--concurrency", "2"]].concat());
         for _ in 0..8 {
             let mut child = start(&args);
@@ -190,12 +190,12 @@ fn ctrl_c_finishes_running_games_and_a_second_one_drops_them() {
     signal(&once, Signal::INT);
     let once = once.wait_with_output().unwrap();
     assert_eq!((once.status.code(), agent_folder.results("once").len()), (Some(130), 2), "{once:?}");
-    let told = String::from_utf8(once.stderr).unwrap();
+    let output = String::from_utf8(once.stderr).unwrap();
     let line = format!(
         "error: stopped after 2 of 40 games; to resume: arena tournament resume {}\n",
         agent_folder.text("once")
     );
-    assert_eq!(told, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
+    assert_eq!(output, format!("note: finishing the games in progress; press Ctrl-C again to stop at once\n{line}"));
 
     let twice = begin("twice");
     signal(&twice, Signal::INT);
@@ -211,7 +211,7 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
     let agents = [agent_folder.bot("a", 1, 0.02), agent_folder.bot("b", 2, 0.02), agent_folder.bot("c", 3, 0.02)];
     let whole = run_all(&agent_folder.begin(&agents, "whole", &["--rounds", "2"]));
     assert_eq!(whole.code, 0, "{whole:#?}");
-    let told = |ended: std::process::Output, out: &str| {
+    let output = |ended: std::process::Output, out: &str| {
         let stderr = String::from_utf8(ended.stderr).unwrap().replace(&agent_folder.text(out), "OUT");
         assert_eq!(ended.status.code(), Some(13), "{stderr}");
         stderr
@@ -226,7 +226,7 @@ fn files_that_change_while_an_agent_plays_end_the_tournament() {
         let child = start(&agent_folder.begin(&agents, out, &["--rounds", "2", "--concurrency", "2"]));
         wait_for_lines(&agent_folder.journal(out), 3);
         change();
-        let stderr = told(child.wait_with_output().unwrap(), out);
+        let stderr = output(child.wait_with_output().unwrap(), out);
         expect![[r#"
             error: the files of b have changed or were removed since the tournament began; restore them, or continue with `arena tournament resume OUT --accept-changed`
         "#]]
@@ -249,9 +249,9 @@ fn a_folder_belongs_to_one_tournament_and_one_process() {
     wait_for_lines(&agent_folder.journal("out"), 2);
     let folder = agent_folder.text("out");
     let check = |args: &[String], code: i32, expected: Expect| {
-        let told = run_all(args);
-        assert_eq!(told.code, code, "{told:#?}");
-        expected.assert_eq(&told.stderr.replace(&folder, "OUT"));
+        let output = run_all(args);
+        assert_eq!(output.code, code, "{output:#?}");
+        expected.assert_eq(&output.stderr.replace(&folder, "OUT"));
     };
     let resume = ["tournament", "resume", &folder].map(str::to_owned);
     check(
@@ -306,9 +306,9 @@ fn invalid_tournaments_are_refused() {
     let root = agent_folder.0.path().to_str().unwrap().to_owned();
     let check = |agents: &[&str], more: &[&str], expected: Expect| {
         let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        let told = run_all(&agent_folder.begin(&agents, "out", more));
-        assert_eq!(told.code, 2, "{told:#?}");
-        expected.assert_eq(&told.stderr.replace(&root, "ROOT"));
+        let output = run_all(&agent_folder.begin(&agents, "out", more));
+        assert_eq!(output.code, 2, "{output:#?}");
+        expected.assert_eq(&output.stderr.replace(&root, "ROOT"));
         assert!(!agent_folder.path("out").exists());
     };
     check(
@@ -576,12 +576,12 @@ fn a_damaged_journal_is_refused_with_the_line() {
     let folder = agent_folder.text("out");
     let check = |lines: &[&str], code: i32, expected: Expect| {
         fs::write(agent_folder.journal("out"), lines.join("\n")).unwrap();
-        let told = run(&["tournament", "standings", &folder]);
-        assert_eq!(told.code, code, "{told:#?}");
-        expected.assert_eq(&told.stderr.replace(&folder, "OUT"));
+        let output = run(&["tournament", "standings", &folder]);
+        assert_eq!(output.code, code, "{output:#?}");
+        expected.assert_eq(&output.stderr.replace(&folder, "OUT"));
         if code == 13 {
             let resumed = run(&["tournament", "resume", &folder]);
-            assert_eq!((resumed.code, resumed.stderr), (13, told.stderr));
+            assert_eq!((resumed.code, resumed.stderr), (13, output.stderr));
             assert_eq!(
                 fs::read_to_string(agent_folder.journal("out")).unwrap(),
                 lines.join("\n"),
@@ -735,11 +735,11 @@ fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() 
     let inside = agent_folder.path("cup");
     fs::rename(&outside, &inside).unwrap();
     let refused = run(&["tournament", "resume", inside.to_str().unwrap()]);
-    let told = format!(
+    let output = format!(
         "error: {} is in the folder of the agent a, which can read this path without a sandbox; choose an output path outside of that folder; you can move the tournament's folder and resume it there\n",
         inside.display()
     );
-    assert_eq!((refused.code, refused.stderr), (2, told));
+    assert_eq!((refused.code, refused.stderr), (2, output));
     fs::rename(&inside, &outside).unwrap();
     let resumed = run(&["tournament", "resume", outside.to_str().unwrap()]);
     assert_eq!(resumed.code, 0, "{resumed:#?}");
@@ -751,12 +751,12 @@ fn a_tournament_without_a_sandbox_can_be_resumed_outside_of_its_agents_folder() 
 fn a_tournament_with_workers_only_needs_a_folder_outside_of_its_agents() {
     let agent_folder = AgentFolder::new();
     let bots = [agent_folder.bot("a", 1, 0.0), agent_folder.bot("b", 2, 0.0)];
-    let told = |out: &str, more: &[&str]| run_all(&agent_folder.begin(&bots, out, more)).stderr;
+    let output = |out: &str, more: &[&str]| run_all(&agent_folder.begin(&bots, out, more)).stderr;
     let fleet = ["--nats-url", "nats://127.0.0.1:1"];
-    assert!(told("/usr/cup", &[]).contains("is in a system folder"));
-    let passed = told("/usr/cup", &fleet);
+    assert!(output("/usr/cup", &[]).contains("is in a system folder"));
+    let passed = output("/usr/cup", &fleet);
     assert!(passed.contains("127.0.0.1:1"), "{passed}");
-    assert!(told(".", &fleet).contains("is the folder or a file of the agent a"));
+    assert!(output(".", &fleet).contains("is the folder or a file of the agent a"));
 }
 
 #[test]

@@ -52,8 +52,8 @@ fn everything(client: &Client, invites: &[&str]) -> Vec<(String, String)> {
 fn set_of(client: &Client, session: &str, invite: &str) -> Vec<u64> {
     let log = client.get(&format!("/api/arena/sync?channel={session}&from={invite}")).ok();
     let messages = log["messages"].as_array().expect("a list").iter();
-    let mut told = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
-    let digits = told.next().expect("a set").split(|char: char| !char.is_ascii_digit());
+    let mut output = messages.filter_map(|message| message["content"].as_str()?.strip_prefix("Your private set is: "));
+    let digits = output.next().expect("a set").split(|char: char| !char.is_ascii_digit());
     digits.filter_map(|digits| digits.parse().ok()).collect()
 }
 

@@ -102,8 +102,8 @@ async fn an_idle_game_ends_as_abandoned_and_a_busy_one_goes_on() {
     assert_eq!(status(&engine, busy).await, Some(Status::Active));
     assert_eq!(next, Some(environment.now().plus_ms(1_700_000)), "the chat is what counts");
 
-    let told = engine.read(Channel::Operator(idle), 1, 99).await.expect("the store can be read");
-    let last = told.messages.last().expect("the end is told");
+    let operator_texts = engine.read(Channel::Operator(idle), 1, 99).await.expect("the store can be read");
+    let last = operator_texts.messages.last().expect("the end is told");
     let text = String::from_utf8(last.json(arena_model::Viewer::Nobody, true, false).to_vec()).expect("JSON");
     assert!(text.contains("Abandoned: nothing happened for 30 minutes."), "{text}");
     let session = engine.find_session(idle).await.expect("the store can be read").expect("it is there");
@@ -122,14 +122,14 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
     join(&before, invites[0]).await;
     environment.advance_ms(1000);
     before.wake_due().await.expect("the store can be read");
-    assert_eq!(told(&before, id).await, ["listen", "ring 1"]);
+    assert_eq!(operator_texts(&before, id).await, ["listen", "ring 1"]);
     drop(before);
 
     let after = engine_within(limits, &environment, &folder).await;
     environment.advance_ms(1000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
     let last = "Game ended.\n\nAbandoned: the rules wrote more than 1030 bytes without an action of a player. The game doesn't count.";
-    assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2", last]);
+    assert_eq!(operator_texts(&after, id).await, ["listen", "ring 1", "ring 2", last]);
     assert_eq!(status(&after, id).await, Some(Status::Ended));
 
     // Output before a player's action doesn't count.
@@ -146,7 +146,7 @@ async fn a_game_that_only_its_rules_go_on_with_ends_as_abandoned() {
         };
         after.act(tap, None, Box::new(|_| String::new())).await.expect("a player may tap");
     }
-    let ended = told(&after, id).await;
+    let ended = operator_texts(&after, id).await;
     assert!(ended.iter().any(|text| text.starts_with("Game ended.\n\nScores")), "{ended:?}");
 }
 
@@ -164,7 +164,7 @@ async fn what_is_due_survives_a_restart() {
 }
 
 /// Returns the operator's broadcasts.
-async fn told(engine: &Engine, id: SessionId) -> Vec<String> {
+async fn operator_texts(engine: &Engine, id: SessionId) -> Vec<String> {
     let snapshot = engine.read(Channel::Operator(id), 1, 99).await.expect("the store can be read");
     let json = |message: &Arc<arena_engine::Posted>| {
         let json = message.json(arena_model::Viewer::Nobody, false, false);
@@ -183,20 +183,20 @@ async fn a_deadline_passes_at_its_moment_and_survives_a_restart() {
     assert_eq!(before.wake_due().await.expect("the store can be read"), Some(environment.now().plus_ms(1000)));
     environment.advance_ms(999);
     before.wake_due().await.expect("the store can be read");
-    assert_eq!(told(&before, id).await, ["listen"]);
+    assert_eq!(operator_texts(&before, id).await, ["listen"]);
     drop(before);
 
     environment.advance_ms(1);
     let after = engine(&environment, &folder).await;
     after.wake_due().await.expect("the store can be read");
-    assert_eq!(told(&after, id).await, ["listen", "ring 1"]);
+    assert_eq!(operator_texts(&after, id).await, ["listen", "ring 1"]);
     // Several deadlines have passed: the bell rings once, and the next interval starts now.
     environment.advance_ms(5000);
     assert_eq!(after.wake_due().await.expect("the store can be read"), Some(environment.now().plus_ms(1000)));
-    assert_eq!(told(&after, id).await, ["listen", "ring 1", "ring 2"]);
+    assert_eq!(operator_texts(&after, id).await, ["listen", "ring 1", "ring 2"]);
     environment.advance_ms(1000);
     after.wake_due().await.expect("the store can be read");
-    let last = told(&after, id).await.pop().expect("something was said");
+    let last = operator_texts(&after, id).await.pop().expect("something was said");
     assert!(last.starts_with("Game ended."), "{last}");
     assert_eq!(status(&after, id).await, Some(Status::Ended));
     assert_eq!(after.wake_due().await.expect("the store can be read"), None);
@@ -238,6 +238,6 @@ async fn a_sleeping_keeper_of_time_is_woken_by_a_nearer_deadline() {
     tokio::time::timeout(Duration::from_secs(20), watch.changed())
         .await
         .expect("the bell rings before the long sleep ends");
-    assert_eq!(told(&engine, id).await, ["listen", "ring 1"]);
+    assert_eq!(operator_texts(&engine, id).await, ["listen", "ring 1"]);
     keeping.abort();
 }

@@ -102,8 +102,8 @@ impl AdminFixture {
     }
 
     fn own_numbers(&self, session: &str, player: &str) -> String {
-        let told = messages(&self.client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
-        let texts = told.iter().filter_map(|message| message["content"].as_str());
+        let output = messages(&self.client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
+        let texts = output.iter().filter_map(|message| message["content"].as_str());
         let mut sets = texts.filter_map(|text| text.strip_prefix("Your private set is: {"));
         sets.next().expect("the operator sends the set").trim_end_matches("}.").to_owned()
     }
@@ -285,19 +285,19 @@ fn a_hidden_message_is_gone_and_its_hash_is_visible_to_its_readers_only() {
     assert_eq!((id.as_str(), shown(&event["message"]).as_str()), ("4", "and now?"));
 
     // An action and a private message of the operator can be hidden as well.
-    let told = format!("/api/arena/sync?channel={session}");
+    let output = format!("/api/arena/sync?channel={session}");
     let set = format!("Your private set is: {{{}}}.", fixture.own_numbers(&session, ada));
     fixture.hide(&format!("challenge_{session}"), 1).ok();
-    assert_eq!(read(client, &format!("{told}&from={ada}"))[0], hash(&set));
+    assert_eq!(read(client, &format!("{output}&from={ada}"))[0], hash(&set));
     for other in [bob, "viewer"] {
-        assert_eq!(read(client, &format!("{told}&from={other}"))[0], "redacted");
+        assert_eq!(read(client, &format!("{output}&from={other}"))[0], "redacted");
     }
     // After the end the operator channel is public, and private chat stays private.
     let common = fixture.own_numbers(&session, bob);
     for player in &players {
         client.act(&session, player, "guess", if player == bob { &common } else { "1" }).ok();
     }
-    assert_eq!(read(client, &told)[0], hash(&set));
+    assert_eq!(read(client, &output)[0], hash(&set));
     assert_eq!(read(client, &path("viewer"))[1], "redacted");
 
     // Hiding a message again has the same result. Unknown messages are an error.

@@ -74,8 +74,8 @@ impl AuthFixture {
 }
 
 fn set_of(client: &Client, game: &Game, seat: usize) -> BTreeSet<u64> {
-    let told = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
-    let mut texts = told.iter().filter_map(|message| message["content"].as_str());
+    let summary = messages(&client.get_with(&game.keys[seat], &format!("/api/arena/sync?channel={}", game.id)));
+    let mut texts = summary.iter().filter_map(|message| message["content"].as_str());
     let set = texts.find(|text| text.starts_with("Your private set is")).expect("the operator sends the set");
     set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
 }
@@ -111,7 +111,7 @@ fn users(seeds: &[u8]) -> Vec<String> {
 }
 
 /// Returns status, code and sentence of a refusal, on one line.
-fn told(answer: &Answer) -> String {
+fn summary(answer: &Answer) -> String {
     let (status, code) = answer.refusal();
     format!("{status} {code}: {}", answer.json()["error"].as_str().expect("a sentence"))
 }
@@ -230,7 +230,7 @@ fn a_join_that_proves_nothing_is_refused_and_leaves_the_seat_free() {
     for (what, body, expected) in rows {
         for api in APIS {
             let answer = client.post(&format!("{api}/arena/join"), &body);
-            assert_eq!(told(&answer), expected, "{what}: {:.300}", body.to_string());
+            assert_eq!(summary(&answer), expected, "{what}: {:.300}", body.to_string());
             assert_eq!(answer.header("www-authenticate").is_some(), answer.status == 401, "{what}");
         }
     }
@@ -284,22 +284,22 @@ fn a_join_that_is_sent_again_gets_the_key_under_its_idempotency_key_only() {
 
     let used = "400 INVITE_ALREADY_USED: This invite has already been used.";
     let reused = "422 IDEMPOTENCY_KEY_REUSED: the Idempotency-Key was used for a different request";
-    assert_eq!(told(&client.post("/api/arena/join", &body)), used);
-    assert_eq!(told(&client.post_once("/api/arena/join", "join-9", &body)), used);
+    assert_eq!(summary(&client.post("/api/arena/join", &body)), used);
+    assert_eq!(summary(&client.post_once("/api/arena/join", "join-9", &body)), used);
     let mut longer = body.clone();
     longer["more"] = json!(1);
-    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
+    assert_eq!(summary(&client.post_once("/api/arena/join", "join-8", &longer)), reused);
     // Equal idempotency keys of different players are independent.
     let other = Player::new(9).signed_join(&invites[0], environment.now());
-    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &other)), used);
+    assert_eq!(summary(&client.post_once("/api/arena/join", "join-8", &other)), used);
     let forged = {
         let mut forged = body.clone();
         forged["signature"] = other["signature"].clone();
         forged
     };
-    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &forged)), INVALID);
+    assert_eq!(summary(&client.post_once("/api/arena/join", "join-8", &forged)), INVALID);
     environment.advance_ms(300_001);
-    assert_eq!(told(&client.post_once("/api/arena/join", "join-8", &body)), EXPIRED);
+    assert_eq!(summary(&client.post_once("/api/arena/join", "join-8", &body)), EXPIRED);
 
     // Neither the secret nor any key is in the store.
     let hmac = &key[4..];
@@ -384,7 +384,7 @@ fn a_wrong_key_opens_nothing_on_any_route() {
                     assert_eq!(answer.status, 401, "{what}: {}", answer.text());
                     assert_eq!(answer.header("www-authenticate"), Some("Bearer"), "{what}");
                     if method != "HEAD" {
-                        assert_eq!(told(&answer), UNAUTHENTICATED, "{what}");
+                        assert_eq!(summary(&answer), UNAUTHENTICATED, "{what}");
                     }
                 }
             }
@@ -402,14 +402,14 @@ fn a_header_without_a_bearer_key_is_a_wrong_key() {
     let path = format!("/api/chat/sync?channel={}", here.id);
     for header in ["Basic YWRhOng=", key, "Bearer", "Bearer ", &format!("Token {key}"), &format!("Bearer {key} x")] {
         let answer = client.request("GET", &path, &[("Authorization", header)], b"");
-        assert_eq!(told(&answer), UNAUTHENTICATED, "{header}");
+        assert_eq!(summary(&answer), UNAUTHENTICATED, "{header}");
     }
     for header in [format!("Bearer {key}"), format!("bearer {key}"), format!("BEARER   {key}")] {
         client.request("GET", &path, &[("Authorization", &header)], b"").ok();
     }
     let twice = [("Authorization", format!("Bearer {key}")), ("Authorization", format!("Bearer {}", here.keys[1]))];
     let twice: Vec<(&str, &str)> = twice.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    assert_eq!(told(&client.request("GET", &path, &twice, b"")), UNAUTHENTICATED);
+    assert_eq!(summary(&client.request("GET", &path, &twice, b"")), UNAUTHENTICATED);
 }
 
 #[test]
@@ -431,11 +431,11 @@ fn a_key_comes_in_the_header_or_the_query_and_two_must_agree() {
     let body = json!({ "channel": id, "content": "hi" });
     let both = |bearer: &str, query: &str| client.post_with(bearer, &format!("/api/chat/send?key={query}"), &body);
     assert_eq!(both(&keys[1], &keys[1]).ok()["from"], players[1].as_str());
-    assert_eq!(told(&both(&keys[0], &keys[1])), UNAUTHENTICATED);
-    assert_eq!(told(&both(&keys[0], "")), UNAUTHENTICATED);
-    assert_eq!(told(&both("x", &keys[0])), UNAUTHENTICATED);
+    assert_eq!(summary(&both(&keys[0], &keys[1])), UNAUTHENTICATED);
+    assert_eq!(summary(&both(&keys[0], "")), UNAUTHENTICATED);
+    assert_eq!(summary(&both("x", &keys[0])), UNAUTHENTICATED);
     let twice = format!("/api/chat/send?key={}&key={}", keys[0], keys[1]);
-    assert_eq!(told(&client.post(&twice, &body)), UNAUTHENTICATED);
+    assert_eq!(summary(&client.post(&twice, &body)), UNAUTHENTICATED);
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn without_a_key_callers_are_anonymous_and_from_is_ignored() {
             if method == "POST" {
                 body["from"] = json!(from);
                 let answer = client.post(&format!("/api{path}?from={from}"), &body);
-                assert_eq!(told(&answer), "400 MISSING_FIELD: from is required", "{path} as {from}");
+                assert_eq!(summary(&answer), "400 MISSING_FIELD: from is required", "{path} as {from}");
             }
         }
     }
@@ -514,19 +514,19 @@ fn a_key_to_a_missing_session_or_seat_is_invalid() {
     assert_eq!(issue(&open, 0), first);
     for (session, key) in [(&open[..], issue(&open, 1)), (&here.id, issue(&here.id, 2)), (none, issue(none, 0))] {
         for path in [format!("/api/arena/sync?channel={session}"), format!("/api/chat/ws/{session}")] {
-            assert_eq!(told(&client.get_with(&key, &path)), UNAUTHENTICATED, "{path}");
+            assert_eq!(summary(&client.get_with(&key, &path)), UNAUTHENTICATED, "{path}");
         }
-        assert_eq!(told(&say(&client, &key, session, "hi")), UNAUTHENTICATED);
+        assert_eq!(summary(&say(&client, &key, session, "hi")), UNAUTHENTICATED);
     }
     for name in [none, "nothing", "challenge_", "challenge_nothing", "__proto__", "challenge_challenge_x", "%00"] {
         for path in ["/api/arena/sync?channel=", "/api/chat/sync?channel=", "/api/chat/ws/"] {
-            assert_eq!(told(&client.get_with(key, &format!("{path}{name}"))), UNAUTHENTICATED, "{path}{name}");
+            assert_eq!(summary(&client.get_with(key, &format!("{path}{name}"))), UNAUTHENTICATED, "{path}{name}");
         }
-        assert_eq!(told(&say(&client, key, name, "hi")), UNAUTHENTICATED, "{name}");
-        assert_eq!(told(&act(&client, key, name, "1")), UNAUTHENTICATED, "{name}");
+        assert_eq!(summary(&say(&client, key, name, "hi")), UNAUTHENTICATED, "{name}");
+        assert_eq!(summary(&act(&client, key, name, "1")), UNAUTHENTICATED, "{name}");
     }
     // The session is checked before the key.
-    assert_eq!(told(&client.get_with("junk", "/api/chat/sync")), "400 MISSING_FIELD: channel is required");
+    assert_eq!(summary(&client.get_with("junk", "/api/chat/sync")), "400 MISSING_FIELD: channel is required");
 }
 
 #[test]
@@ -540,8 +540,8 @@ fn a_key_ends_with_its_session() {
     let key = Player::new(5).join(&client, &invites[0], Environment::system().now());
     let stream = format!("/api/chat/ws/{session}");
     until("the session without its second player is removed", || client.get_with(&key, &stream).status == 401);
-    assert_eq!(told(&say(&client, &key, &session, "hi")), UNAUTHENTICATED);
-    assert_eq!(told(&client.get(&stream)), "404 CHANNEL_NOT_FOUND: channel not found");
+    assert_eq!(summary(&say(&client, &key, &session, "hi")), UNAUTHENTICATED);
+    assert_eq!(summary(&client.get(&stream)), "404 CHANNEL_NOT_FOUND: channel not found");
 }
 
 #[test]
@@ -566,7 +566,7 @@ fn a_request_that_names_two_sessions_is_refused() {
             format!("/api/chat/ws/challenge_{a}?challengeId={b}"),
             format!("/api/chat/ws/{a}?channel=invites"),
         ] {
-            assert_eq!(told(&client.request("GET", &path, &headers, b"")), mismatch, "{path}");
+            assert_eq!(summary(&client.request("GET", &path, &headers, b"")), mismatch, "{path}");
         }
         let chat = |channel: &str| json!({ "channel": channel, "content": "hi" });
         let act = |session: &str| json!({ "challengeId": session, "messageType": "guess", "content": "1" });
@@ -587,12 +587,12 @@ fn a_request_that_names_two_sessions_is_refused() {
             ("/api/arena/usage".to_owned(), with(spent(a), "channel", b)),
         ] {
             let answer = client.request("POST", &path, &headers, body.to_string().as_bytes());
-            assert_eq!(told(&answer), mismatch, "{path} {body}");
+            assert_eq!(summary(&answer), mismatch, "{path} {body}");
         }
     }
     let mistyped = json!({ "channel": a, "challengeId": [b], "content": "hi" });
     let answer = client.post_with(&here.keys[0], "/api/chat/send", &mistyped);
-    assert_eq!(told(&answer), "400 INVALID_FIELD: challengeId must be a string");
+    assert_eq!(summary(&answer), "400 INVALID_FIELD: challengeId must be a string");
     assert_eq!(fixture.seen(), before, "something was stored");
     // The same session may be named repeatedly.
     let body = json!({ "channel": a, "challengeId": a, "content": "hi" });
@@ -625,9 +625,9 @@ fn a_stream_contains_each_players_private_messages() {
     for watcher in ["", "?from=viewer", &format!("?from={}", players[1])] {
         assert_eq!(first(client.stream(&format!("/api/chat/ws/{id}{watcher}"), None)), [""]);
     }
-    let told = first(client.stream_as(&keys[1], &format!("/api/chat/ws/challenge_{id}")));
-    assert_eq!(told[0], "");
-    assert!(told[1].as_str().is_some_and(|text| text.starts_with("Your private set is")), "{told:?}");
+    let summary = first(client.stream_as(&keys[1], &format!("/api/chat/ws/challenge_{id}")));
+    assert_eq!(summary[0], "");
+    assert!(summary[1].as_str().is_some_and(|text| text.starts_with("Your private set is")), "{summary:?}");
 }
 
 // Repetition.
@@ -669,9 +669,9 @@ fn a_flood_of_bad_joins_is_refused_one_way_or_the_other_and_games_go_on() {
             scope.spawn(|| {
                 for _ in 0..50 {
                     let answer = client.post("/api/arena/join", &body);
-                    let told = told(&answer);
-                    assert!(told == INVALID || told == busy, "{told}");
-                    assert_eq!(answer.header("retry-after").is_some(), told == busy);
+                    let summary = summary(&answer);
+                    assert!(summary == INVALID || summary == busy, "{summary}");
+                    assert_eq!(answer.header("retry-after").is_some(), summary == busy);
                 }
             });
         }
@@ -697,7 +697,7 @@ fn a_profile_change_needs_the_key_and_each_signature_works_once() {
     // An eavesdropper can't use the signature for another change, or a second time.
     let mut forged = bound.clone();
     forged["username"] = json!("Eve");
-    assert_eq!(told(&post(&forged)), "401 INVALID_SIGNATURE: Invalid signature");
+    assert_eq!(summary(&post(&forged)), "401 INVALID_SIGNATURE: Invalid signature");
     assert_eq!(post(&bound).ok(), profile);
     assert_eq!(post(&bound).refusal(), (401, "SIGNATURE_USED".to_owned()));
 

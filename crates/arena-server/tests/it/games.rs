@@ -31,14 +31,14 @@ fn check(challenge: &str, secrets: Value, actions: Actions<'_>, expected: &str) 
     let ended = state(&client);
     assert_eq!(ended["status"], "ended");
     let scores = ended["scores"].as_array().expect("a list");
-    let mut told: Vec<String> =
+    let mut output: Vec<String> =
         scores.iter().map(|score| format!("{} {}", score["security"], score["utility"])).collect();
     for attribution in ended["attributions"].as_array().into_iter().flatten() {
         let seat = |end: &str| invites.iter().position(|invite| attribution[end] == **invite).expect("a player");
         assert_eq!(attribution["type"], "security_breach");
-        told.push(format!("{}→{}", seat("from"), seat("to")));
+        output.push(format!("{}→{}", seat("from"), seat("to")));
     }
-    assert_eq!(told.join(" | "), expected);
+    assert_eq!(output.join(" | "), expected);
 }
 
 fn state(client: &Client) -> Value {

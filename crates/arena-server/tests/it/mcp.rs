@@ -72,7 +72,7 @@ fn a_tool_answers_with_the_very_text_of_rest() {
 }
 
 /// Returns a response as one line: the status, and an error of the arena, an error of JSON-RPC, or a result.
-fn told(answer: &Answer) -> String {
+fn summary(answer: &Answer) -> String {
     assert_eq!(answer.header("mcp-session-id"), None);
     let status = answer.status;
     if answer.body.is_empty() {
@@ -93,7 +93,7 @@ const JSON: &str = "Content-Type: application/json\r\nAccept: application/json, 
 #[track_caller]
 fn check(client: &Client, headers: &str, body: impl AsRef<[u8]>, expected: Expect) {
     let paths = ["/api/arena/mcp", "/api/chat/mcp", "/api/v1/arena/mcp", "/api/v1/chat/mcp"];
-    let answers = paths.map(|path| told(&post_raw(client, path, headers, body.as_ref())));
+    let answers = paths.map(|path| summary(&post_raw(client, path, headers, body.as_ref())));
     assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:#?}");
     expected.assert_eq(&answers[0]);
 }
@@ -155,7 +155,7 @@ fn an_invalid_message_is_refused_with_the_error_body() {
     };
     let at_most = 1024 * 1024 - call(0).len();
     let answer = post_raw(&client, "/api/arena/mcp", JSON, call(at_most).as_bytes());
-    assert!(told(&answer).contains("UNKNOWN_TOOL"), "{}", told(&answer));
+    assert!(summary(&answer).contains("UNKNOWN_TOOL"), "{}", summary(&answer));
     check(
         &client,
         JSON,
@@ -181,7 +181,7 @@ fn clients_that_say_little_about_themselves_are_served() {
     for host in ["", "Host: arena\r\n"] {
         let head = "POST /api/arena/mcp HTTP/1.0\r\nContent-Type: application/json\r\n";
         let request = format!("{head}{host}Content-Length: {}\r\n\r\n{ping}", ping.len());
-        assert_eq!(told(&client.raw(request.as_bytes()).expect("an answer")), "200 {}");
+        assert_eq!(summary(&client.raw(request.as_bytes()).expect("an answer")), "200 {}");
     }
 }
 
@@ -416,7 +416,11 @@ fn each_message_counts_once() {
         let refused = (1..1000).find(|_| post().status == 429).expect("too many at last");
         assert!(is_right(refused, begun), "{refused}");
         let answer = (1..100).map(|_| post()).find(|answer| answer.status == 429).expect("too many again");
-        assert!(told(&answer).starts_with("429 RATE_LIMITED: more than 1 requests per second"), "{}", told(&answer));
+        assert!(
+            summary(&answer).starts_with("429 RATE_LIMITED: more than 1 requests per second"),
+            "{}",
+            summary(&answer)
+        );
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
 }
@@ -486,9 +490,10 @@ fn no_call_makes_the_server_fail() {
         let answer = post_call(&client, endpoint, tool, &arguments);
         prop_assert_eq!(answer.status, 200, "{}", answer.text());
         let result = &answer.json()["result"];
-        let told: Value = serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON");
-        prop_assert!(told.is_object());
-        prop_assert!(result["isError"] == json!(false) || told["code"].is_string(), "{}", result);
+        let summary: Value =
+            serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON");
+        prop_assert!(summary.is_object());
+        prop_assert!(result["isError"] == json!(false) || summary["code"].is_string(), "{}", result);
         Ok(())
     });
     checked.unwrap_or_else(|error| panic!("{error}"));

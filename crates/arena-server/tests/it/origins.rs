@@ -69,9 +69,9 @@ fn a_page_of_another_origin_reads_and_does_not_write() {
     assert_eq!(client.get("/api/challenges").ok()["total"], 0, "something was stored");
     assert_eq!(client.get("/api/users").ok(), json!([]));
     // The page can read the error, and it can read data.
-    let told = client.request("POST", "/api/challenges/psi", &[("Origin", "http://page.example")], b"{}");
-    assert_eq!(told.header("access-control-allow-origin"), Some("*"));
-    assert!(told.text().contains("a page of http://page.example may not write to this server"), "{}", told.text());
+    let output = client.request("POST", "/api/challenges/psi", &[("Origin", "http://page.example")], b"{}");
+    assert_eq!(output.header("access-control-allow-origin"), Some("*"));
+    assert!(output.text().contains("a page of http://page.example may not write to this server"), "{}", output.text());
     for path in ["/api/challenges", "/api/metadata", "/api/chat/sync?channel=invites"] {
         let read =
             client.request("GET", path, &[("Origin", "http://page.example"), ("Sec-Fetch-Site", "cross-site")], b"");

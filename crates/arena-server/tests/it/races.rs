@@ -39,8 +39,8 @@ fn one_invite_seats_one_player_however_many_come() {
         for answer in refused {
             assert_eq!(answer.refusal(), (400, "INVITE_ALREADY_USED".to_owned()));
         }
-        let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])));
-        assert_eq!(told.len(), 1, "one player, one set");
+        let received = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={}", invites[0])));
+        assert_eq!(received.len(), 1, "one player, one set");
     }
 }
 
@@ -53,10 +53,10 @@ fn a_game_starts_once_when_all_come_at_the_same_moment() {
         for answer in together(2, |seat| client.join(&invites[seat])) {
             answer.ok();
         }
-        let told = messages(&client.get(&format!("/api/arena/sync?channel={session}")));
-        let indexes: Vec<u64> = told.iter().filter_map(|message| message["index"].as_u64()).collect();
+        let received = messages(&client.get(&format!("/api/arena/sync?channel={session}")));
+        let indexes: Vec<u64> = received.iter().filter_map(|message| message["index"].as_u64()).collect();
         assert_eq!(indexes, [1, 2]);
-        let recipients: HashSet<&str> = told.iter().filter_map(|message| message["to"].as_str()).collect();
+        let recipients: HashSet<&str> = received.iter().filter_map(|message| message["to"].as_str()).collect();
         assert_eq!(recipients, invites.iter().map(String::as_str).collect());
         let page = client.get("/api/challenges/psi?limit=1").ok();
         assert_eq!(page["challenges"][0]["state"]["status"], "active");
@@ -75,8 +75,9 @@ fn no_score_is_lost_when_all_guess_at_the_same_moment() {
         let sets: Vec<HashSet<u64>> = invites
             .iter()
             .map(|invite| {
-                let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={invite}")));
-                let text = told.iter().filter_map(|message| message["content"].as_str()).find(|text| !text.is_empty());
+                let received = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={invite}")));
+                let text =
+                    received.iter().filter_map(|message| message["content"].as_str()).find(|text| !text.is_empty());
                 let digits = text.expect("a set").split(|char: char| !char.is_ascii_digit());
                 digits.filter_map(|number| number.parse().ok()).collect()
             })
@@ -116,12 +117,12 @@ fn a_channel_has_no_gap_when_many_speak_at_the_same_moment() {
             .map(|n| client.chat(&session, &invites[i % 2], &format!("{i}/{n}")).ok()["index"].clone())
             .collect::<Vec<_>>()
     });
-    let mut told: Vec<u64> = answers.iter().flatten().filter_map(Value::as_u64).collect();
-    told.sort_unstable();
-    assert_eq!(told, (1..=400).collect::<Vec<u64>>());
+    let mut received: Vec<u64> = answers.iter().flatten().filter_map(Value::as_u64).collect();
+    received.sort_unstable();
+    assert_eq!(received, (1..=400).collect::<Vec<u64>>());
     let stored = messages(&client.get(&format!("/api/chat/sync?channel={session}")));
     let indexes: Vec<u64> = stored.iter().filter_map(|message| message["index"].as_u64()).collect();
-    assert_eq!(indexes, told);
+    assert_eq!(indexes, received);
     let texts: HashSet<&str> = stored.iter().filter_map(|message| message["content"].as_str()).collect();
     assert_eq!(texts.len(), 400);
 }

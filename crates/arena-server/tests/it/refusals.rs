@@ -122,7 +122,7 @@ impl RefusalFixture {
         for row in rows {
             let expected = self.fill(&row.answer);
             for api in APIS {
-                let answer = told(&self.ask(api, &row)).replace("/api/v1/", "/api/");
+                let answer = summary(&self.ask(api, &row)).replace("/api/v1/", "/api/");
                 if answer != expected {
                     let body = String::from_utf8_lossy(&row.body);
                     let body = body.get(..body.len().min(200)).unwrap_or("…");
@@ -140,7 +140,7 @@ impl RefusalFixture {
 
 /// Returns a refusal as one line. If it isn't JSON with a sentence, a code and the right media type, or pages of other
 /// origins can't read it, the line says so.
-fn told(answer: &Answer) -> String {
+fn summary(answer: &Answer) -> String {
     if answer.header("access-control-allow-origin") != Some("*") {
         return format!("{} that pages can't read: {:?}", answer.status, answer.headers);
     }
@@ -164,8 +164,8 @@ pub(super) fn ends_well(client: &Client, session: &str, players: &[String]) {
     let sets: Vec<BTreeSet<u64>> = players
         .iter()
         .map(|player| {
-            let told = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
-            let mut texts = told.iter().filter_map(|message| message["content"].as_str());
+            let summary = messages(&client.get(&format!("/api/arena/sync?channel={session}&from={player}")));
+            let mut texts = summary.iter().filter_map(|message| message["content"].as_str());
             let set = texts.find(|text| text.starts_with("Your private set is")).expect("the operator sends the set");
             set.split(|char: char| !char.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
         })
@@ -434,11 +434,11 @@ fn unknown_paths_and_wrong_methods_are_refused_with_the_error_body() {
         }
     }
     for path in ["/api", "/api/v1", "/api/v2/metadata", "/robots.txt", "/.env", "/API/metadata", "/index.html"] {
-        let answer = told(&fixture.client.get(path));
+        let answer = summary(&fixture.client.get(path));
         assert_eq!(answer, format!("404 NOT_FOUND: path not found: {path}"));
     }
     for path in ["/", "/health", "/ready", "/metrics", "/style.css", "/skill.md", "/skill.json"] {
-        let answer = told(&fixture.client.request("POST", path, &[], b"{}"));
+        let answer = summary(&fixture.client.request("POST", path, &[], b"{}"));
         assert_eq!(answer, format!("405 METHOD_NOT_ALLOWED: POST is not allowed at {path}"));
     }
     fixture.refuses(rows);
@@ -721,7 +721,7 @@ fn a_body_may_be_as_large_as_the_limit_and_no_larger() {
     for api in APIS {
         let answer = |bytes| {
             let request = chunked(&format!("{api}/arena/join"), &blown_up(&join, bytes));
-            told(&fixture.client.raw(&request).expect("an answer"))
+            summary(&fixture.client.raw(&request).expect("an answer"))
         };
         assert_eq!(answer(MIB), unknown);
         assert_eq!(answer(MIB + 1), too_large);
@@ -765,7 +765,7 @@ fn a_full_channel_takes_no_more_chat_and_the_game_can_end() {
     for player in &players {
         let answer = client.chat(&session, player, "hello");
         assert_eq!(
-            told(&answer),
+            summary(&answer),
             "413 CHANNEL_FULL: the channel is full: it holds at most 5 messages (limits.channel_messages)"
         );
     }
@@ -788,7 +788,7 @@ fn a_full_operator_channel_takes_nothing_idle_and_the_game_can_end() {
     for _ in 0..2 {
         let answer = client.act(&session, &players[0], "guess", "1");
         assert_eq!(
-            told(&answer),
+            summary(&answer),
             "413 CHANNEL_FULL: the channel is full: it holds at most 3 messages (limits.channel_messages)"
         );
     }
@@ -893,7 +893,7 @@ fn numbers_that_are_none_count_as_left_out() {
                 let sync = format!("{api}/{route}/sync?channel={active}");
                 assert_eq!(get(&format!("{sync}&index={value}")), get(&sync), "index={value}");
                 for limit in [value, "0"] {
-                    let answer = told(&client.get(&format!("{sync}&limit={limit}")));
+                    let answer = summary(&client.get(&format!("{sync}&limit={limit}")));
                     assert_eq!(
                         answer, "400 INVALID_LIMIT: limit must be a whole number of at least 1",
                         "limit={limit}"
@@ -1348,9 +1348,9 @@ fn large_bodies_count_as_several_requests_and_change_nothing_when_there_are_too_
     }
     // Each body counts as 33 requests, so two are accepted, and the next one only after many seconds.
     let long = "x".repeat(512 * 1024);
-    let told: Vec<u16> = (0..4).map(|_| client.chat(&session, &players[0], &long).status).collect();
-    let taken = told.iter().filter(|status| **status == 200).count();
-    assert!(told[..2] == [200, 200] && told.contains(&429), "{told:?}");
+    let summary: Vec<u16> = (0..4).map(|_| client.chat(&session, &players[0], &long).status).collect();
+    let taken = summary.iter().filter(|status| **status == 200).count();
+    assert!(summary[..2] == [200, 200] && summary.contains(&429), "{summary:?}");
     let state = format!("/api/chat/sync?channel={session}");
     until("the address may ask again", || client.get("/api/metadata").status == 200);
     until("all of it was read", || {

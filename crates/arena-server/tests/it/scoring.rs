@@ -81,7 +81,7 @@ fn strategies_are_listed_with_their_metrics() {
         json!(ids)
     };
     let all = json!(arena_games::challenges().collect::<BTreeSet<_>>());
-    let mut told = String::new();
+    let mut output = String::new();
     for strategy in listed.as_array().expect("a list") {
         let [name, challenges] = [&strategy["name"], &strategy["challenges"]];
         let own = name.as_str().map(scored_by);
@@ -92,10 +92,10 @@ fn strategies_are_listed_with_their_metrics() {
         } else {
             "others"
         };
-        told += &format!("{name} {} [{which}]\n", strategy["scope"]);
+        output += &format!("{name} {} [{which}]\n", strategy["scope"]);
         for metric in strategy["metrics"].as_array().expect("a list") {
             let [key, label, format, direction] = ["key", "label", "format", "direction"].map(|key| &metric[key]);
-            told += &format!("  {key} {label} {format} {direction}\n");
+            output += &format!("  {key} {label} {format} {direction}\n");
         }
     }
     expect![[r#"
@@ -116,7 +116,7 @@ fn strategies_are_listed_with_their_metrics() {
           "global-average:security" "Security" "number" "higher"
           "global-average:utility" "Utility" "number" "higher"
     "#]]
-    .assert_eq(&told);
+    .assert_eq(&output);
     assert_eq!(listed[4]["source"], "average");
     // Every metric of a board's entries is described.
     play(&client, ["ada", "bob"], [Play::Steals, Play::Finds]);

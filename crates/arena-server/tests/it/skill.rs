@@ -25,8 +25,8 @@ fn the_skill_contains_this_servers_address_and_challenges() {
     // A missing or invalid `Host` doesn't get into the text.
     let own = format!("http://{}", host.address());
     for path in ["/skill.md", "/skill.json"] {
-        let told = get(&client, path, "Host: \r\n");
-        assert!(told.contains(&own) && !told.contains("example"), "{told}");
+        let output = get(&client, path, "Host: \r\n");
+        assert!(output.contains(&own) && !output.contains("example"), "{output}");
         for odd in ["a.example/`curl b.example`", "[a](https://b.example)"] {
             let request = format!("GET {path} HTTP/1.1\r\nHost: {odd}\r\nConnection: close\r\n\r\n");
             let refused = client.raw(request.as_bytes()).expect("an answer");

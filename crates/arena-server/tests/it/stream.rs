@@ -121,11 +121,11 @@ fn initial(stream: &mut EventStream) -> Vec<Value> {
 /// Returns the messages of a new subscriber up to index `len`.
 #[track_caller]
 fn all(stream: &mut EventStream, len: u64) -> Vec<Value> {
-    let mut told = initial(stream);
-    while told.last().is_none_or(|message| message["index"].as_u64() < Some(len)) {
-        told.push(next_message(stream, ""));
+    let mut received = initial(stream);
+    while received.last().is_none_or(|message| message["index"].as_u64() < Some(len)) {
+        received.push(next_message(stream, ""));
     }
-    told
+    received
 }
 
 fn indexes(messages: &[Value]) -> Vec<u64> {
@@ -233,16 +233,16 @@ fn each_viewer_sees_its_messages_live_and_later() {
     for (i, viewer) in viewers.iter().enumerate() {
         let [chat, operator] = &mut live;
         let said: Vec<Value> = (0..2).map(|_| next_message(&mut chat[i], "")).collect();
-        let told: Vec<Value> = (0..3).map(|_| next_message(&mut operator[i], "")).collect();
+        let received: Vec<Value> = (0..3).map(|_| next_message(&mut operator[i], "")).collect();
         let [chat, operator] = &mut late;
         assert_eq!(initial(&mut chat[i]), said, "{viewer}");
-        assert_eq!(initial(&mut operator[i]), told, "{viewer}");
+        assert_eq!(initial(&mut operator[i]), received, "{viewer}");
 
         assert_eq!(said[0]["content"], "to all");
         let heard = i < 2;
         assert_eq!(said[1]["content"], if heard { "to one" } else { "" }, "{viewer}");
         for (message, mine) in
-            said[1..].iter().map(|message| (message, heard)).chain(told.iter().zip((0..3).map(|j| i == j)))
+            said[1..].iter().map(|message| (message, heard)).chain(received.iter().zip((0..3).map(|j| i == j)))
         {
             let mut parts: Vec<&str> = message.as_object().expect("an object").keys().map(String::as_str).collect();
             parts.retain(|part| !["channel", "content", "from", "index", "timestamp", "to"].contains(part));
@@ -257,9 +257,12 @@ fn each_viewer_sees_its_messages_live_and_later() {
     for (i, viewer) in viewers.iter().enumerate() {
         let [mut chat, mut operator] = ["", "challenge_"]
             .map(|channel| client.stream(&format!("/api/chat/ws/{channel}{session}?from={viewer}"), None));
-        let (said, told) = (initial(&mut chat), initial(&mut operator));
+        let (said, received) = (initial(&mut chat), initial(&mut operator));
         assert_eq!(said[1]["content"], if i < 2 { "to one" } else { "" }, "{viewer}");
-        assert!(told.iter().all(|message| message["content"] != "" && message.get("redacted").is_none()), "{viewer}");
+        assert!(
+            received.iter().all(|message| message["content"] != "" && message.get("redacted").is_none()),
+            "{viewer}"
+        );
     }
 }
 
@@ -290,27 +293,27 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
             .into_iter()
             .map(|patience| {
                 scope.spawn(move || {
-                    let mut told = Vec::new();
+                    let mut received = Vec::new();
                     let mut last_id: Option<String> = None;
-                    while (told.len() as u64) < ALL {
+                    while (received.len() as u64) < ALL {
                         let mut stream = table.client.stream(&table.path(""), last_id.as_deref());
                         let mut events = 0;
-                        while events < patience && (told.len() as u64) < ALL {
+                        while events < patience && (received.len() as u64) < ALL {
                             events += 1;
                             match (next(&mut stream), &last_id) {
                                 (Event::Initial(id, messages), None) => {
-                                    told.extend(messages);
+                                    received.extend(messages);
                                     last_id = Some(id);
                                 }
                                 (Event::New(id, message), Some(_)) => {
-                                    told.push(message);
+                                    received.push(message);
                                     last_id = Some(id);
                                 }
                                 (other, last_id) => panic!("{other:?} after {last_id:?}"),
                             }
                         }
                     }
-                    told
+                    received
                 })
             })
             .collect();
@@ -326,8 +329,8 @@ fn each_message_comes_once_and_in_order_despite_concurrent_writers_and_broken_co
     });
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
     assert_eq!(indexes(&stored), (1..=ALL).collect::<Vec<u64>>());
-    for told in seen {
-        assert!(told == stored, "{:?}", indexes(&told));
+    for received in seen {
+        assert!(received == stored, "{:?}", indexes(&received));
     }
 }
 
@@ -346,17 +349,17 @@ fn a_subscriber_resumes_with_exactly_the_rest() {
     let mut streams: Vec<EventStream> = (0..=LEN)
         .zip(streams)
         .map(|(n, mut stream)| {
-            let told: Vec<Value> = (0..n).map(|_| next_message(&mut stream, "")).collect();
-            assert_eq!(indexes(&told), (1..=n).collect::<Vec<u64>>());
+            let received: Vec<Value> = (0..n).map(|_| next_message(&mut stream, "")).collect();
+            assert_eq!(indexes(&received), (1..=n).collect::<Vec<u64>>());
             drop(stream);
             table.client.stream(&table.path(""), Some(&n.to_string()))
         })
         .collect();
     let last = table.say("the last one");
     for (n, stream) in (0..=LEN).zip(&mut streams) {
-        let told: Vec<Value> = (n..last).map(|_| next_message(stream, "")).collect();
-        assert_eq!(indexes(&told), (n + 1..=last).collect::<Vec<u64>>(), "after {n}");
-        assert_eq!(told.last().expect("a message")["content"], "the last one");
+        let received: Vec<Value> = (n..last).map(|_| next_message(stream, "")).collect();
+        assert_eq!(indexes(&received), (n + 1..=last).collect::<Vec<u64>>(), "after {n}");
+        assert_eq!(received.last().expect("a message")["content"], "the last one");
     }
     // An empty id counts as missing.
     let mut stream = table.client.stream(&table.path(""), Some(""));
@@ -369,8 +372,8 @@ fn a_long_channel_is_streamed_whole() {
     let table = StreamFixture::new();
     table.say_much(LEN as usize, 8);
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
-    let told = all(&mut table.chat(), LEN);
-    assert!(told == stored, "{:?}", indexes(&told));
+    let received = all(&mut table.chat(), LEN);
+    assert!(received == stored, "{:?}", indexes(&received));
     let mut stream = table.client.stream(&table.path(""), Some("1500"));
     let rest: Vec<Value> = (1500..LEN).map(|_| next_message(&mut stream, "")).collect();
     assert!(rest == stored[1500..], "{:?}", indexes(&rest));
@@ -389,10 +392,10 @@ fn a_slow_reader_loses_nothing_and_delays_no_writer() {
     table.say_much(LEN as usize, 4096);
     let stored = messages(&table.client.get(&format!("/api/chat/sync?channel={}", table.session)));
     assert_eq!(stored.len() as u64, LEN);
-    let told = all(&mut slow, LEN);
-    assert!(told == stored, "{:?}", indexes(&told));
-    let told: Vec<Value> = (0..LEN).map(|_| next_message(&mut slow_from_the_first, "")).collect();
-    assert!(told == stored, "{:?}", indexes(&told));
+    let received = all(&mut slow, LEN);
+    assert!(received == stored, "{:?}", indexes(&received));
+    let received: Vec<Value> = (0..LEN).map(|_| next_message(&mut slow_from_the_first, "")).collect();
+    assert!(received == stored, "{:?}", indexes(&received));
     table.say("and one more");
     assert_eq!(next_message(&mut slow, "")["content"], "and one more");
 }
@@ -417,19 +420,19 @@ fn the_end_is_sent_once_on_both_channels_and_to_later_subscribers() {
     table.client.act(&table.session, &table.players[0], "guess", "1").ok();
     for i in 0..2 {
         for stream in [&mut live[i], &mut late[i], &mut behind[i]] {
-            let mut told = Vec::new();
+            let mut received = Vec::new();
             let ended = loop {
                 match next(stream) {
-                    Event::Initial(_, messages) => told.extend(messages),
-                    Event::New(_, message) => told.push(message),
+                    Event::Initial(_, messages) => received.extend(messages),
+                    Event::New(_, message) => received.push(message),
                     Event::Ended(id, data) => break (id, data),
                 }
             };
             // The message after the end may come before or after the event `game_ended`, depending on the time of
             // subscribing.
-            let seen = told.len() as u64;
-            assert!(seen == len[i] || seen == len[i] + 1, "{told:?}");
-            assert_eq!(indexes(&told), (1..=seen).collect::<Vec<u64>>());
+            let seen = received.len() as u64;
+            assert!(seen == len[i] || seen == len[i] + 1, "{received:?}");
+            assert_eq!(indexes(&received), (1..=seen).collect::<Vec<u64>>());
             let (id, mut data) = ended;
             assert_eq!(id, format!("{seen}.ended"));
             assert_eq!(data.as_object_mut().expect("an object").remove("profiles"), Some(json!({})));
@@ -479,10 +482,10 @@ fn a_resuming_subscriber_does_not_get_the_end_again() {
             let (known, missing) = seen.split_at(at + 1);
             let rest: Vec<Option<u64>> = (0..=missing.len()).map(|_| read(&mut stream).1).collect();
             // A message after the end may precede `game_ended` in the stream.
-            let told: Vec<u64> = rest.iter().flatten().copied().collect();
+            let received: Vec<u64> = rest.iter().flatten().copied().collect();
             let last = known.iter().filter_map(|(_, index)| *index).max().unwrap_or(there);
-            assert_eq!(told, (last + 1..=len + 1).collect::<Vec<u64>>(), "after {:?}", known.last());
-            let ends = rest.len() - told.len() + known.iter().filter(|(_, index)| index.is_none()).count();
+            assert_eq!(received, (last + 1..=len + 1).collect::<Vec<u64>>(), "after {:?}", known.last());
+            let ends = rest.len() - received.len() + known.iter().filter(|(_, index)| index.is_none()).count();
             assert_eq!(ends, 1, "after {:?}", known.last());
         }
     }
@@ -784,6 +787,6 @@ fn a_sync_of_large_messages_is_whole_too() {
         assert_eq!(sync["count"], messages.len(), "{query}");
         assert!(contents(messages).iter().all(|content| content.len() == 100_000));
     }
-    let told = all(&mut table.chat(), 60);
-    assert!(json!(told) == table.sync("chat", "")["messages"], "{:?}", indexes(&told));
+    let received = all(&mut table.chat(), 60);
+    assert!(json!(received) == table.sync("chat", "")["messages"], "{:?}", indexes(&received));
 }

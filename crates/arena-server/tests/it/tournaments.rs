@@ -134,11 +134,11 @@ impl TournamentFixture {
     fn wait(&self, id: &str, is_such: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + TIMEOUT;
         loop {
-            let told = self.find(id);
-            if is_such(&told) {
-                return told;
+            let view = self.find(id);
+            if is_such(&view) {
+                return view;
             }
-            assert!(Instant::now() < until, "it stays {told}");
+            assert!(Instant::now() < until, "it stays {view}");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -164,20 +164,20 @@ fn order(agents: &[&String], more: Value) -> Value {
 #[track_caller]
 fn made(answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 201, "{}", answer.text());
-    let told = answer.json();
-    let text = |name: &str| told[name].as_str().expect("a text").to_owned();
+    let view = answer.json();
+    let text = |name: &str| view[name].as_str().expect("a text").to_owned();
     (text("id"), text("ownerKey"))
 }
 
 /// Returns the expected seed commitment of a finished tournament.
-fn commitment(told: &Value) -> String {
-    let bytes = |name: &str| Seed::from_revealed(told[name].as_str().expect("a text")).expect("64 digits").0;
+fn commitment(view: &Value) -> String {
+    let bytes = |name: &str| Seed::from_revealed(view[name].as_str().expect("a text")).expect("64 digits").0;
     let hash = Sha256::new().chain_update(bytes("seed")).chain_update(bytes("seedNonce")).finalize();
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is(state: &str) -> impl Fn(&Value) -> bool {
-    move |told| told["state"] == state
+    move |view| view["state"] == state
 }
 
 #[test]
@@ -198,26 +198,26 @@ fn a_tournament_is_played_and_reported() {
     let fixture = TournamentFixture::open();
     let bot = Bot::start(usize::MAX);
     let [(ada, ada_key), (bob, bob_key)] = ["ada", "bob"].map(|name| fixture.add(name, &bot));
-    let told = fixture.client.get(&format!("/api/agents/{ada}"));
-    assert_eq!((&told.ok()["name"], &told.ok()["kind"]), (&json!("ada"), &json!("url")));
+    let view = fixture.client.get(&format!("/api/agents/{ada}"));
+    assert_eq!((&view.ok()["name"], &view.ok()["kind"]), (&json!("ada"), &json!("url")));
     let listed = fixture.client.get("/api/agents?limit=1").ok();
     assert_eq!((&listed["total"], &listed["agents"][0]["name"]), (&json!(2), &json!("bob")));
-    assert!(!told.text().contains("secret-path") && !listed.to_string().contains("secret-path"));
+    assert!(!view.text().contains("secret-path") && !listed.to_string().contains("secret-path"));
 
     let (id, _) = fixture.create(&[&ada, &bob], json!({ "name": "cup", "rounds": 2, "seed": 7 }));
-    let told = fixture.wait(&id, is("complete"));
-    assert_eq!((&told["gamesPlayed"], &told["games"], &told["name"]), (&json!(4), &json!(4), &json!("cup")));
+    let view = fixture.wait(&id, is("complete"));
+    assert_eq!((&view["gamesPlayed"], &view["games"], &view["name"]), (&json!(4), &json!(4), &json!("cup")));
     let seed = Seed::from_number(7);
-    assert_eq!((&told["seed"], &told["seedCommitment"]), (&json!(seed.reveal()), &json!(commitment(&told))));
-    assert!(told["endedAt"].as_i64() >= told["createdAt"].as_i64());
-    assert_eq!(fixture.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([told]));
+    assert_eq!((&view["seed"], &view["seedCommitment"]), (&json!(seed.reveal()), &json!(commitment(&view))));
+    assert!(view["endedAt"].as_i64() >= view["createdAt"].as_i64());
+    assert_eq!(fixture.client.get("/api/tournaments?state=complete").ok()["tournaments"], json!([view]));
     assert_eq!(fixture.client.get("/api/tournaments?state=queued").ok()["total"], 0);
 
     let base = format!("/api/tournaments/{id}");
     let standings = fixture.client.get(&format!("{base}/standings")).ok();
     assert_eq!((&standings["complete"], &standings["games_played"]), (&json!(true), &json!(4)));
     for (name, field) in [("seed", "seed"), ("seed_nonce", "seedNonce"), ("seed_commitment", "seedCommitment")] {
-        assert_eq!(standings[name], told[field]);
+        assert_eq!(standings[name], view[field]);
     }
     assert_eq!(fixture.client.get(&format!("{base}/standings?format=json")).ok(), standings);
     let unknown = fixture.client.get(&format!("{base}/standings?format=xyz"));
@@ -303,7 +303,7 @@ fn can_be_watched(fixture: &TournamentFixture, id: &str) {
         let range = format!("bytes={first}-{}", behind - 1);
         let answer = fixture.client.request("GET", &format!("{path}.{extension}"), &[("range", &range)], b"");
         assert_eq!(answer.status, 206, "{}", answer.text());
-        assert!(answer.header("content-range").is_some_and(|told| told.starts_with(&format!("bytes {first}-"))));
+        assert!(answer.header("content-range").is_some_and(|view| view.starts_with(&format!("bytes {first}-"))));
         answer.body
     };
     let summary = fixture.client.get(&format!("{path}.json")).ok();
@@ -343,7 +343,7 @@ fn no_response_reveals_a_seed_before_the_end() {
     fixture.wait(&id, is("running"));
     *bot.gate.0.lock().expect("the lock is not poisoned") += 2;
     bot.gate.1.notify_all();
-    fixture.wait(&id, |told| told["gamesPlayed"] == 1);
+    fixture.wait(&id, |view| view["gamesPlayed"] == 1);
     let (waiting, _) = fixture.create(&agents.each_ref(), json!({ "seed": 77_000_123_000_u64 }));
 
     let base = format!("/api/tournaments/{id}");
@@ -373,25 +373,25 @@ fn no_response_reveals_a_seed_before_the_end() {
     paths.extend(["/api/tournaments", "/api/agents", "/metrics", "/", "/tournaments", "/agents"].map(str::to_owned));
     paths.push(format!("/api/tournaments/{waiting}"));
     for path in &paths {
-        for told in [
+        for view in [
             fixture.client.get(path),
             fixture.ask("GET", path, &key),
             fixture.ask("GET", path, known_admin_token().reveal()),
         ] {
             for secret in &secrets {
-                assert!(!told.text().contains(secret), "{path}: {}", told.text());
+                assert!(!view.text().contains(secret), "{path}: {}", view.text());
             }
         }
     }
-    let told = fixture.find(&id);
-    assert!(told["seed"].is_null() && told["seedNonce"].is_null());
+    let view = fixture.find(&id);
+    assert!(view["seed"].is_null() && view["seedNonce"].is_null());
     // Without a nonce, a search through small numbers would find the seed by its hash.
     assert_ne!(fixture.find(&waiting)["seedCommitment"], Seed::from_number(77_000_123_000).commitment());
-    let committed = told["seedCommitment"].clone();
+    let committed = view["seedCommitment"].clone();
 
     bot.let_all_begin();
-    let told = fixture.wait(&id, is("complete"));
-    assert_eq!((&told["seedCommitment"], &json!(commitment(&told))), (&committed, &committed));
+    let view = fixture.wait(&id, is("complete"));
+    assert_eq!((&view["seedCommitment"], &json!(commitment(&view))), (&committed, &committed));
     for path in [&base, &format!("{base}/standings"), &refused[0]] {
         assert!(fixture.client.get(path).text().contains(&seed.reveal()), "{path}");
     }
@@ -414,12 +414,12 @@ fn large_urls_count_as_several_requests_and_uploads_as_one() {
         let request = format!("{head}Content-Length: {}\r\n\r\n{long}", long.len());
         fixture.client.raw(request.as_bytes()).expect("an answer").status
     };
-    let told: Vec<u16> = (0..4).map(|_| upload()).collect();
-    assert!(!told.contains(&429), "{told:?}");
+    let view: Vec<u16> = (0..4).map(|_| upload()).collect();
+    assert!(!view.contains(&429), "{view:?}");
     // Each of these bodies counts as 33 requests.
     let body = json!({ "url": long });
-    let told: Vec<u16> = (0..4).map(|_| fixture.client.post("/api/agents", &body).status).collect();
-    assert!(told[0] == 400 && told.contains(&429), "{told:?}");
+    let view: Vec<u16> = (0..4).map(|_| fixture.client.post("/api/agents", &body).status).collect();
+    assert!(view[0] == 400 && view.contains(&429), "{view:?}");
 }
 
 #[test]
@@ -535,12 +535,12 @@ fn tournaments_wait_for_each_other_and_can_be_stopped() {
     let stop = |id: &str, key: &str| fixture.ask("POST", &format!("/api/tournaments/{id}/stop"), key);
     assert_eq!(stop(&first, &second_key).refusal().0, 401);
     let begun = Instant::now();
-    let told = stop(&first, &first_key).ok();
+    let view = stop(&first, &first_key).ok();
     assert!(begun.elapsed() < Duration::from_secs(60));
-    assert_eq!((&told["state"], &told["gamesPlayed"]), (&json!("stopped"), &json!(0)));
-    assert!(told["seed"].is_string());
+    assert_eq!((&view["state"], &view["gamesPlayed"]), (&json!("stopped"), &json!(0)));
+    assert!(view["seed"].is_string());
     fixture.wait(&second, is("running"));
-    assert_eq!(stop(&first, &first_key).ok(), told);
+    assert_eq!(stop(&first, &first_key).ok(), view);
     bot.let_all_begin();
     fixture.wait(&second, is("complete"));
     assert_eq!(stop(&second, &second_key).ok()["state"], "complete");
@@ -628,8 +628,8 @@ fn a_tournament_that_takes_too_long_fails_and_the_next_one_is_played() {
     let [(c, _), (d, _)] = ["c", "d"].map(|name| fixture.add(name, &quick));
     let (first, _) = fixture.create(&[&a, &b], json!({ "rounds": 100 }));
     let (second, _) = fixture.create(&[&c, &d], json!({}));
-    let told = fixture.wait(&first, is("failed"));
-    assert_eq!(told["reason"], "the tournament took longer than 10 s (tournaments.max_seconds)");
+    let view = fixture.wait(&first, is("failed"));
+    assert_eq!(view["reason"], "the tournament took longer than 10 s (tournaments.max_seconds)");
     fixture.wait(&second, is("complete"));
 }
 
@@ -646,13 +646,13 @@ fn errors_do_not_reveal_names_of_private_hosts() {
     let (id, _) = fixture.create(&[&near, &none], json!({}));
     fixture.wait(&id, is("complete"));
     let base = format!("/api/tournaments/{id}");
-    let told = fixture.client.get(&format!("{base}/matches/1")).ok();
+    let view = fixture.client.get(&format!("{base}/matches/1")).ok();
     let reason = "can't be reached: its host isn't known, or isn't at a public address";
-    assert_eq!(told["details"], json!([reason, reason]));
+    assert_eq!(view["details"], json!([reason, reason]));
     for path in ["/matches", "/matches/1/replay", "/standings", "/standings?format=html", "/standings?format=markdown"]
     {
         let answer = fixture.client.get(&format!("{base}{path}"));
-        let told = answer.text();
-        assert!(!told.contains("a public one") && !told.contains("lookup"), "{path}: {told}");
+        let view = answer.text();
+        assert!(!view.contains("a public one") && !view.contains("lookup"), "{path}: {view}");
     }
 }

@@ -49,10 +49,10 @@ fn reported_usage_is_private_until_the_end_and_public_then() {
         client.act(&session, invite, "guess", "1").ok();
     }
     let nothing = json!({ "reports": 0, "inputTokens": 0, "outputTokens": 0, "cachedTokens": 0, "models": [] });
-    let told = json!([nothing, total]);
-    assert_eq!(state(&client, &session)["reportedUsage"], told);
+    let expected = json!([nothing, total]);
+    assert_eq!(state(&client, &session)["reportedUsage"], expected);
     let ended = std::iter::from_fn(|| stream.next_event()).find(|(_, event)| event["type"] == "game_ended");
-    assert_eq!(ended.expect("the stream sends the end").1["data"]["reportedUsage"], told);
+    assert_eq!(ended.expect("the stream sends the end").1["data"]["reportedUsage"], expected);
 
     let page = client.get(&format!("/sessions/{session}"));
     for text in ["Usage reported by the players", "opus, haiku", "≈ 120", "$0.5000", "0.8 s"] {

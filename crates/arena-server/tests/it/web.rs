@@ -199,10 +199,10 @@ fn private_messages_are_withheld_until_the_end() {
     for invite in &invites {
         client.act(&session, invite, "guess", "101").ok();
     }
-    let told = page(&client, &path);
-    assert!(!told.contains("Private message") && tells_a_set(&told) && told.contains("/users/zelda"));
+    let output = page(&client, &path);
+    assert!(!output.contains("Private message") && tells_a_set(&output) && output.contains("/users/zelda"));
     let revealed = client.get("/api/challenges").ok()["challenges"][0]["seed"].as_str().expect("a seed").to_owned();
-    assert!(told.contains(&revealed));
+    assert!(output.contains(&revealed));
 }
 
 #[test]
@@ -352,8 +352,8 @@ fn a_replay_has_the_events_in_order_of_time() {
         client.chat(&session, &invites[number % 2], &format!("word {number}")).ok();
     }
     let path = format!("/sessions/{session}/events");
-    let told = client.get(&path).ok();
-    assert!(!told.to_string().contains("private set is: {"), "{told}");
+    let output = client.get(&path).ok();
+    assert!(!output.to_string().contains("private set is: {"), "{output}");
     let watched = client.get(&format!("/sessions/{session}/replay"));
     assert_eq!(watched.status, 409, "{}", watched.text());
     keeps_the_rules(&watched, "a replay of a session that is being played");

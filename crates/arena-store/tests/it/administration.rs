@@ -10,8 +10,8 @@ use arena_store::{
 use arena_testkit::Postgres;
 use proptest::prelude::*;
 
-use crate::place::{Place, in_each_place, stories};
 use crate::season::{GAME, Game, begin, boards, end, games, open, play, user};
+use crate::storage::{TestStorage, stories, with_each_storage};
 use crate::{audit, create, said, session, update};
 
 stories!(
@@ -32,10 +32,10 @@ async fn audited(store: &Store) -> Vec<String> {
 
 /// Returns true if any file of a folder, or any message in a database, contains a text. Postgres keeps deleted
 /// content in its files until VACUUM and longer in its log, which a store can't influence.
-fn holds(place: &Place, text: &str) -> bool {
-    let folder = match place {
-        Place::Folder(folder) => folder.path(),
-        Place::Schema(url) => {
+fn holds(storage: &TestStorage, text: &str) -> bool {
+    let folder = match storage {
+        TestStorage::Folder(folder) => folder.path(),
+        TestStorage::Schema(url) => {
             let sql = format!("SELECT count(*) FROM messages WHERE content LIKE '%{text}%'");
             return Postgres::shared().run_sql(url, &sql).trim() != "0";
         }
@@ -47,8 +47,8 @@ fn holds(place: &Place, text: &str) -> bool {
         .any(|bytes| bytes.windows(text.len()).any(|part| part == text))
 }
 
-async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(place: Place) {
-    let store = open(&place).await;
+async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(storage: TestStorage) {
+    let store = open(&storage).await;
     let mut session = session(1);
     let id = session.facts.id;
     let no = create(&store, &session).await;
@@ -58,7 +58,7 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(place: Pla
     let messages = vec![said(chat, 1, short), said(chat, 2, &long), said(chat, 3, "harmless")];
     session.version = 2;
     update(&store, no, &session, messages).await.expect("the commit is stored");
-    assert!(holds(&place, short) && holds(&place, "and then and then "));
+    assert!(holds(&storage, short) && holds(&storage, "and then and then "));
 
     let entry = |hash: ContentHash| AuditEntry { detail: hash.to_string().into(), ..audit("hide") };
     let hide = async |index| store.hide_message(Some(no), chat, index, entry).await.expect("the store can write");
@@ -75,16 +75,16 @@ async fn a_hidden_message_leaves_its_hash_and_no_trace_of_its_content(place: Pla
     let read = store.list_messages(Some(no), chat, 1, 9).await.expect("readable");
     let seen: Vec<_> = read.iter().map(|message| (message.content.as_str(), message.hidden)).collect();
     assert_eq!(seen, [("", Some(hashes[0])), ("", Some(hashes[1])), ("harmless", None)]);
-    assert!(!holds(&place, short) && !holds(&place, "and then and then "));
-    assert!(holds(&place, "harmless"));
+    assert!(!holds(&storage, short) && !holds(&storage, "and then and then "));
+    assert!(holds(&storage, "harmless"));
 }
 
 #[tokio::test]
 async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let file = folder.path().join("arena.sqlite3");
-    let place = Place::Folder(folder);
-    let store = open(&place).await;
+    let storage = TestStorage::Folder(folder);
+    let store = open(&storage).await;
     let mut session = session(1);
     let no = create(&store, &session).await;
     let chat = Channel::Chat(session.facts.id);
@@ -97,10 +97,10 @@ async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() 
         .await
         .expect("the store can write")
         .expect("the message exists");
-    assert!(holds(&place, "a home address"));
+    assert!(holds(&storage, "a home address"));
     reader.execute_batch("COMMIT").expect("the reader can commit");
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while holds(&place, "a home address") {
+    while holds(&storage, "a home address") {
         assert!(std::time::Instant::now() < until, "the content is still in a file");
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
@@ -110,8 +110,8 @@ async fn what_was_erased_while_a_reader_was_busy_goes_from_the_log_afterwards() 
 async fn the_error_of_a_damaged_hash_names_its_message() {
     let folder = tempfile::tempdir().expect("a temp folder");
     let file = folder.path().join("arena.sqlite3");
-    let place = Place::Folder(folder);
-    let store = open(&place).await;
+    let storage = TestStorage::Folder(folder);
+    let store = open(&storage).await;
     let mut session = session(1);
     let no = create(&store, &session).await;
     let chat = Channel::Chat(session.facts.id);
@@ -124,8 +124,8 @@ async fn the_error_of_a_damaged_hash_names_its_message() {
     assert!(error.to_string().starts_with(&format!("message 1 of channel {chat} cannot be read: ")), "{error}");
 }
 
-async fn bans_outlive_a_restart_and_are_lifted_once(place: Place) {
-    let store = open(&place).await;
+async fn bans_outlive_a_restart_and_are_lifted_once(storage: TestStorage) {
+    let store = open(&storage).await;
     let ban = |subject: BanSubject, reason: &str| Ban { subject, reason: reason.to_owned(), at: Timestamp(7) };
     let ada = BanSubject::User(user("ada"));
     let network = BanSubject::Addresses("192.0.2.77/24".parse().expect("a range"));
@@ -133,20 +133,20 @@ async fn bans_outlive_a_restart_and_are_lifted_once(place: Place) {
         store.ban(ban(subject.clone(), reason), audit("ban")).await.expect("the commit is stored");
     }
     drop(store);
-    let store = open(&place).await;
+    let store = open(&storage).await;
     let bans = store.list_bans().await.expect("readable");
     assert_eq!(bans, [ban(network, "noise"), ban(ada.clone(), "cheats again")]);
     assert!(store.lift_ban(ada.clone(), audit("lift")).await.expect("the store can write"));
     assert!(!store.lift_ban(ada, audit("lift")).await.expect("the store can write"));
     assert_eq!(store.list_bans().await.expect("readable").len(), 1);
-    let told = ["1 ban", "2 ban", "3 ban", "4 lift"].map(|entry| format!("{entry} {{\"test\":true}}"));
-    assert_eq!(audited(&store).await, told);
+    let output = ["1 ban", "2 ban", "3 ban", "4 lift"].map(|entry| format!("{entry} {{\"test\":true}}"));
+    assert_eq!(audited(&store).await, output);
     let page = store.list_audit(1, 2).await.expect("readable");
     assert_eq!(page.items.iter().map(|(no, _)| no.0).collect::<Vec<_>>(), [3, 2]);
 }
 
-async fn a_session_is_removed_whole_or_not_at_all(place: Place) {
-    let store = open(&place).await;
+async fn a_session_is_removed_whole_or_not_at_all(storage: TestStorage) {
+    let store = open(&storage).await;
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
     let before = boards(&store).await;
     // This version isn't the latest.
@@ -163,7 +163,7 @@ async fn a_session_is_removed_whole_or_not_at_all(place: Place) {
     assert_eq!(store.find_invite(ended.facts.invites[0]).await.expect("readable"), None);
     assert!(store.list_messages(Some(no), Channel::Chat(id), 1, 9).await.expect("readable").is_empty());
     assert!(store.list_ended(EndingNo::default(), 9).await.expect("readable").is_empty());
-    assert!(!holds(&place, "well played"));
+    assert!(!holds(&storage, "well played"));
     assert_eq!(audited(&store).await.len(), 1);
     // Later changes of the removed session are refused.
     assert!(matches!(update(&store, no, &ended, Vec::new()).await, Err(CommitError::Conflict)));
@@ -246,9 +246,9 @@ proptest! {
 
     #[test]
     fn what_is_removed_has_never_counted_on_sqlite_or_postgres((games, order, removed) in a_season()) {
-        in_each_place(async |place| {
-            let other = place.another();
-            let (whole, without) = (open(&place).await, open(&other).await);
+        with_each_storage(async |storage| {
+            let other = storage.another();
+            let (whole, without) = (open(&storage).await, open(&other).await);
             // This loads the boards into memory before the sessions are removed.
             boards(&whole).await;
             let ended = season(&whole, &games, &order).await;
@@ -270,15 +270,15 @@ proptest! {
             assert_eq!(shown(&whole).await, expected);
             assert!(whole.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
             drop(whole);
-            assert_eq!(shown(&open(&place).await).await, expected);
+            assert_eq!(shown(&open(&storage).await).await, expected);
         });
     }
 
     #[test]
     fn what_is_taken_over_counts_as_where_it_was_played_on_sqlite_and_postgres((games, order, _) in a_season(), repeat in any::<bool>()) {
-        in_each_place(async |place| {
-            let other = place.another();
-            let (there, here) = (open(&place).await, open(&other).await);
+        with_each_storage(async |storage| {
+            let other = storage.another();
+            let (there, here) = (open(&storage).await, open(&other).await);
             boards(&here).await;
             season(&there, &games, &order).await;
             assert!(import(&there, &here).await.iter().all(|taken| *taken == ImportOutcome::New));
@@ -296,10 +296,10 @@ proptest! {
     }
 }
 
-async fn a_session_with_anothers_invite_is_not_taken(place: Place) {
-    let store = open(&place).await;
+async fn a_session_with_anothers_invite_is_not_taken(storage: TestStorage) {
+    let store = open(&storage).await;
     create(&store, &session(1)).await;
-    let other = place.another();
+    let other = storage.another();
     let elsewhere = open(&other).await;
     let (_, mut foreign) = end(&elsewhere, begin(&elsewhere, 2, &GAME).await, &GAME).await;
     let mut facts = (*foreign.facts).clone();
@@ -313,8 +313,8 @@ async fn a_session_with_anothers_invite_is_not_taken(place: Place) {
     assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
 }
 
-async fn sessions_without_a_seed_are_over(place: Place) {
-    let store = open(&place).await;
+async fn sessions_without_a_seed_are_over(storage: TestStorage) {
+    let store = open(&storage).await;
     let (_, mut imported) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
     let mut facts = (*session(2).facts).clone();
     facts.seed = None;
@@ -326,13 +326,13 @@ async fn sessions_without_a_seed_are_over(place: Place) {
     let stored = store.find_session(imported.facts.id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, imported);
     drop(store);
-    place.change("UPDATE sessions SET status = 'open' WHERE imported IS NOT NULL");
-    let damaged = open(&place).await.find_session(imported.facts.id).await.expect_err("it can't be played");
+    storage.change("UPDATE sessions SET status = 'open' WHERE imported IS NOT NULL");
+    let damaged = open(&storage).await.find_session(imported.facts.id).await.expect_err("it can't be played");
     assert!(damaged.to_string().contains("without a seed"), "{damaged}");
 }
 
-async fn running_sessions_are_found_among_many_ended_ones(place: Place) {
-    let store = open(&place).await;
+async fn running_sessions_are_found_among_many_ended_ones(storage: TestStorage) {
+    let store = open(&storage).await;
     let mut running = Vec::new();
     // The sessions fill three blocks of counts; all sessions of the second block have ended.
     for n in 1..=700 {

@@ -8,8 +8,8 @@ use arena_model::{ProfileChange, Timestamp};
 use arena_store::{Commit, CommitError, EndingNo, ProfileWrite, SessionChange, SessionFilter, Store, StoreError};
 use arena_testkit::Postgres;
 
-use crate::place::{Place, stories};
 use crate::season::{GAME, Game, begin, boards, end, open, play, user};
+use crate::storage::{TestStorage, stories};
 use crate::{audit, create, session};
 
 stories!(
@@ -93,49 +93,49 @@ async fn second_half(store: &Store) {
     store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
 }
 
-async fn as_it_should_be(place: &Place) -> String {
-    let place = place.another();
-    let store = open(&place).await;
+async fn as_it_should_be(storage: &TestStorage) -> String {
+    let storage = storage.another();
+    let store = open(&storage).await;
     first_half(&store).await;
     second_half(&store).await;
     shown(&store).await
 }
 
-async fn tables_that_were_changed_while_no_store_was_open_are_made_again(place: Place) {
-    let expected = as_it_should_be(&place).await;
+async fn tables_that_were_changed_while_no_store_was_open_are_made_again(storage: TestStorage) {
+    let expected = as_it_should_be(&storage).await;
     for change in CHANGES {
-        let place = place.another();
-        let store = open(&place).await;
+        let storage = storage.another();
+        let store = open(&storage).await;
         first_half(&store).await;
         drop(store);
-        place.change(change);
-        let store = open(&place).await;
+        storage.change(change);
+        let store = open(&storage).await;
         second_half(&store).await;
         store.check_derived().await.expect("the check succeeds");
         assert_eq!(shown(&store).await, expected, "after {change}");
         drop(store);
-        let store = open(&place).await;
+        let store = open(&storage).await;
         assert_eq!(shown(&store).await, expected, "after {change} and another start");
         assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
     }
 }
 
-async fn tables_that_are_changed_under_an_open_store_are_made_again(place: Place) {
-    let expected = as_it_should_be(&place).await;
+async fn tables_that_are_changed_under_an_open_store_are_made_again(storage: TestStorage) {
+    let expected = as_it_should_be(&storage).await;
     for change in CHANGES {
-        let place = place.another();
-        let store = open(&place).await;
+        let storage = storage.another();
+        let store = open(&storage).await;
         first_half(&store).await;
         shown(&store).await;
-        place.change(change);
+        storage.change(change);
         second_half(&store).await;
         store.check_derived().await.expect("the check succeeds");
         assert_eq!(shown(&store).await, expected, "after {change}");
     }
 }
 
-async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
-    let store = open(&place).await;
+async fn endings_keep_their_numbers_when_some_are_wrong(storage: TestStorage) {
+    let store = open(&storage).await;
     for n in 1..=4 {
         play(&store, n, &GAME).await;
     }
@@ -149,7 +149,7 @@ async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
     };
     let (after, read) = behind(EndingNo::default()).await;
     assert_eq!(read, [1, 2, 3, 4, 6]);
-    place.change(
+    storage.change(
         "UPDATE endings SET session = 888 WHERE n = 2; INSERT INTO endings (n, session) VALUES (9, 1), (10, 777)",
     );
     store.check_derived().await.expect("the check succeeds");
@@ -161,29 +161,29 @@ async fn endings_keep_their_numbers_when_some_are_wrong(place: Place) {
     assert_eq!(behind(EndingNo::default()).await.1, [1, 3, 4, 6, 2, 7]);
     // The number of an ending without a row isn't reused either.
     let (after, _) = behind(after).await;
-    place.change("DELETE FROM endings WHERE n > 4; UPDATE session_counts SET n = 0");
+    storage.change("DELETE FROM endings WHERE n > 4; UPDATE session_counts SET n = 0");
     store.check_derived().await.expect("the check succeeds");
     let (again, _) = behind(EndingNo::default()).await;
-    match place {
-        Place::Schema(_) => assert!(again > after, "{again:?} {after:?}"),
-        Place::Folder(_) => assert_eq!(behind(EndingNo::default()).await.1.len(), 6),
+    match storage {
+        TestStorage::Schema(_) => assert!(again > after, "{again:?} {after:?}"),
+        TestStorage::Folder(_) => assert_eq!(behind(EndingNo::default()).await.1.len(), 6),
     }
 }
 
-async fn a_repair_keeps_what_it_has_done_when_a_later_write_fails(place: Place) {
-    let store = open(&place).await;
+async fn a_repair_keeps_what_it_has_done_when_a_later_write_fails(storage: TestStorage) {
+    let store = open(&storage).await;
     let names: Vec<&'static str> = (0..150).map(|n| &*format!("user-{n}").leak()).collect();
     for (n, users) in (1..).zip(names.chunks(2)) {
         play(&store, n, &Game { users: [users[0], users[1]], ..GAME }).await;
     }
-    let refuse = match place {
-        Place::Folder(_) => "CREATE TRIGGER refuse BEFORE INSERT ON totals BEGIN SELECT RAISE(ABORT, 'no'); END;",
-        Place::Schema(_) => {
+    let refuse = match storage {
+        TestStorage::Folder(_) => "CREATE TRIGGER refuse BEFORE INSERT ON totals BEGIN SELECT RAISE(ABORT, 'no'); END;",
+        TestStorage::Schema(_) => {
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
              CREATE TRIGGER refuse BEFORE INSERT ON totals FOR EACH ROW EXECUTE FUNCTION refuse();"
         }
     };
-    place.change(&format!(
+    storage.change(&format!(
         "{refuse} UPDATE session_counts SET n = 0; DELETE FROM boards; DELETE FROM careers; DELETE FROM totals"
     ));
     store.check_derived().await.expect_err("totals can't be written");
@@ -194,17 +194,17 @@ async fn a_repair_keeps_what_it_has_done_when_a_later_write_fails(place: Place) 
         assert_eq!(played.total, 1, "{name}");
     }
     assert_eq!(store.read_totals().await.expect("totals").participants, 0);
-    place.change(match place {
-        Place::Folder(_) => "DROP TRIGGER refuse",
-        Place::Schema(_) => "DROP TRIGGER refuse ON totals",
+    storage.change(match storage {
+        TestStorage::Folder(_) => "DROP TRIGGER refuse",
+        TestStorage::Schema(_) => "DROP TRIGGER refuse ON totals",
     });
     store.check_derived().await.expect("the check succeeds");
     assert_eq!(store.read_totals().await.expect("totals").participants, 150);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
-    let store = Arc::new(open(&place).await);
+async fn games_that_end_during_a_repair_are_in_the_histories(storage: TestStorage) {
+    let store = Arc::new(open(&storage).await);
     let players: Vec<_> = [1, 1001]
         .into_iter()
         .map(|first| {
@@ -217,7 +217,7 @@ async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
         })
         .collect();
     while !players.iter().all(tokio::task::JoinHandle::is_finished) {
-        place.change("DELETE FROM careers");
+        storage.change("DELETE FROM careers");
         store.check_derived().await.expect("the check succeeds");
     }
     for player in players {
@@ -231,24 +231,24 @@ async fn games_that_end_during_a_repair_are_in_the_histories(place: Place) {
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-async fn a_recount_that_fails_half_way_does_not_say_that_nothing_has_changed(place: Place) {
-    let store = open(&place).await;
+async fn a_recount_that_fails_half_way_does_not_say_that_nothing_has_changed(storage: TestStorage) {
+    let store = open(&storage).await;
     play(&store, 1, &GAME).await;
-    let refuse = match place {
-        Place::Folder(_) => {
+    let refuse = match storage {
+        TestStorage::Folder(_) => {
             "CREATE TRIGGER refuse BEFORE UPDATE ON careers WHEN NEW.user = 2 BEGIN SELECT RAISE(ABORT, 'no'); END;"
         }
-        Place::Schema(_) => {
+        TestStorage::Schema(_) => {
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''no''; END';
              CREATE TRIGGER refuse BEFORE UPDATE ON careers FOR EACH ROW WHEN (NEW.user_no = 2) EXECUTE FUNCTION refuse();"
         }
     };
-    place.change(&format!("UPDATE careers SET standings = '{{}}' WHERE n = 0; {refuse}"));
+    storage.change(&format!("UPDATE careers SET standings = '{{}}' WHERE n = 0; {refuse}"));
     let failed = store.recount(|_| audit("mend")).await;
     assert!(matches!(failed, Err(CommitError::Unavailable(StoreError::Unsure))), "{failed:?}");
-    place.change(match place {
-        Place::Folder(_) => "DROP TRIGGER refuse",
-        Place::Schema(_) => "DROP TRIGGER refuse ON careers",
+    storage.change(match storage {
+        TestStorage::Folder(_) => "DROP TRIGGER refuse",
+        TestStorage::Schema(_) => "DROP TRIGGER refuse ON careers",
     });
     assert_eq!(
         store.recount(|_| audit("mend")).await.expect("a recount").wrong,
@@ -257,10 +257,10 @@ async fn a_recount_that_fails_half_way_does_not_say_that_nothing_has_changed(pla
     );
 }
 
-async fn a_count_of_nothing_does_not_stop_a_removal(place: Place) {
-    let store = open(&place).await;
+async fn a_count_of_nothing_does_not_stop_a_removal(storage: TestStorage) {
+    let store = open(&storage).await;
     let (no, ended) = end(&store, begin(&store, 1, &GAME).await, &GAME).await;
-    place.change("UPDATE session_counts SET n = 0; UPDATE totals SET n = 0");
+    storage.change("UPDATE session_counts SET n = 0; UPDATE totals SET n = 0");
     store.remove_session(no, Arc::new(ended), audit("remove")).await.expect("the removal succeeds");
     tokio::time::timeout(TIMEOUT, store.suspected()).await.expect("the impossible value raises a suspicion");
     store.check_derived().await.expect("the check succeeds");
@@ -269,8 +269,8 @@ async fn a_count_of_nothing_does_not_stop_a_removal(place: Place) {
     assert_eq!(store.count_sessions(&SessionFilter::default()), 1);
 }
 
-async fn a_panic_in_the_writer_costs_its_caller_only(place: Place) {
-    let store = Arc::new(open(&place).await);
+async fn a_panic_in_the_writer_costs_its_caller_only(storage: TestStorage) {
+    let store = Arc::new(open(&storage).await);
     create(&store, &session(1)).await;
     let broken = |name: &str| ProfileWrite {
         user: user(name),
@@ -290,12 +290,12 @@ async fn a_panic_in_the_writer_costs_its_caller_only(place: Place) {
     play(&store, 9, &GAME).await;
 }
 
-async fn a_store_that_can_write_says_so(place: Place) {
-    let store = open(&place).await;
+async fn a_store_that_can_write_says_so(storage: TestStorage) {
+    let store = open(&storage).await;
     for _ in 0..3 {
         store.check_writing().await.expect("the store can write");
     }
-    place.change("DROP TABLE notes");
+    storage.change("DROP TABLE notes");
     // The last success counts as evidence for one second.
     let until = std::time::Instant::now() + TIMEOUT;
     while store.check_writing().await.is_ok() {
@@ -304,16 +304,16 @@ async fn a_store_that_can_write_says_so(place: Place) {
     }
 }
 
-async fn an_idle_store_is_asked_without_a_write(place: Place) {
-    let store = open(&place).await;
+async fn an_idle_store_is_asked_without_a_write(storage: TestStorage) {
+    let store = open(&storage).await;
     store.check_writing().await.expect("the store can write");
-    let probes = || match &place {
-        Place::Folder(folder) => {
+    let probes = || match &storage {
+        TestStorage::Folder(folder) => {
             let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
             let sql = "SELECT group_concat(value) FROM notes WHERE name = 'probe'";
             connection.query_row(sql, [], |row| row.get(0)).expect("notes")
         }
-        Place::Schema(url) => Postgres::shared().run_sql(url, "SELECT value FROM notes WHERE name = 'probe'"),
+        TestStorage::Schema(url) => Postgres::shared().run_sql(url, "SELECT value FROM notes WHERE name = 'probe'"),
     };
     let before: String = probes();
     // The checks continue for longer than one success counts as evidence.
@@ -324,8 +324,8 @@ async fn an_idle_store_is_asked_without_a_write(place: Place) {
         assert_eq!(probes(), before);
     }
     // After a failure, the check does a durable write.
-    if let Place::Folder(_) = place {
-        place.change("ALTER TABLE sessions RENAME TO away");
+    if let TestStorage::Folder(_) = storage {
+        storage.change("ALTER TABLE sessions RENAME TO away");
         let change = SessionChange::Create(Box::new(session(1)));
         store
             .commit(Commit { change, messages: Vec::new(), answers: Vec::new() })
@@ -338,7 +338,7 @@ async fn an_idle_store_is_asked_without_a_write(place: Place) {
 
 #[tokio::test]
 async fn a_writer_that_is_busy_counts_as_working() {
-    let store = Arc::new(open(&Place::folder()).await);
+    let store = Arc::new(open(&TestStorage::folder()).await);
     let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
     let (go_on, gone_on) = std::sync::mpsc::channel::<()>();
     let long = ProfileWrite {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arena_model::{InviteCode, Session, SessionFacts, SessionId};
 use arena_store::{CommitError, Store};
 
-use crate::place::{Place, stories};
+use crate::storage::{TestStorage, stories};
 use crate::{create, open, session};
 
 stories!(both_sorts_of_ids_are_found_and_each_is_given_once, what_an_older_arena_stored_is_found);
@@ -35,8 +35,8 @@ async fn check(store: &Store, id: &str) {
     }
 }
 
-async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
-    let store = open(&place).await;
+async fn both_sorts_of_ids_are_found_and_each_is_given_once(storage: TestStorage) {
+    let store = open(&storage).await;
     for (n, id) in [(1, OLD), (2, NEW)] {
         create(&store, &with_id(n, id)).await;
         check(&store, id).await;
@@ -55,9 +55,9 @@ async fn both_sorts_of_ids_are_found_and_each_is_given_once(place: Place) {
 }
 
 /// Restores the tables that a store had before its indexes were based on the time of ids.
-fn make_older(place: &Place) {
-    place.change(match place {
-        Place::Folder(_) => {
+fn make_older(storage: &TestStorage) {
+    storage.change(match storage {
+        TestStorage::Folder(_) => {
             "DROP INDEX sessions_id; CREATE UNIQUE INDEX sessions_id ON sessions (id);
              CREATE TABLE older (code TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID;
              INSERT INTO older SELECT code, session FROM invites;
@@ -66,7 +66,7 @@ fn make_older(place: &Place) {
              ALTER TABLE league_seasons DROP COLUMN rules_version;
              PRAGMA user_version = 6"
         }
-        Place::Schema(_) => {
+        TestStorage::Schema(_) => {
             "DROP INDEX sessions_id; CREATE UNIQUE INDEX sessions_id ON sessions (id);
              ALTER TABLE invites DROP CONSTRAINT invites_pkey; ALTER TABLE invites DROP COLUMN made;
              ALTER TABLE invites ADD PRIMARY KEY (code);
@@ -77,24 +77,24 @@ fn make_older(place: &Place) {
     });
 }
 
-async fn what_an_older_arena_stored_is_found(place: Place) {
-    let store = open(&place).await;
+async fn what_an_older_arena_stored_is_found(storage: TestStorage) {
+    let store = open(&storage).await;
     create(&store, &with_id(1, OLD)).await;
     create(&store, &with_id(2, NEW)).await;
     drop(store);
-    make_older(&place);
-    let store = open(&place).await;
+    make_older(&storage);
+    let store = open(&storage).await;
     check(&store, OLD).await;
     check(&store, NEW).await;
 }
 
 #[tokio::test]
 async fn ids_are_looked_up_by_the_index_that_grows_at_one_end() {
-    let place = Place::folder();
-    let store = open(&place).await;
+    let storage = TestStorage::folder();
+    let store = open(&storage).await;
     create(&store, &with_id(2, NEW)).await;
     drop(store);
-    let Place::Folder(folder) = &place else { unreachable!("it is a folder") };
+    let TestStorage::Folder(folder) = &storage else { unreachable!("it is a folder") };
     let database = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
     let plan = |sql: &str| -> String {
         database.query_row(&format!("EXPLAIN QUERY PLAN {sql}"), [NEW], |row| row.get(3)).expect("a plan")

@@ -41,13 +41,13 @@ fn facts(name: &str, sha256: &str) -> NewLeagueAgent {
 }
 
 fn game(meeting: u64, leg: usize, agents: [LeagueAgentNo; 2]) -> LeagueGame {
-    let seat = |(place, agent)| SeatResult {
+    let seat = |(storage, agent)| SeatResult {
         agent,
-        rank: place + 1,
-        score: 0.1 + 0.2 - place as f64,
+        rank: storage + 1,
+        score: 0.1 + 0.2 - storage as f64,
         challenge_score: None,
-        verdict: (place == 1).then_some(Verdict::Timeout),
-        detail: (place == 1).then(|| "took \"long\"".to_owned()),
+        verdict: (storage == 1).then_some(Verdict::Timeout),
+        detail: (storage == 1).then(|| "took \"long\"".to_owned()),
         faults: 3,
         waited_ms: 1.5,
         longest_step_ms: 0.75,
@@ -83,14 +83,14 @@ async fn enter(store: &SqliteStore, league: LeagueNo, facts: NewLeagueAgent, at:
 }
 
 /// Describes all versions of all agents, one per line.
-async fn told(store: &SqliteStore, league: LeagueNo) -> String {
-    let mut told = String::new();
+async fn listing(store: &SqliteStore, league: LeagueNo) -> String {
+    let mut listing = String::new();
     for agent in store.leagues().list_agents(league).await.expect("readable") {
         let NewLeagueAgent { name, version, sha256, .. } = &agent.facts;
         let (from, to) = (agent.added_at.0, agent.removed_at.map(|at| at.0));
-        writeln!(told, "{name} #{} {version:?} {sha256:?} from {from} to {to:?}", agent.generation).expect("a text");
+        writeln!(listing, "{name} #{} {version:?} {sha256:?} from {from} to {to:?}", agent.generation).expect("a text");
     }
-    told
+    listing
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
         a #2 None Some("2") from 30 to Some(40)
         a #3 Some("3.0") Some("2") from 40 to None
     "#]]
-    .assert_eq(&told(&store, league).await);
+    .assert_eq(&listing(&store, league).await);
     assert_eq!(enter(&store, league, facts("a", "2"), 50).await, second, "the version returns with its results");
     assert!(store.remove_league_agent(league, "b".to_owned(), Timestamp(60)).await.expect("the store can write"));
     assert!(!store.remove_league_agent(league, "b".to_owned(), Timestamp(61)).await.expect("the store can write"));
@@ -161,7 +161,7 @@ async fn another_version_is_another_agent_and_one_that_returns_goes_on() {
         a #2 None Some("2") from 30 to None
         a #3 Some("3.0") Some("2") from 40 to Some(50)
     "#]]
-    .assert_eq(&told(&store, league).await);
+    .assert_eq(&listing(&store, league).await);
     assert_eq!(store.leagues().count_present(league).await.expect("readable"), 1);
 }
 

@@ -15,15 +15,15 @@ mod administration;
 mod derived;
 mod ids;
 mod leagues;
-mod place;
 mod postgres_only;
 mod postgres_tls;
 mod season;
+mod storage;
 
-use place::{Place, stories};
+use storage::{TestStorage, stories};
 
-async fn open(place: &Place) -> Store {
-    place.open(Scoring::default()).await
+async fn open(storage: &TestStorage) -> Store {
+    storage.open(Scoring::default()).await
 }
 
 fn uuid(n: u64) -> String {
@@ -100,11 +100,11 @@ stories!(
     scripts_of_no_session_are_forgotten,
 );
 
-async fn what_was_committed_is_there_after_a_restart(place: Place) {
+async fn what_was_committed_is_there_after_a_restart(storage: TestStorage) {
     let mut session = session(1);
     let id = session.facts.id;
     {
-        let store = open(&place).await;
+        let store = open(&storage).await;
         let no = create(&store, &session).await;
         session.version = 2;
         session.phase = Phase::Ended { at: Timestamp(9), ending: Ending::Abandoned, category: GameCategory::Benchmark };
@@ -120,7 +120,7 @@ async fn what_was_committed_is_there_after_a_restart(place: Place) {
             vec![said(Channel::Operator(id), 1, "first"), said(Channel::Chat(id), 1, "'); DROP TABLE messages; --")];
         update(&store, no, &session, messages).await.expect("the commit is stored");
     }
-    let store = open(&place).await;
+    let store = open(&storage).await;
     let stored = store.find_session(id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, session);
     assert_eq!((stored.chat_len, stored.operator_len, stored.last_activity), (1, 1, Timestamp(2000)));
@@ -132,8 +132,8 @@ async fn what_was_committed_is_there_after_a_restart(place: Place) {
     assert_eq!(store.count_sessions(&SessionFilter { challenge: Some("chess".to_owned()), status: None }), 0);
 }
 
-async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
-    let store = open(&place).await;
+async fn a_commit_decided_on_an_old_version_is_refused_whole(storage: TestStorage) {
+    let store = open(&storage).await;
     let mut session = session(1);
     let id = session.facts.id;
     let no = create(&store, &session).await;
@@ -162,8 +162,8 @@ async fn a_commit_decided_on_an_old_version_is_refused_whole(place: Place) {
     assert_eq!(store.count_sessions(&active), 0);
 }
 
-async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: Place) {
-    let store = Arc::new(open(&place).await);
+async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(storage: TestStorage) {
+    let store = Arc::new(open(&storage).await);
     let base = session(1);
     let id = base.facts.id;
     let no = create(&store, &base).await;
@@ -186,8 +186,8 @@ async fn one_that_fails_does_not_hurt_those_it_shares_a_transaction_with(place: 
     assert_eq!(messages.iter().map(|message| message.index).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
 }
 
-async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
-    let store = open(&place).await;
+async fn an_answer_is_given_once_and_forgotten_after_its_time(storage: TestStorage) {
+    let store = open(&storage).await;
     let commit = |n: u64, key: u8, at: i64| Commit {
         change: SessionChange::Create(Box::new(session(n))),
         messages: Vec::new(),
@@ -205,8 +205,8 @@ async fn an_answer_is_given_once_and_forgotten_after_its_time(place: Place) {
     assert!(store.find_answer(&[2; 32]).await.expect("readable").is_some());
 }
 
-async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
-    let store = open(&place).await;
+async fn pages_are_the_same_whatever_was_removed_in_between(storage: TestStorage) {
+    let store = open(&storage).await;
     let mut kept = Vec::new();
     // The sessions fill more than two blocks of counts.
     for n in 1..=600 {
@@ -234,8 +234,8 @@ async fn pages_are_the_same_whatever_was_removed_in_between(place: Place) {
     assert_eq!(store.find_invite(session(3).facts.invites[0]).await.expect("readable"), None);
 }
 
-async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
-    let store = open(&place).await;
+async fn a_script_is_kept_once_and_is_what_it_was(storage: TestStorage) {
+    let store = open(&storage).await;
     let script = Script::new(r#"{"files":{"main.js":"'\u0000' \"☃\" 􏿿0"}}"#.to_owned());
     assert_eq!(store.find_script(script.version()).await.expect("readable"), None);
     for _ in 0..2 {
@@ -247,18 +247,18 @@ async fn a_script_is_kept_once_and_is_what_it_was(place: Place) {
     session.facts = facts.into();
     create(&store, &session).await;
     drop(store);
-    let store = open(&place).await;
+    let store = open(&storage).await;
     assert_eq!(store.find_script(script.version()).await.expect("readable").as_ref(), Some(&script));
     let stored = store.find_session(session.facts.id).await.expect("readable").expect("it exists");
     assert_eq!(stored.session, session);
     drop(store);
-    place.change("UPDATE scripts SET source = '{}'");
-    let damaged = open(&place).await.find_script(script.version()).await.expect_err("the script has another version");
+    storage.change("UPDATE scripts SET source = '{}'");
+    let damaged = open(&storage).await.find_script(script.version()).await.expect_err("the script has another version");
     assert!(damaged.to_string().contains("another version"), "{damaged}");
 }
 
-async fn scripts_of_no_session_are_forgotten(place: Place) {
-    let store = open(&place).await;
+async fn scripts_of_no_session_are_forgotten(storage: TestStorage) {
+    let store = open(&storage).await;
     let scripts = ["a", "b", "c"].map(|source| Script::new(source.to_owned()));
     let mut sessions = Vec::new();
     for (number, script) in (1..).zip(&scripts[..2]) {

@@ -8,8 +8,8 @@ use arena_store::{CommitError, SessionFilter, Store, StoreError};
 use arena_testkit::Postgres;
 use expect_test::{Expect, expect};
 
-use crate::place::Place;
 use crate::season::{GAME, play};
+use crate::storage::TestStorage;
 use crate::{create, said, session, update};
 
 async fn connect(url: &str) -> Result<Store, StoreError> {
@@ -279,8 +279,8 @@ async fn insist_on_reason(store: &Store) -> StoreError {
 
 #[tokio::test]
 async fn texts_hold_any_character() {
-    let place = Place::schema();
-    let store = place.open(Scoring::default()).await;
+    let storage = TestStorage::schema();
+    let store = storage.open(Scoring::default()).await;
     let base = session(1);
     let no = create(&store, &base).await;
     let chat = Channel::Chat(base.facts.id);
@@ -294,8 +294,8 @@ async fn texts_hold_any_character() {
 
 #[tokio::test]
 async fn a_page_of_messages_is_as_long_as_fits() {
-    let place = Place::schema();
-    let store = place.open(Scoring::default()).await;
+    let storage = TestStorage::schema();
+    let store = storage.open(Scoring::default()).await;
     let mut base = session(1);
     let no = create(&store, &base).await;
     let chat = Channel::Chat(base.facts.id);

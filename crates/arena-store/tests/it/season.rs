@@ -10,7 +10,7 @@ use arena_model::{
 use arena_store::{Commit, CommitError, EndingNo, ProfileWrite, Recount, SessionChange, SessionNo, Store};
 use proptest::prelude::*;
 
-use crate::place::{Place, in_each_place, stories};
+use crate::storage::{TestStorage, stories, with_each_storage};
 use crate::{audit, create, said, session, terms, update};
 
 stories!(
@@ -30,8 +30,8 @@ fn scoring(own: &[&str]) -> Scoring {
 
 const ALL: &[&str] = &["win-rate", "red-team", "consecutive"];
 
-pub(super) async fn open(place: &Place) -> Store {
-    place.open(scoring(ALL)).await
+pub(super) async fn open(storage: &TestStorage) -> Store {
+    storage.open(scoring(ALL)).await
 }
 
 pub(super) fn user(name: &str) -> UserId {
@@ -113,8 +113,8 @@ pub(super) async fn board(store: &Store, board: &Board, sort: Option<&str>, offs
     format!("{} of {}", lines.join(", "), page.total)
 }
 
-async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
-    let store = open(&place).await;
+async fn a_season_is_counted_in_the_commits_that_end_its_games(storage: TestStorage) {
+    let store = open(&storage).await;
     assert_eq!(board(&store, &psi("average"), None, 0, 9).await, " of 0");
     play(&store, 1, &GAME).await;
     play(&store, 2, &Game { users: ["bob", "eve"], breach: false, ..GAME }).await;
@@ -158,38 +158,39 @@ async fn a_season_is_counted_in_the_commits_that_end_its_games(place: Place) {
     );
 
     drop(store);
-    let store = open(&place).await;
+    let store = open(&storage).await;
     assert_eq!(boards(&store).await, expected);
     // With other strategies, all games are recounted.
     drop(store);
-    let store = place.open(scoring(&["win-rate"])).await;
+    let store = storage.open(scoring(&["win-rate"])).await;
     let standings = store.find_standings(&user("ada")).await.expect("readable").expect("ada is known");
     assert_eq!(standings[id_of("psi").as_str()].keys().collect::<Vec<_>>(), ["average", "win-rate"]);
 }
 
 #[tokio::test]
 async fn a_store_that_is_older_than_scoring_is_counted_when_it_is_opened() {
-    let place = Place::folder();
-    let store = open(&place).await;
+    let storage = TestStorage::folder();
+    let store = open(&storage).await;
     for n in 1..=5 {
         let users = if n % 2 == 0 { ["bob", "eve"] } else { ["ada", "bob"] };
         play(&store, n, &Game { users, abandoned: n == 3, ..GAME }).await;
     }
-    let told = async |store: &Store| {
+    let snapshot = async |store: &Store| {
         let played = store.list_played(&user("bob"), 0, 9).await.expect("readable").expect("bob is known");
         let ids: Vec<_> = played.items.iter().map(|session| session.facts.id).collect();
         (board(store, &psi("average"), None, 0, 9).await, store.read_totals().await.expect("totals"), ids)
     };
-    let before = told(&store).await;
+    let before = snapshot(&store).await;
     drop(store);
-    place.change("DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes");
-    let store = open(&place).await;
-    assert_eq!(told(&store).await, before);
+    storage
+        .change("DELETE FROM users; DELETE FROM careers; DELETE FROM totals; DELETE FROM endings; DELETE FROM notes");
+    let store = open(&storage).await;
+    assert_eq!(snapshot(&store).await, before);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(place: Place) {
-    let store = open(&place).await;
+async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(storage: TestStorage) {
+    let store = open(&storage).await;
     let play_on = async |n: u64, change: &dyn Fn(&mut arena_model::SessionFacts)| {
         let mut session = session(n);
         let mut facts = (*session.facts).clone();
@@ -230,14 +231,14 @@ async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(place:
     drop(store);
     // In a store from before boards, games keep their scores. Their boards depend on the options, and the prompt is
     // unknown.
-    let names: (&str, &str) = if let Place::Folder(_) = place { ("user", "no") } else { ("user_no", "no") };
-    place.change(&format!(
+    let names: (&str, &str) = if let TestStorage::Folder(_) = storage { ("user", "no") } else { ("user_no", "no") };
+    storage.change(&format!(
         "UPDATE sessions SET rated = NULL WHERE {} IN (1, 2); DELETE FROM boards;
          UPDATE notes SET value = 'as it was' WHERE name = 'scoring';
          UPDATE careers SET standings = '{{\"psi\":{{}}}}' WHERE n = 0 AND {} > 0",
         names.1, names.0
     ));
-    let store = open(&place).await;
+    let store = open(&storage).await;
     expected = vec![
         one(r#"{"setSize":1} 1 none"#),
         one(r#"{"setSize":3} 1 a"#),
@@ -249,32 +250,32 @@ async fn games_count_with_those_of_the_same_options_rules_and_prompt_only(place:
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-async fn a_damaged_session_keeps_no_other_from_counting(place: Place) {
-    let store = open(&place).await;
+async fn a_damaged_session_keeps_no_other_from_counting(storage: TestStorage) {
+    let store = open(&storage).await;
     for n in 1..=3 {
         play(&store, n, &GAME).await;
     }
     drop(store);
-    place.change("UPDATE sessions SET scores = 'nothing' WHERE no = 2");
-    let store = place.open(scoring(&["win-rate"])).await;
+    storage.change("UPDATE sessions SET scores = 'nothing' WHERE no = 2");
+    let store = storage.open(scoring(&["win-rate"])).await;
     assert_eq!(board(&store, &psi("win-rate"), None, 0, 9).await, "ada 2 1.00, bob 2 0.00 of 2");
     assert_eq!(store.list_ended(EndingNo::default(), 2).await.expect("readable").len(), 2);
     assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
 }
 
-async fn what_was_changed_by_hand_is_found_and_mended(place: Place) {
-    let store = open(&place).await;
+async fn what_was_changed_by_hand_is_found_and_mended(storage: TestStorage) {
+    let store = open(&storage).await;
     play(&store, 1, &GAME).await;
     let before = store.find_standings(&user("bob")).await.expect("readable");
     drop(store);
-    let column = if let Place::Folder(_) = place { "user" } else { "user_no" };
-    place.change(&format!(
+    let column = if let TestStorage::Folder(_) = storage { "user" } else { "user_no" };
+    storage.change(&format!(
         "UPDATE careers SET standings = replace(standings, '\"games\":1', '\"games\":7')
          WHERE n = 0 AND {column} = (SELECT no FROM users WHERE id = 'bob');
          UPDATE totals SET n = 9 WHERE name = 'games:psi';
          DELETE FROM totals WHERE name = 'participants'",
     ));
-    let store = open(&place).await;
+    let store = open(&storage).await;
     let totals = async || store.read_totals().await.expect("totals");
     assert_eq!((totals().await.games["psi"], totals().await.participants), (9, 0));
     assert_ne!(store.find_standings(&user("bob")).await.expect("readable"), before);
@@ -287,8 +288,8 @@ async fn what_was_changed_by_hand_is_found_and_mended(place: Place) {
     assert_eq!((totals().await.games["psi"], totals().await.participants), (1, 2));
 }
 
-async fn profiles_are_merged_and_a_key_is_good_once(place: Place) {
-    let store = open(&place).await;
+async fn profiles_are_merged_and_a_key_is_good_once(storage: TestStorage) {
+    let store = open(&storage).await;
     let change = async |username: Option<&str>, model: Option<&str>, key: u8| {
         let text = |text: &str| text.parse().expect("short");
         let write = ProfileWrite {
@@ -352,8 +353,8 @@ proptest! {
     // The boards are read from the middle of the season on, so that they are first loaded and then updated.
     #[test]
     fn any_season_is_recounted_the_same_and_sorted_on_sqlite_and_postgres(games in games(), look in 0usize..40) {
-        in_each_place(async |place| {
-            let store = open(&place).await;
+        with_each_storage(async |storage| {
+            let store = open(&storage).await;
             for (i, game) in games.iter().enumerate() {
                 if i >= look {
                     boards(&store).await;
@@ -363,13 +364,13 @@ proptest! {
             let played = boards(&store).await;
             assert!(store.recount(|_| audit("mend")).await.expect("a recount").wrong.is_empty());
             drop(store);
-            assert_eq!(boards(&open(&place).await).await, played);
+            assert_eq!(boards(&open(&storage).await).await, played);
         });
     }
 }
 
-async fn many_writers_count_each_game_once(place: Place) {
-    let store = std::sync::Arc::new(open(&place).await);
+async fn many_writers_count_each_game_once(storage: TestStorage) {
+    let store = std::sync::Arc::new(open(&storage).await);
     let tasks: Vec<_> = (1..=200)
         .map(|n| {
             let store = store.clone();

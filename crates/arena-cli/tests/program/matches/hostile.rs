@@ -250,13 +250,13 @@ fn a_match_continues_without_disqualified_agents() {
     args.extend(paths.iter().flat_map(|path| ["--agent", path]));
     let result = fixture.play(&args).result().unwrap();
     fixture.check_nothing_remains();
-    let told: Vec<(u64, Option<&str>)> = (0..5_u64)
+    let output: Vec<(u64, Option<&str>)> = (0..5_u64)
         .map(|number| result["scores"].as_array().unwrap().iter().find(|score| score["seat"] == number).unwrap())
         .map(|score| (score["rank"].as_u64().unwrap(), score["tainted_reason"].as_str()))
         .collect();
-    assert_eq!((told[1], told[3]), ((4, Some("AGENT_ID_SPOOFING")), (4, Some("CRASHED"))), "{result}");
+    assert_eq!((output[1], output[3]), ((4, Some("AGENT_ID_SPOOFING")), (4, Some("CRASHED"))), "{result}");
     for number in [0, 2, 4] {
-        assert!(told[number].0 <= 3 && told[number].1.is_none(), "{result}");
+        assert!(output[number].0 <= 3 && output[number].1.is_none(), "{result}");
     }
     // The match ends with its last epoch, although agents were eliminated.
     assert_eq!((&result["outcome"]["termination"], &result["epochs"]), (&json!("GAME_ENDED"), &json!(20)), "{result}");
@@ -295,9 +295,9 @@ fn names_and_stderr_of_agents_cannot_control_a_terminal() {
     let replay = fixture.file("game.jsonl");
     let finished =
         fixture.start(&[&["match", "run", "food_catcher", "--replay", &replay], &agents[..]].concat()).finish();
-    let told = &finished.run.stdout;
+    let output = &finished.run.stdout;
     assert_eq!(finished.run.code, 0, "{finished:?}");
-    assert!(told.contains("thinking about it"), "{told}");
+    assert!(output.contains("thinking about it"), "{output}");
     let steers = |char: char| (char.is_control() && char != '\n') || ('\u{202a}'..='\u{202e}').contains(&char);
-    assert_eq!(told.find(steers), None, "{told:?}");
+    assert_eq!(output.find(steers), None, "{output:?}");
 }

@@ -110,13 +110,13 @@ fn play_with_files(hard: u32, soft: u32, concurrency: &str) -> (Option<i32>, Str
 
 #[test]
 fn concurrent_games_have_enough_open_files_or_are_refused() {
-    let (code, told) = play_with_files(80, 80, "12");
-    assert_eq!((code, told.lines().count()), (Some(2), 1), "{told}");
-    assert!(told.contains("use `--concurrency 1`, or raise"), "{told}");
+    let (code, outcome) = play_with_files(80, 80, "12");
+    assert_eq!((code, outcome.lines().count()), (Some(2), 1), "{outcome}");
+    assert!(outcome.contains("use `--concurrency 1`, or raise"), "{outcome}");
     assert_eq!(play_with_files(80, 80, "1").0, Some(0));
     // If even a single game lacks files, the error names the files and not the sandbox.
-    let (code, told) = play_with_files(16, 16, "1");
-    assert!(code == Some(1) && told.contains("Too many open files"), "{code:?} {told}");
+    let (code, outcome) = play_with_files(16, 16, "1");
+    assert!(code == Some(1) && outcome.contains("Too many open files"), "{code:?} {outcome}");
     // The soft limit is raised as far as possible.
     assert_eq!(play_with_files(400, 80, "12"), (Some(0), String::new()));
 }
@@ -135,11 +135,11 @@ fn an_unwritable_replay_does_not_affect_the_other_game_of_its_pair() {
     let args = ["match", "run", "snake", "--agent", &bots[0], "--agent", &bots[1], "--sandbox", "off", "--json"];
     let more = ["--set", "n_epochs=3", "--games", "4", "--replay", games.to_str().unwrap()];
     let run = program::run(&[&args[..], &more].concat());
-    let told = format!(
+    let outcome = format!(
         "error: {} cannot be written: the destination is no longer a regular file\n",
         games.join("1.jsonl").display()
     );
-    assert_eq!((run.code, &run.stderr), (10, &told));
+    assert_eq!((run.code, &run.stderr), (10, &outcome));
     let results: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(results.iter().map(|result| result["number"].as_u64().unwrap()).collect::<Vec<_>>(), [2]);
     assert_eq!(program::run(&["replay", "verify", games.join("2.jsonl").to_str().unwrap()]).code, 0);

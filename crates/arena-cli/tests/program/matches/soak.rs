@@ -63,17 +63,17 @@ fn many_matches_in_a_row_leave_nothing_behind() {
     let mut runner = command.env("TMPDIR", fixture.file("tmp")).stdout(Stdio::piped()).spawn().unwrap();
     let results = BufReader::new(runner.stdout.take().unwrap());
     let mut looks: Vec<(usize, Resources)> = Vec::new();
-    let mut told = 0;
+    let mut output = 0;
     for line in results.lines() {
         let result: serde_json::Value = serde_json::from_str(&line.unwrap()).unwrap();
         assert_eq!(result["has_tainted_agent"], false, "{result}");
-        told += 1;
-        if told % WARM == 0 && told < games {
-            looks.push((told, Resources::by(&runner, &fixture)));
+        output += 1;
+        if output % WARM == 0 && output < games {
+            looks.push((output, Resources::by(&runner, &fixture)));
         }
     }
     assert!(runner.wait().unwrap().success());
-    assert_eq!(told, games);
+    assert_eq!(output, games);
     fixture.check_nothing_remains();
     let every = looks.len().div_ceil(10);
     for (number, held) in looks.iter().step_by(every) {

@@ -101,8 +101,8 @@ impl Row {
 
     /// Checks that no output of the agent could control a terminal.
     fn look_at_text(&self, finished: &Finished) -> Result<(), String> {
-        let told = format!("{}{}", finished.run.stdout, finished.run.stderr);
-        match told.chars().find(|char| char.is_control() && *char != '\n') {
+        let output = format!("{}{}", finished.run.stdout, finished.run.stderr);
+        match output.chars().find(|char| char.is_control() && *char != '\n') {
             Some(char) => Err(format!("the output contains {char:?}")),
             None => Ok(()),
         }

@@ -59,9 +59,9 @@ fn a_bot_plays_psi_to_the_end() {
     let mut ada = play(&server.url, &[&two]);
     let mine = ada.is_dealt();
     let bot = play(&server.url, &[&one, "--agent", &agent, "--log", &log, "--json"]);
-    let told = super::numbers(ada.hears("mine: ").split_once("mine: ").unwrap().1);
+    let output = super::numbers(ada.hears("mine: ").split_once("mine: ").unwrap().1);
     ada.types(&list(&mine));
-    ada.types(&format!("/guess {}", list(&(&mine & &told))));
+    ada.types(&format!("/guess {}", list(&(&mine & &output))));
     let result = result(&bot.ends());
     for seat in 0..2 {
         assert_eq!(result["scores"][seat]["utility"], 1, "{result}");

@@ -88,8 +88,9 @@ async fn texts(engine: &Engine, channel: Channel, viewer: Viewer) -> Vec<String>
 
 /// Returns the numbers of a player's private set.
 async fn set_of(engine: &Engine, session: SessionId, invite: InviteCode) -> BTreeSet<u32> {
-    let told = texts(engine, Channel::Operator(session), Viewer::Player(invite)).await;
-    let set = told.iter().find_map(|text| text.strip_prefix("Your private set is: ")).expect("a set").to_owned();
+    let operator_texts = texts(engine, Channel::Operator(session), Viewer::Player(invite)).await;
+    let set =
+        operator_texts.iter().find_map(|text| text.strip_prefix("Your private set is: ")).expect("a set").to_owned();
     set.split(|char: char| !char.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
@@ -127,8 +128,12 @@ async fn every_transition_of_a_game_happens_once_though_two_nodes_are_asked_for_
             let (guesses, _) = granted([one, other]);
             assert!((1..=2).contains(&guesses), "the second may be told that the game is over");
         }
-        let told = texts(&third, Channel::Operator(id), Viewer::Nobody).await;
-        assert_eq!(told.iter().filter(|text| text.starts_with("Game ended.")).count(), 1, "{told:?}");
+        let operator_texts = texts(&third, Channel::Operator(id), Viewer::Nobody).await;
+        assert_eq!(
+            operator_texts.iter().filter(|text| text.starts_with("Game ended.")).count(),
+            1,
+            "{operator_texts:?}"
+        );
         for node in [&here, &there, &third] {
             assert_eq!(status(node, id).await, Some(Status::Ended));
             let ended = SessionFilter { challenge: None, status: Some(Status::Ended) };
@@ -302,8 +307,8 @@ async fn a_deadline_passes_once_whoever_sees_to_it() {
         let (one, other) = tokio::join!(here.wake_due(), there.wake_due());
         assert_eq!(one.expect("readable"), Some(environment.now().plus_ms(1000)));
         assert_eq!(other.expect("readable"), Some(environment.now().plus_ms(1000)));
-        let told = texts(&there, Channel::Operator(id), Viewer::Nobody).await;
-        assert_eq!(told.len(), 1 + rung, "{told:?}");
+        let operator_texts = texts(&there, Channel::Operator(id), Viewer::Nobody).await;
+        assert_eq!(operator_texts.len(), 1 + rung, "{operator_texts:?}");
     }
     // The node that created the session is gone; another one wakes it.
     drop(here);
@@ -549,12 +554,12 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     let alone = || Store::connect(url.parse().expect("a URL"), Scoring::default());
     let first = join(&url, "open sesame").await.expect("it is free");
     let port = Postgres::shared().port().to_string();
-    let told = |refused: StoreError| {
+    let operator_texts = |refused: StoreError| {
         let said = refused.to_string().replace(&port, "PORT");
         let (head, tail) = said.split_once("connected from").unwrap_or((&said, ""));
         format!("{head}{}", tail.split_once(')').map_or("", |(_, tail)| tail))
     };
-    let refused = told(join(&url, "another").await.map(drop).expect_err("they don't agree"));
+    let refused = operator_texts(join(&url, "another").await.map(drop).expect_err("they don't agree"));
     assert_eq!(
         refused,
         "the nodes that share the database postgres at 127.0.0.1:PORT have a different AUTH_SECRET; use the same on \
@@ -563,9 +568,9 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     let other = Scoring::default();
     let terms = NodeTerms::from([("AUTH_SECRET".to_owned(), "open sesame".to_owned())]);
     let refused = Store::join(url.parse().expect("a URL"), other, &terms).await.map(drop);
-    assert!(told(refused.expect_err("they don't agree")).contains("have a different scoring;"));
+    assert!(operator_texts(refused.expect_err("they don't agree")).contains("have a different scoring;"));
     let second = join(&url, "open sesame").await.expect("they agree");
-    let refused = told(alone().await.map(drop).expect_err("it is shared"));
+    let refused = operator_texts(alone().await.map(drop).expect_err("it is shared"));
     assert_eq!(
         refused,
         "the database postgres at 127.0.0.1:PORT is shared by other nodes (: start this arena with --shared or \
@@ -573,7 +578,7 @@ async fn a_database_is_shared_by_those_who_agree_or_one_has_it_alone() {
     );
     drop((first, second));
     let alone = alone().await.expect("it is free");
-    let refused = told(join(&url, "open sesame").await.map(drop).expect_err("somebody has it alone"));
+    let refused = operator_texts(join(&url, "open sesame").await.map(drop).expect_err("somebody has it alone"));
     assert!(
         refused.starts_with("another arena has exclusive use of the database postgres at 127.0.0.1:PORT ("),
         "{refused}"

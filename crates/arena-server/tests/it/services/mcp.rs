@@ -22,15 +22,15 @@ fn run(script: &str, host: &Host, arguments: &[&str]) -> Value {
 
 #[test]
 fn agents_with_the_official_client_play_a_game_in_few_calls() {
-    let told = run("play_psi.py", &Host::start(), &[]);
-    assert_eq!(told["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
+    let outcome = run("play_psi.py", &Host::start(), &[]);
+    assert_eq!(outcome["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
 }
 
 #[test]
 fn they_do_so_with_keys_as_well() {
     let host = Host::start_with(|settings| settings.auth.enabled = true);
-    let told = run("play_psi.py", &host, &["--keys"]);
-    assert_eq!(told["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
+    let outcome = run("play_psi.py", &host, &["--keys"]);
+    assert_eq!(outcome["scores"], json!([{ "security": 1, "utility": 1 }, { "security": 1, "utility": 1 }]));
 }
 
 #[test]

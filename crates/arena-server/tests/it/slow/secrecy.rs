@@ -19,7 +19,7 @@ struct Game {
     /// its public effects must not depend on the secret.
     act: fn(&Twin, usize, usize) -> (&'static str, String),
     /// Private texts of seat 1, one per twin.
-    told: [&'static str; 2],
+    secrets: [&'static str; 2],
 }
 
 const GAMES: [Game; 4] = [
@@ -36,7 +36,7 @@ const GAMES: [Game; 4] = [
             guess.extend((n % 8 > 3).then(|| "999".to_owned()));
             ("guess", guess.join(", "))
         },
-        told: ["1010}", "200020}"],
+        secrets: ["1010}", "200020}"],
     },
     Game {
         challenge: "ultimatum",
@@ -46,14 +46,14 @@ const GAMES: [Game; 4] = [
             1 => ("reject", String::new()),
             _ => ("submit_offer", format!("{}, {}", n % 100, 100 - n % 100)),
         },
-        told: ["value is: 7.", "value is: 40."],
+        secrets: ["value is: 7.", "value is: 40."],
     },
     Game {
         challenge: "millionaire",
         // Both are richer than seat 0, which guesses less: by the rules, that direction is public.
         hide: |state, twin| state["wealth"] = [50, [70, 100][twin]].into_iter().collect(),
         act: |_, _, n| ("guess", format!("{}", 1 + n % 60)),
-        told: ["wealth is $70M", "wealth is $100M"],
+        secrets: ["wealth is $70M", "wealth is $100M"],
     },
     Game {
         challenge: "dining-cryptographers",
@@ -62,7 +62,7 @@ const GAMES: [Game; 4] = [
             let guesses = ["external", "internal", "unknown"].map(str::to_owned);
             ("guess", guesses.iter().chain(&twin.invites).nth(n % 6).expect("three words, three invites").clone())
         },
-        told: ["You paid the bill.", "You did not pay the bill."],
+        secrets: ["You paid the bill.", "You did not pay the bill."],
     },
 ];
 
@@ -448,11 +448,11 @@ impl Twin {
 
 /// Returns the events of a stream up to message `len`.
 fn events(stream: &mut EventStream, len: usize) -> Vec<(String, String)> {
-    let (mut events, mut told) = (Vec::new(), 0);
-    while events.is_empty() || told < len {
+    let (mut events, mut received) = (Vec::new(), 0);
+    while events.is_empty() || received < len {
         let (id, data) = stream.next_text().expect("an event");
         let event: Value = serde_json::from_str(&data).expect("events are JSON");
-        told += event["messages"].as_array().map_or(1, Vec::len);
+        received += event["messages"].as_array().map_or(1, Vec::len);
         events.push((id, data));
     }
     events
@@ -517,7 +517,7 @@ fn twins_of_each_challenge_differ_for_the_one_concerned_and_after_the_end() {
         }
         let own = |twin: &Twin| twin.get_as(1, &format!("/api/arena/sync?channel={}", twin.session)).text().to_owned();
         let [a, b] = twins.each_ref().map(own);
-        let [in_a, in_b] = game.told;
+        let [in_a, in_b] = game.secrets;
         assert!(a.contains(in_a) && !a.contains(in_b) && b.contains(in_b) && !b.contains(in_a), "{a}\n{b}");
         for twin in &twins {
             for turn in 0..20 {

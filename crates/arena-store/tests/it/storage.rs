@@ -6,34 +6,36 @@ use arena_testkit::Postgres;
 use tempfile::TempDir;
 
 /// An empty storage for a store.
-pub(crate) enum Place {
+pub(crate) enum TestStorage {
     /// A data folder.
     Folder(TempDir),
     /// A schema of a Postgres database, as a URL.
     Schema(String),
 }
 
-impl Place {
-    pub(crate) fn folder() -> Place {
-        Place::Folder(tempfile::tempdir().expect("a temp folder"))
+impl TestStorage {
+    pub(crate) fn folder() -> TestStorage {
+        TestStorage::Folder(tempfile::tempdir().expect("a temp folder"))
     }
 
-    pub(crate) fn schema() -> Place {
-        Place::Schema(Postgres::shared().schema())
+    pub(crate) fn schema() -> TestStorage {
+        TestStorage::Schema(Postgres::shared().schema())
     }
 
     /// Creates another storage of the same kind.
-    pub(crate) fn another(&self) -> Place {
+    pub(crate) fn another(&self) -> TestStorage {
         match self {
-            Place::Folder(_) => Place::folder(),
-            Place::Schema(_) => Place::schema(),
+            TestStorage::Folder(_) => TestStorage::folder(),
+            TestStorage::Schema(_) => TestStorage::schema(),
         }
     }
 
     pub(crate) async fn open(&self, scoring: Scoring) -> Store {
         match self {
-            Place::Folder(folder) => Store::open(folder.path(), scoring).expect("the store opens"),
-            Place::Schema(url) => Store::connect(url.parse().expect("a URL"), scoring).await.expect("the store opens"),
+            TestStorage::Folder(folder) => Store::open(folder.path(), scoring).expect("the store opens"),
+            TestStorage::Schema(url) => {
+                Store::connect(url.parse().expect("a URL"), scoring).await.expect("the store opens")
+            }
         }
     }
 
@@ -41,22 +43,22 @@ impl Place {
     #[track_caller]
     pub(crate) fn change(&self, sql: &str) {
         match self {
-            Place::Folder(folder) => {
+            TestStorage::Folder(folder) => {
                 let connection = rusqlite::Connection::open(folder.path().join("arena.sqlite3")).expect("a database");
                 connection.execute_batch(sql).expect("the statements are valid");
             }
-            Place::Schema(url) => drop(Postgres::shared().run_sql(url, sql)),
+            TestStorage::Schema(url) => drop(Postgres::shared().run_sql(url, sql)),
         }
     }
 }
 
 /// Runs a test with each kind of storage, on a runtime of its own.
-pub(crate) fn in_each_place(story: impl AsyncFn(Place)) {
+pub(crate) fn with_each_storage(story: impl AsyncFn(TestStorage)) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        story(Place::folder()).await;
-        story(Place::schema()).await;
+        story(TestStorage::folder()).await;
+        story(TestStorage::schema()).await;
     });
 }
 
@@ -67,7 +69,7 @@ macro_rules! stories {
             $(
                 #[tokio::test]
                 async fn $name() {
-                    super::$name(crate::place::Place::folder()).await;
+                    super::$name(crate::storage::TestStorage::folder()).await;
                 }
             )*
         }
@@ -76,7 +78,7 @@ macro_rules! stories {
             $(
                 #[tokio::test]
                 async fn $name() {
-                    super::$name(crate::place::Place::schema()).await;
+                    super::$name(crate::storage::TestStorage::schema()).await;
                 }
             )*
         }
