@@ -36,7 +36,7 @@ use crate::arena::Arena;
 use crate::connections::RequestConnection;
 use crate::error::{ApiError, ApiResult, Refusal};
 use crate::request::{BodyLimit, JSON_WEIGHT, read_body};
-use call::Caller;
+use call::McpCaller;
 use plain::PlainCall;
 pub(crate) use tools::ToolSet;
 
@@ -178,7 +178,7 @@ impl Endpoint {
     /// protocol are successful results here: the SDK reports them as JSON-RPC responses.
     pub(crate) async fn answer(self, request: Request) -> ApiResult {
         let (mut parts, body) = request.into_parts();
-        let caller = Arc::new(Caller::of(&parts));
+        let caller = Arc::new(McpCaller::of(&parts));
         parts.extensions.insert(Arc::clone(&caller));
         let answer = self.speak(&caller, parts, body).await;
         // The REST routes count the tool calls that reach them against the rate limit. All other requests count here.
@@ -188,7 +188,7 @@ impl Endpoint {
         answer
     }
 
-    async fn speak(&self, caller: &Caller, parts: Parts, body: Body) -> ApiResult {
+    async fn speak(&self, caller: &McpCaller, parts: Parts, body: Body) -> ApiResult {
         if !is_json(&parts.headers) {
             return Err(refusal(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -286,7 +286,7 @@ impl ToolServer {
         ToolServer { tools, rest, config }
     }
 
-    async fn call(&self, caller: &Caller, request: CallToolRequestParams) -> CallToolResult {
+    async fn call(&self, caller: &McpCaller, request: CallToolRequestParams) -> CallToolResult {
         call::call(&self.tools, &self.rest, caller, request).await
     }
 }
@@ -310,7 +310,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let caller = parts.and_then(|parts| parts.extensions.get::<Arc<Caller>>());
+        let caller = parts.and_then(|parts| parts.extensions.get::<Arc<McpCaller>>());
         let caller = caller.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))?;
         tokio::select! {
             result = self.call(caller, request) => Ok(result.into()),
@@ -402,7 +402,7 @@ mod tests {
     /// Returns the SDK's response to a request. The fast path is not used.
     async fn told_by_sdk(endpoint: &Endpoint, request: Request) -> Value {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(Arc::new(Caller::of(&parts)));
+        parts.extensions.insert(Arc::new(McpCaller::of(&parts)));
         let body = body.collect().await.expect("a body").to_bytes();
         read_answer(endpoint.by_sdk(parts, body).await.expect("an answer")).await
     }

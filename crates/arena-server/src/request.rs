@@ -41,7 +41,7 @@ pub(crate) struct Get {
     /// The client's address; unknown only in tests that call the router without a socket.
     pub(crate) address: Option<IpAddr>,
     /// The request's connection; unknown only in tests.
-    pub(crate) line: Option<RequestConnection>,
+    pub(crate) request_connection: Option<RequestConnection>,
     params: Vec<(String, String)>,
     pub(crate) field_settings: FieldSettings,
 }
@@ -101,10 +101,10 @@ impl FromRequestParts<Arena> for Get {
     async fn from_request_parts(parts: &mut Parts, arena: &Arena) -> Result<Self, ApiError> {
         let address = admit(&parts.extensions, arena)?;
         let params = path_params(parts).await?;
-        let line = RequestConnection::of(&parts.extensions);
+        let request_connection = RequestConnection::of(&parts.extensions);
         let query = Query::parse(&parts.uri)?;
         let (uri, headers) = (std::mem::take(&mut parts.uri), std::mem::take(&mut parts.headers));
-        Ok(Get { uri, query, headers, address, line, params, field_settings: FieldSettings::of(arena) })
+        Ok(Get { uri, query, headers, address, request_connection, params, field_settings: FieldSettings::of(arena) })
     }
 }
 
@@ -132,21 +132,29 @@ impl Get {
             None => Caller::named(self.query.identity()),
             Some(auth) => auth.identify(&arena.engine, Claim::new(&self.headers, &self.query).about([name])).await?,
         };
-        mark_player(arena, self.line.as_ref(), &caller).await?;
+        mark_player(arena, self.request_connection.as_ref(), &caller).await?;
         Ok(caller)
     }
 
     /// True if the request may wait for messages. False if its connection is from the reserve and its caller is
     /// unknown.
     pub(crate) fn may_wait(&self) -> bool {
-        !self.line.as_ref().is_some_and(|line| line.connection.is_brief())
+        !self.request_connection.as_ref().is_some_and(|request_connection| request_connection.connection.is_brief())
     }
 }
 
 /// Marks the connection as a player's if the caller holds a seat. The server doesn't close such connections in favor of
 /// new ones.
-async fn mark_player(arena: &Arena, line: Option<&RequestConnection>, caller: &Caller<'_>) -> ApiResult<()> {
-    let Some(line) = line.filter(|line| !line.connection.is_known()) else { return Ok(()) };
+async fn mark_player(
+    arena: &Arena,
+    request_connection: Option<&RequestConnection>,
+    caller: &Caller<'_>,
+) -> ApiResult<()> {
+    let Some(request_connection) =
+        request_connection.filter(|request_connection| !request_connection.connection.is_known())
+    else {
+        return Ok(());
+    };
     let holds_a_seat = match caller {
         Caller::Anonymous => false,
         Caller::Seated { .. } => true,
@@ -159,7 +167,7 @@ async fn mark_player(arena: &Arena, line: Option<&RequestConnection>, caller: &C
         },
     };
     if holds_a_seat {
-        line.connection.mark_known();
+        request_connection.connection.mark_known();
     }
     Ok(())
 }
@@ -173,7 +181,7 @@ impl FromRequest<Arena> for Post {
         let key = idempotency_key(&head.headers)?;
         let limits = &arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: JSON_WEIGHT };
-        let body = read_body(body, limit, limits, head.line.as_ref()).await?;
+        let body = read_body(body, limit, limits, head.request_connection.as_ref()).await?;
         if parts.extensions.get::<Administrator>().is_none() {
             arena.rates.admit_body(head.address, body.len())?;
         }
@@ -223,7 +231,7 @@ impl Post {
                 auth.identify(&arena.engine, claim).await?
             }
         };
-        mark_player(arena, self.line.as_ref(), &caller).await?;
+        mark_player(arena, self.request_connection.as_ref(), &caller).await?;
         Ok(caller)
     }
 
@@ -344,7 +352,7 @@ impl Upload {
         scope: &str,
     ) -> ApiResult<(Bytes, Option<Once>)> {
         let limit = BodyLimit { bytes: limit, setting: limited_by, weight: 1 };
-        let body = read_body(self.body, limit, limits, self.head.line.as_ref()).await?;
+        let body = read_body(self.body, limit, limits, self.head.request_connection.as_ref()).await?;
         // Unlike `Post`, the token covers the query, since it contains the names of the agent and the file.
         let place = unversioned(&self.head.uri.to_string());
         let once = self.key.map(|key| once(&place, scope, &key, &body));
@@ -374,7 +382,7 @@ pub(crate) async fn read_body(
     body: Body,
     limit: BodyLimit<'_>,
     limits: &LimitSettings,
-    line: Option<&RequestConnection>,
+    request_connection: Option<&RequestConnection>,
 ) -> Result<Bytes, ApiError> {
     let until = tokio::time::Instant::now() + Duration::from_millis(limits.request_ms);
     // Without a declared length, the maximum length is assumed.
@@ -400,7 +408,9 @@ pub(crate) async fn read_body(
             }
         };
         let Ok(data) = frame.into_data() else { continue };
-        let budget = line.map(|line| line.connection.budget()).filter(|_| reservation.is_none());
+        let budget = request_connection
+            .map(|request_connection| request_connection.connection.budget())
+            .filter(|_| reservation.is_none());
         if let Some(budget) = budget.filter(|_| pieces.len() + data.len() > FREE) {
             let wanted = budget.hold(declared.min(limit.bytes));
             reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
@@ -410,9 +420,9 @@ pub(crate) async fn read_body(
     }
     // A parsed body may take many times the memory of its text. This memory is reserved only when the body is complete.
     // Otherwise a client could reserve it by declaring a large body and sending that slowly.
-    if let Some(line) = line.filter(|_| limit.weight > 1 && reservation.is_some()) {
+    if let Some(request_connection) = request_connection.filter(|_| limit.weight > 1 && reservation.is_some()) {
         drop(reservation.take());
-        let wanted = line.connection.budget().hold(pieces.len().saturating_mul(limit.weight));
+        let wanted = request_connection.connection.budget().hold(pieces.len().saturating_mul(limit.weight));
         reservation = Some(tokio::time::timeout_at(until, wanted).await.map_err(|_| busy())?);
     }
     let body = Bytes::from(pieces);
@@ -550,14 +560,14 @@ mod tests {
         let limits = LimitSettings::default();
         let connections = Arc::new(Connections::new(&limits, 9));
         let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
+        let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
         let held = || connections.memory().held() / KIB as u64;
         let (send, sent) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
         let pieces = stream::unfold(sent, async |mut sent| {
             sent.recv().await.map(|piece| (Ok::<_, std::convert::Infallible>(piece), sent))
         });
         let limit = BodyLimit { bytes: 100 * KIB, setting: "limits.body_bytes", weight: JSON_WEIGHT };
-        let mut read = Box::pin(read_body(Body::from_stream(pieces), limit, &limits, Some(&line)));
+        let mut read = Box::pin(read_body(Body::from_stream(pieces), limit, &limits, Some(&request_connection)));
         let mut taken = Vec::new();
         for _ in 0..4 {
             send.send(Bytes::from(vec![b' '; 16 * KIB])).expect("it is read");
@@ -581,11 +591,11 @@ mod tests {
         let limits = LimitSettings { waiting_bytes: 64 * 1024, request_ms: 50, ..LimitSettings::default() };
         let connections = Arc::new(Connections::new(&limits, 9));
         let guard = connections.enter(std::net::Ipv4Addr::LOCALHOST.into()).expect("there is room");
-        let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
-        let all = line.connection.budget().try_hold(64 * 1024).expect("there is room");
+        let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
+        let all = request_connection.connection.budget().try_hold(64 * 1024).expect("there is room");
         let read = async || {
             let limit = BodyLimit { bytes: 1024 * 1024, setting: "limits.body_bytes", weight: 1 };
-            read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&line)).await
+            read_body(Body::from(vec![b' '; FREE + 1]), limit, &limits, Some(&request_connection)).await
         };
         let refused = read().await.expect_err("there is no room");
         assert_eq!(refused.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);

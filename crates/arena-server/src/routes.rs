@@ -211,8 +211,8 @@ async fn attend(State(arena): State<Arena>, request: Request, next: Next) -> Res
     let current = if OF_THIS_PROCESS.contains(&route) { Ok(()) } else { arena.engine.catch_up().await };
     // The registry may close an idle connection just as a request arrives on it. The request is refused before it has
     // any effect.
-    let line = RequestConnection::of(request.extensions());
-    if line.is_some_and(|line| line.connection.is_closing()) {
+    let request_connection = RequestConnection::of(request.extensions());
+    if request_connection.is_some_and(|request_connection| request_connection.connection.is_closing()) {
         let text =
             "the server has closed this idle connection to accept others; send the request again on a new connection";
         return ApiError::busy(text).into_response();

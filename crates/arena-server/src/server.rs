@@ -505,28 +505,30 @@ fn connection(
     // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
     let connections = Arc::clone(&arena.connections);
-    let line = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
+    let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
     // True if the latest request is a read. Requests of one connection are sequential, so the next response belongs to
     // it.
     let reads = Arc::new(AtomicBool::new(true));
     let service = app
         .map_request({
-            let (connections, line, reads) = (Arc::clone(&connections), line.clone(), Arc::clone(&reads));
+            let (connections, request_connection, reads) =
+                (Arc::clone(&connections), request_connection.clone(), Arc::clone(&reads));
             move |mut request: Request<Incoming>| {
                 // An MCP tool call is always a POST. It counts as a read, since only tools that read have large
                 // responses.
                 let is_read =
                     matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
                 reads.store(is_read, Ordering::Relaxed);
-                connections.begin(&line.connection);
+                connections.begin(&request_connection.connection);
                 request.extensions_mut().insert(Peer(peer));
-                request.extensions_mut().insert(line.clone());
+                request.extensions_mut().insert(request_connection.clone());
                 request.map(axum::body::Body::new)
             }
         })
         .map_response(move |response: axum::response::Response| {
-            let response = memory::count(response, line.connection.budget(), reads.load(Ordering::Relaxed));
-            answered(response, &connections, &line.connection)
+            let response =
+                memory::count(response, request_connection.connection.budget(), reads.load(Ordering::Relaxed));
+            answered(response, &connections, &request_connection.connection)
         });
     let heads_within = if guard.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
     let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);

@@ -28,9 +28,9 @@ const PIECES: [(usize, usize); 4] = [(500, 2 << 20), (50, 2 << 20), (5, 2 << 20)
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The parts of an MCP request that identify the caller of a tool. The REST call repeats them.
-pub(super) struct Caller {
+pub(super) struct McpCaller {
     peer: Option<Peer>,
-    line: Option<RequestConnection>,
+    request_connection: Option<RequestConnection>,
     /// All `Authorization` headers of the request. The REST route checks repeated headers.
     authorization: Vec<HeaderValue>,
     /// All `key=…` parameters of the request's query, unchanged.
@@ -41,13 +41,14 @@ pub(super) struct Caller {
     counted: AtomicBool,
 }
 
-impl Caller {
-    pub(super) fn of(parts: &Parts) -> Caller {
+impl McpCaller {
+    pub(super) fn of(parts: &Parts) -> McpCaller {
         let query = parts.uri.query().unwrap_or_default();
         let keys: Vec<&str> = query.split('&').filter(|pair| pair.starts_with("key=")).collect();
-        Caller {
+        McpCaller {
             peer: parts.extensions.get::<Peer>().copied(),
-            line: RequestConnection::of(&parts.extensions).map(|line| RequestConnection { is_direct: false, ..line }),
+            request_connection: RequestConnection::of(&parts.extensions)
+                .map(|found| RequestConnection { is_direct: false, ..found }),
             authorization: parts.headers.get_all(header::AUTHORIZATION).iter().cloned().collect(),
             keys: keys.join("&"),
             once: parts.headers.get_all(IDEMPOTENCY_KEY).iter().cloned().collect(),
@@ -68,7 +69,7 @@ impl Caller {
 pub(super) async fn call(
     tools: &ToolSet,
     rest: &Router,
-    caller: &Caller,
+    caller: &McpCaller,
     request: CallToolRequestParams,
 ) -> CallToolResult {
     match carry_out(tools, rest, caller, request).await {
@@ -102,7 +103,7 @@ struct BadCall {
 async fn carry_out(
     tools: &ToolSet,
     rest: &Router,
-    caller: &Caller,
+    caller: &McpCaller,
     request: CallToolRequestParams,
 ) -> Result<Answer, BadCall> {
     let tool = tools.find(&request.name).ok_or_else(|| {
@@ -122,7 +123,7 @@ async fn carry_out(
 /// Access to the REST routes for one call.
 struct RestAccess<'c> {
     rest: &'c Router,
-    caller: &'c Caller,
+    caller: &'c McpCaller,
     /// The session key in the arguments. It takes precedence over keys in the MCP request's headers and query.
     key: Option<&'c str>,
 }
@@ -158,8 +159,8 @@ impl RestAccess<'_> {
         if let Some(peer) = self.caller.peer {
             request = request.extension(peer);
         }
-        if let Some(line) = &self.caller.line {
-            request = request.extension(line.clone());
+        if let Some(request_connection) = &self.caller.request_connection {
+            request = request.extension(request_connection.clone());
         }
         for once in &self.caller.once {
             request = request.header(IDEMPOTENCY_KEY, once);

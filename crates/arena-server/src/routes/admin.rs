@@ -50,8 +50,8 @@ async fn require_token(State(arena): State<Arena>, mut request: Request, next: N
     }
     // The address is unknown only in tests that call the router without a socket.
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    if let Some(line) = RequestConnection::of(request.extensions()) {
-        line.connection.mark_known();
+    if let Some(request_connection) = RequestConnection::of(request.extensions()) {
+        request_connection.connection.mark_known();
     }
     request.extensions_mut().insert(Administrator { address });
     Ok(next.run(request).await)

@@ -39,7 +39,7 @@ impl FromRequest<Arena> for Form {
         }
         let limits = &arena.settings.limits;
         let limit = BodyLimit { bytes: limits.body_bytes, setting: "limits.body_bytes", weight: 4 };
-        let body = read_body(body, limit, limits, head.line.as_ref()).await?;
+        let body = read_body(body, limit, limits, head.request_connection.as_ref()).await?;
         arena.rates.admit_body(head.address, body.len())?;
         let text = std::str::from_utf8(&body);
         let text = text.map_err(|_| ApiError::bad_request("INVALID_FORM", "the form is not valid UTF-8"))?;
