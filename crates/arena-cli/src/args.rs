@@ -34,7 +34,7 @@ pub use league::{AddArgs, CreateArgs, DataArgs, LeagueVerb, RunLeagueArgs, ShowL
 pub use matches::{Affinity, MatchVerb, PlayArgs, RunArgs, Sandbox, SandboxArgs};
 pub use play::{Api, BotArgs, JoinArgs, ModelArgs, SeatArgs};
 pub use rate::{RATE_EXAMPLES, RateArgs};
-pub use replay::{Format, ReplayVerb, ServeArgs as ReplayServeArgs, ShowArgs};
+pub use replay::{Format, ReplayServeArgs, ReplayVerb, ShowArgs};
 pub use serve::{DemoArgs, ListenArgs, LogArgs, LogFormat, ServeArgs};
 pub use sessions::{ChallengesVerb, ChatVerb, SyncArgs};
 pub use tournament::{PictureArg, ResumeArgs, SprtPart, StandingsArgs, TournamentArgs, TournamentVerb, WorkerPoolArgs};

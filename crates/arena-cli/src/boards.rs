@@ -30,7 +30,7 @@ pub fn stage_of_replay(header: &HeaderLine) -> Stage {
 }
 
 /// Draws a frame of this size: a title, the agents, the board.
-pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], room: TerminalSize) -> Vec<Row> {
+pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[AgentEntry], room: TerminalSize) -> Vec<Row> {
     // One line below the frame stays free for the cursor.
     let taken = 1 + entries.len() + 1;
     let board = stage.draw(states, TerminalSize { rows: room.rows.saturating_sub(taken), ..room });
@@ -42,7 +42,7 @@ pub fn picture(stage: &Stage, title: Row, states: &[Value], entries: &[Entry], r
 
 /// A line of the list of agents.
 #[derive(Debug, Default)]
-pub struct Entry {
+pub struct AgentEntry {
     /// The agent's name.
     pub name: String,
     /// Details about the agent that the board doesn't show.
@@ -52,7 +52,7 @@ pub struct Entry {
 }
 
 /// Draws the list of agents, a row for each.
-fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
+fn list(entries: &[AgentEntry], notes: &[Note]) -> Vec<Row> {
     let nothing = Note::default();
     let note = |seat: usize| notes.get(seat).unwrap_or(&nothing);
     let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(row::width).max().unwrap_or(0);
@@ -63,7 +63,7 @@ fn list(entries: &[Entry], notes: &[Note]) -> Vec<Row> {
     let (names_width, scores_width) =
         (widest(&mut names.iter().map(String::as_str)), widest(&mut scores.iter().map(String::as_str)));
     let words_width = widest(&mut notes.iter().map(|note| note.words.as_str()));
-    let list = |(seat, entry): (usize, &Entry)| {
+    let list = |(seat, entry): (usize, &AgentEntry)| {
         let mut row = Row::default();
         row.text(Ink::Seat(seat), &note(seat).mark).pad(marks + usize::from(marks > 0));
         let start = row.width();

@@ -6,7 +6,7 @@ mod admin;
 mod stream;
 
 pub use admin::ExportError;
-pub use stream::Event;
+pub use stream::StreamEvent;
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;

@@ -28,7 +28,7 @@ use crate::terminal::can_draw;
 pub use settings::LAUNCH;
 
 use live::Live;
-use score::Score;
+use score::TotalScore;
 use settings::{confinement, find_agent, find_game};
 
 pub fn run(verb: MatchVerb, style: Style) -> Result<(), Failure> {
@@ -91,7 +91,7 @@ fn play(args: &RunArgs, style: Style) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
-    let mut score = Score::new(&run.agents);
+    let mut score = TotalScore::new(&run.agents);
     let (mut end, mut has_reader) = (Ok(()), true);
     let job = |number| run.hold(number, pace, &called_off);
     let mut waiting: BTreeMap<usize, FinishedGame> = BTreeMap::new();
@@ -226,7 +226,7 @@ impl Run {
     fn keep_all(
         &self,
         games: impl IntoIterator<Item = (usize, FinishedGame)>,
-        score: &mut Score,
+        score: &mut TotalScore,
         style: Style,
     ) -> Result<bool, Failure> {
         let mut kept = Ok(true);
@@ -253,7 +253,7 @@ impl Run {
         number: usize,
         played_match: &PlayedMatch,
         replay_file: Option<String>,
-        score: &mut Score,
+        score: &mut TotalScore,
         style: Style,
     ) -> Result<bool, Failure> {
         let result = &played_match.result;

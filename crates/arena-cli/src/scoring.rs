@@ -23,7 +23,7 @@ pub struct Request {
 /// A player's entry on a leaderboard. Contains only the fields that the table shows.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Entry {
+struct LeaderboardEntry {
     player_id: String,
     games_played: u64,
     metrics: BTreeMap<String, f64>,
@@ -47,16 +47,17 @@ pub fn run(request: &Request, arena: &Arena, style: Style) -> Result<(), Failure
 
 fn boards(answer: &Answer, of_type: bool, offset: u64) -> Result<String, Failure> {
     if !of_type {
-        return Ok(board(&answer.read::<Vec<Entry>>()?, offset));
+        return Ok(board(&answer.read::<Vec<LeaderboardEntry>>()?, offset));
     }
-    let boards: BTreeMap<String, Vec<Entry>> = answer.read()?;
-    let text = |(strategy, entries): (&String, &Vec<Entry>)| format!("{strategy}\n{}", board(entries, offset));
+    let boards: BTreeMap<String, Vec<LeaderboardEntry>> = answer.read()?;
+    let text =
+        |(strategy, entries): (&String, &Vec<LeaderboardEntry>)| format!("{strategy}\n{}", board(entries, offset));
     let texts: Vec<String> = boards.iter().map(text).collect();
     Ok(if texts.is_empty() { "no scores yet".to_owned() } else { texts.join("\n\n") })
 }
 
 /// Formats a leaderboard as a table with a column for each metric. Metrics with intervals show them.
-fn board(entries: &[Entry], offset: u64) -> String {
+fn board(entries: &[LeaderboardEntry], offset: u64) -> String {
     let Some(first) = entries.first() else { return "no players on this board".to_owned() };
     let keys: Vec<&String> = first.metrics.keys().collect();
     let mut header = vec!["place", "player", "model", "games"];
@@ -73,12 +74,12 @@ fn board(entries: &[Entry], offset: u64) -> String {
     table.right([0, 3].into_iter().chain(numbers)).to_string()
 }
 
-fn player(entry: &Entry) -> String {
+fn player(entry: &LeaderboardEntry) -> String {
     let name = entry.username.as_ref().unwrap_or(&entry.player_id);
     format!("{name}{}", if entry.is_benchmark { " (benchmark)" } else { "" })
 }
 
-fn metric(entry: &Entry, key: &str) -> String {
+fn metric(entry: &LeaderboardEntry, key: &str) -> String {
     match (entry.metrics.get(key), entry.intervals.get(key)) {
         (Some(value), Some([low, high])) => format!("{value:.2} [{low:.2}, {high:.2}]"),
         // Metrics without an interval, such as streaks, are whole numbers.
@@ -99,7 +100,7 @@ mod tests {
              "intervals":{"red-team:attack":[0.05,0.6],"red-team:defend":[0.75,1]},"username":"Ada\u001b","model":"m","isBenchmark":true},
             {"playerId":"bob","gamesPlayed":3,"metrics":{"red-team:attack":0,"red-team:defend":2}}
         ]"#;
-        let entries: Vec<Entry> = serde_json::from_str(entries).unwrap();
+        let entries: Vec<LeaderboardEntry> = serde_json::from_str(entries).unwrap();
         expect![[r#"
             ┌───────────────────────────────────────────────────────────────────────────────────────┐
             │ place   player                  model   games              attack              defend │

@@ -27,7 +27,7 @@ It prints one line on stdout: replays are at http://127.0.0.1:PORT/
 Only this machine can connect. Ctrl-C stops it. Keys in the browser: Space plays and pauses, the arrow keys step (with Shift \
 by ten), Home and End jump to the ends, N and P to the next and the previous fault. Long replays open at once, since the \
 browser loads only the parts that it shows.")]
-    Serve(ServeArgs),
+    Serve(ReplayServeArgs),
     /// Replay the recorded actions by the rules and compare everything.
     #[command(after_help = "\
 Examples:
@@ -86,7 +86,7 @@ pub struct ShowArgs {
 
 /// Options of `arena replay serve`.
 #[derive(Debug, Args)]
-pub struct ServeArgs {
+pub struct ReplayServeArgs {
     /// Replay file, or a folder with replays.
     #[arg(value_name = "FILE|DIR")]
     pub path: PathBuf,

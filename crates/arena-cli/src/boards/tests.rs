@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::{Entry, Row, Stage, TerminalSize, picture};
+use super::{AgentEntry, Row, Stage, TerminalSize, picture};
 use arena_games::board::row::Ink;
 
 const ROOM: TerminalSize = TerminalSize { columns: 80, rows: 24 };
@@ -15,7 +15,7 @@ fn stage(game: &str, config: Value, sides: [Option<&'static str>; 2]) -> Stage {
 
 #[track_caller]
 fn check(stage: &Stage, states: &[Value], room: TerminalSize, expected: Expect) {
-    let entry = |name: &str, words: &str| Entry { name: name.to_owned(), words: words.to_owned(), verdict: None };
+    let entry = |name: &str, words: &str| AgentEntry { name: name.to_owned(), words: words.to_owned(), verdict: None };
     let mut entries = vec![entry("ada", "bank 2 s"), entry("bob\u{1b}[2J", "bank 1 s")];
     entries[1].verdict = Some("TIMEOUT: too late".to_owned());
     let mut title = Row::default();

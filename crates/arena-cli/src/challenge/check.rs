@@ -10,7 +10,7 @@ use arena_model::Seed;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::{Map, Value, json};
 
-use super::find::{Found, find};
+use super::find::{FoundChallenge, find};
 use crate::args::CheckChallengeArgs;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -93,7 +93,7 @@ fn describe(findings: &[Finding]) -> String {
 }
 
 /// Lets each bot of the folder play a match against itself.
-fn let_bots_play(found: &Found, seed: &Seed, args: &CheckChallengeArgs) -> Result<Vec<Finding>, Failure> {
+fn let_bots_play(found: &FoundChallenge, seed: &Seed, args: &CheckChallengeArgs) -> Result<Vec<Finding>, Failure> {
     let Some(folder) = &found.folder else { return Ok(Vec::new()) };
     let bots = bots_in(&folder.join("bots"));
     if bots.is_empty() {

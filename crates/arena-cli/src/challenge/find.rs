@@ -12,12 +12,12 @@ use crate::exit::{Exit, Failure};
 use crate::scripts;
 
 /// A challenge that was found.
-pub struct Found {
+pub struct FoundChallenge {
     /// The challenge, configured with the requested options.
     pub challenge: Arc<dyn ChallengeType>,
     /// The folder of a scripted challenge.
     pub folder: Option<PathBuf>,
-    /// The script's last failure, until [`Found::last_fault`] takes it.
+    /// The script's last failure, until [`FoundChallenge::last_fault`] takes it.
     last_fault: Arc<Mutex<Option<arena_script::Fault>>>,
 }
 
@@ -26,7 +26,7 @@ pub struct Found {
 ///
 /// # Errors
 /// If there is no such challenge, or the challenge or an option is invalid. The error lists all problems.
-pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> {
+pub fn find(text: &str, options: &Map<String, Value>) -> Result<FoundChallenge, Failure> {
     let last_fault = Arc::new(Mutex::new(None));
     let folder = Path::new(text);
     if !folder.is_dir() {
@@ -39,7 +39,7 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
             return Err(Failure::new(Exit::Usage, sentence));
         };
         let challenge = found.map_err(|error| Failure::new(Exit::Usage, error))?;
-        return Ok(Found { challenge, folder: None, last_fault });
+        return Ok(FoundChallenge { challenge, folder: None, last_fault });
     }
     // The folder may be the parent folder of some challenges.
     if !folder.join("challenge.json").exists() {
@@ -63,10 +63,10 @@ pub fn find(text: &str, options: &Map<String, Value>) -> Result<Found, Failure> 
     let challenge = challenge.with_listener(move |fault| {
         *noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault.clone());
     });
-    Ok(Found { challenge: Arc::new(challenge), folder: Some(folder.to_owned()), last_fault })
+    Ok(FoundChallenge { challenge: Arc::new(challenge), folder: Some(folder.to_owned()), last_fault })
 }
 
-impl Found {
+impl FoundChallenge {
     /// Takes the description of the last failed call.
     pub fn last_fault(&self) -> Option<Fault> {
         let fault = self.last_fault.lock().unwrap_or_else(PoisonError::into_inner).take()?;

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::find::{Found, find};
+use super::find::{FoundChallenge, find};
 use crate::args::{BotArgs, LogArgs, LogFormat, PlayChallengeArgs};
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::output::Style;
-use crate::play::{Bot, PlayerSeat, Sitter, sit_down};
+use crate::play::{BotPlayer, PlayerSeat, Sitter, sit_down};
 use crate::{scripts, serve};
 
 /// The answer to the creation of a session.
@@ -30,12 +30,12 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
     let options: Map<String, Value> = args.options.iter().cloned().collect();
     let mut settings = hosting(&found, &options)?;
     // Arguments are checked here, before a server starts.
-    let mut bots: Vec<(usize, Bot)> = Vec::new();
+    let mut bots: Vec<(usize, BotPlayer)> = Vec::new();
     for (seat, path) in &args.agents {
         if bots.iter().any(|(other, _)| other == seat) {
             return Err(Failure::new(Exit::Usage, format_args!("seat {seat} has two agents; give one")));
         }
-        bots.push((*seat, Bot::of(&bot_args(path, args))?));
+        bots.push((*seat, BotPlayer::of(&bot_args(path, args))?));
     }
     // The log shows the faults of a script, since the player here is its author.
     serve::start_log(&LogArgs { log_format: LogFormat::Text, level: None }, "warn,arena_server=error")?;
@@ -67,7 +67,7 @@ pub fn run(args: &PlayChallengeArgs, style: Style) -> Result<(), Failure> {
 /// Returns the settings of a server that offers the challenge. For a built-in challenge, the settings contain the
 /// options, since the operator of a server may set more options than the creator of a session. The options of a script
 /// belong to the session instead.
-fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Failure> {
+fn hosting(found: &FoundChallenge, options: &Map<String, Value>) -> Result<Settings, Failure> {
     let id = found.challenge.id();
     let refused = |error| Failure::new(Exit::Usage, error);
     let mut settings = Settings::default();
@@ -83,9 +83,9 @@ fn hosting(found: &Found, options: &Map<String, Value>) -> Result<Settings, Fail
 }
 
 fn play(
-    found: &Found,
+    found: &FoundChallenge,
     arena: &Arena,
-    mut bots: Vec<(usize, Bot)>,
+    mut bots: Vec<(usize, BotPlayer)>,
     options: Option<&Map<String, Value>>,
     style: Style,
     called_off: &Arc<AtomicBool>,

@@ -18,7 +18,7 @@ pub struct Stream {
 }
 
 #[derive(Debug, PartialEq)]
-pub struct Event {
+pub struct StreamEvent {
     /// The event's id. A new stream can resume after it. Absent if the server doesn't support resuming.
     pub id: Option<String>,
     /// The event's content.
@@ -62,7 +62,7 @@ impl Stream {
     ///
     /// # Errors
     /// If the connection breaks or an event isn't JSON.
-    pub fn next(&mut self) -> Result<Option<Event>, CallError> {
+    pub fn next(&mut self) -> Result<Option<StreamEvent>, CallError> {
         let (mut id, mut data, mut line) = (None, String::new(), String::new());
         loop {
             line.clear();
@@ -91,7 +91,7 @@ impl Stream {
                     url: self.url.clone(),
                     what: format!("an event that isn't JSON ({error})"),
                 })?;
-                return Ok(Some(Event { id, data }));
+                return Ok(Some(StreamEvent { id, data }));
             }
         }
     }

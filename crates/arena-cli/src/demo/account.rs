@@ -9,7 +9,7 @@ use arena_wire::{Message, Messages};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::bots::Bot;
+use super::bots::DemoBot;
 use super::seat::{self, Patience, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
@@ -32,7 +32,7 @@ pub struct Account<'a> {
 
 /// A finished game.
 #[derive(Debug)]
-pub struct Game {
+pub struct DemoGame {
     /// The id of the game's session.
     pub session: String,
     /// The game's seats, in the order of joining.
@@ -45,7 +45,7 @@ pub struct SeatAccount {
     /// The name of the bot on the seat.
     pub bot: &'static str,
     /// The bot's score.
-    pub score: Score,
+    pub score: SeatScore,
     /// The bot's guess.
     guess: String,
     /// The operator's evaluation of the guess.
@@ -58,18 +58,18 @@ pub struct Session {
     id: String,
     /// The invites, by seat.
     pub invites: Vec<String>,
-    state: State,
+    state: SessionState,
 }
 
 #[derive(Debug, Deserialize)]
-struct State {
+struct SessionState {
     players: Vec<String>,
-    scores: Vec<Score>,
+    scores: Vec<SeatScore>,
 }
 
 /// Scores of one seat.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Score {
+pub struct SeatScore {
     /// 1 if the opponent guessed no number of this bot's set except the shared numbers.
     pub security: f64,
     /// 1 if this bot guessed the shared numbers.
@@ -83,7 +83,7 @@ struct Sessions {
 
 impl Account<'_> {
     /// Lets two bots play a game of `psi` and prints the report.
-    pub fn of_game(&self, number: u32, bots: [&'static Bot; 2]) -> Result<Game, Failure> {
+    pub fn of_game(&self, number: u32, bots: [&'static DemoBot; 2]) -> Result<DemoGame, Failure> {
         let session: Session = self.arena.create("psi", None)?.read()?;
         let [Some(first), Some(second)] = [session.invites.first(), session.invites.get(1)] else {
             return Err(Failure::new(Exit::Internal, "this server's psi has fewer than two players"));
@@ -108,12 +108,17 @@ impl Account<'_> {
     }
 
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
-    fn seat(&self, bot: &Bot, invite: &str) -> Result<(), CallError> {
+    fn seat(&self, bot: &DemoBot, invite: &str) -> Result<(), CallError> {
         seat::play(&self.arena.own_connection(), bot, invite, Patience::AMONG_BOTS, &AtomicBool::new(false))
     }
 
     /// Prints the chat of a session until the operator announces the end.
-    fn watch(&self, session: &str, players: &[(&Bot, &str)], bots_are_done: impl Fn() -> bool) -> Result<(), Failure> {
+    fn watch(
+        &self,
+        session: &str,
+        players: &[(&DemoBot, &str)],
+        bots_are_done: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
         let until = Instant::now() + GAME_TIMEOUT;
         let mut chat = 1;
         let mut operator = 1;
@@ -143,7 +148,7 @@ impl Account<'_> {
     }
 
     /// Reads the result. After the end of a session, the server shows the result to observers too.
-    fn result(&self, session: &str, players: &[(&'static Bot, &str)]) -> Result<Game, Failure> {
+    fn result(&self, session: &str, players: &[(&'static DemoBot, &str)]) -> Result<DemoGame, Failure> {
         let ended: Sessions = self.arena.list(Some("psi"), Some("ended"), Some(100), None)?.read()?;
         let Some(ended) = ended.challenges.into_iter().find(|ended| ended.id == session) else {
             return Err(Failure::new(
@@ -152,7 +157,7 @@ impl Account<'_> {
             ));
         };
         let log: Messages = self.arena.operator_messages(session, Read::default())?.read()?;
-        let seat = |(invite, score): (&String, Score)| {
+        let seat = |(invite, score): (&String, SeatScore)| {
             let (bot, _) = players.iter().find(|(_, player)| player == invite)?;
             Some(SeatAccount {
                 bot: bot.name,
@@ -162,7 +167,7 @@ impl Account<'_> {
             })
         };
         match ended.state.players.iter().zip(ended.state.scores).map(seat).collect() {
-            Some(seats) => Ok(Game { session: session.to_owned(), seats }),
+            Some(seats) => Ok(DemoGame { session: session.to_owned(), seats }),
             None => {
                 let sentence = format!("the log of session {session} lacks a guess or its evaluation");
                 Err(Failure::new(Exit::Internal, sentence))
@@ -170,7 +175,7 @@ impl Account<'_> {
         }
     }
 
-    fn print_result(&self, number: u32, game: &Game) -> Result<(), Failure> {
+    fn print_result(&self, number: u32, game: &DemoGame) -> Result<(), Failure> {
         if self.style == Style::Json {
             let seats: Vec<_> = game
                 .seats
@@ -197,7 +202,7 @@ impl Account<'_> {
 }
 
 /// Explains the scores in one sentence.
-fn why(game: &Game) -> String {
+fn why(game: &DemoGame) -> String {
     let [first, second] = game.seats.as_slice() else { return String::new() };
     format!("{}; {}.", first.found(second.bot), second.found(first.bot))
 }
@@ -250,7 +255,7 @@ fn guess_of(message: &Message, invite: &str) -> Option<String> {
     Some(guess.to_owned())
 }
 
-fn name_of<'a>(players: &[(&'a Bot, &str)], invite: &'a str) -> &'a str {
+fn name_of<'a>(players: &[(&'a DemoBot, &str)], invite: &'a str) -> &'a str {
     players.iter().find(|(_, player)| *player == invite).map_or(invite, |(bot, _)| bot.name)
 }
 
@@ -290,11 +295,11 @@ mod tests {
     fn why_says_who_lost_what() {
         let seat = |bot, found, wrong, extra| SeatAccount {
             bot,
-            score: Score { security: 1.0, utility: 1.0 },
+            score: SeatScore { security: 1.0, utility: 1.0 },
             guess: String::new(),
             outcome: GuessOutcome { found, wrong, extra },
         };
-        let game = |first, second| Game { session: String::new(), seats: vec![first, second] };
+        let game = |first, second| DemoGame { session: String::new(), seats: vec![first, second] };
         let games = [
             game(seat("hash-swap", true, 0, 0), seat("snoop", true, 0, 10)),
             game(seat("cautious", false, 2, 0), seat("open-book", false, 0, 0)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arena_games::bots::HouseBot;
 use arena_server::{House, HouseSeat};
 
-use super::bots::{Bot, HOUSE};
+use super::bots::{DemoBot, HOUSE};
 use super::seat::{self, Patience};
 use super::show::unless_stopped;
 use super::table::{self, Manner};
@@ -24,7 +24,7 @@ const PACE: Duration = Duration::from_millis(500);
 /// A bot that plays with visitors.
 enum Opponent {
     /// A bot for `psi`, which chats.
-    Talker(&'static Bot),
+    Talker(&'static DemoBot),
     /// A bot for a board game, which moves.
     Player(&'static HouseBot),
 }
@@ -33,7 +33,7 @@ enum Opponent {
 fn opponent(challenge: &str, number: usize) -> Option<Opponent> {
     if challenge == "psi" {
         // Only bots that send no digests, since people can't compute hashes by hand.
-        let talkers: Vec<&'static Bot> =
+        let talkers: Vec<&'static DemoBot> =
             HOUSE.iter().filter(|bot| ["open-book", "cautious"].contains(&bot.name)).collect();
         return Some(Opponent::Talker(talkers[number % talkers.len()]));
     }

@@ -40,7 +40,7 @@ use arena_server::Settings;
 use tokio::sync::oneshot;
 
 use self::account::Account;
-use self::bots::{Bot, HOUSE};
+use self::bots::{DemoBot, HOUSE};
 use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
@@ -187,7 +187,7 @@ fn play(
 const ROUND: usize = HOUSE.len() * (HOUSE.len() - 1) / 2;
 
 /// Returns an endless sequence of pairings, round by round. Every second round swaps the seats.
-fn pairings() -> impl Iterator<Item = [&'static Bot; 2]> {
+fn pairings() -> impl Iterator<Item = [&'static DemoBot; 2]> {
     let round = (0..HOUSE.len()).flat_map(|first| (first + 1..HOUSE.len()).map(move |second| [first, second]));
     round.cycle().enumerate().map(|(game, [first, second])| match game / ROUND % 2 {
         0 => [&HOUSE[first], &HOUSE[second]],

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arena_wire::{Message, Messages};
 use serde::Deserialize;
 
-use super::bots::{Action, Bot, View};
+use super::bots::{Action, DemoBot, View};
 use super::convention::{ChatLine, numbers_in};
 use crate::client::{Answer, Arena, CallError, Read, random_hex};
 
@@ -39,7 +39,7 @@ pub const WAIT_S: u8 = 2;
 
 /// The answer to a join.
 #[derive(Debug, Deserialize)]
-pub struct Joined {
+pub struct JoinedSession {
     /// The id of the seat's session.
     #[serde(rename = "ChallengeID")]
     pub session: String,
@@ -47,8 +47,14 @@ pub struct Joined {
 
 /// Plays `bot` on the seat of `invite` until its guess. Gives up if `stop` is set, or if the opponent doesn't join in
 /// time.
-pub fn play(arena: &Arena, bot: &Bot, invite: &str, patience: Patience, stop: &AtomicBool) -> Result<(), CallError> {
-    let Joined { session } = arena.join(invite, Some(bot.name))?.read()?;
+pub fn play(
+    arena: &Arena,
+    bot: &DemoBot,
+    invite: &str,
+    patience: Patience,
+    stop: &AtomicBool,
+) -> Result<(), CallError> {
+    let JoinedSession { session } = arena.join(invite, Some(bot.name))?.read()?;
     let arena = arena.seen_by(invite);
 
     let dealt = first(

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::account::Game;
+use super::account::DemoGame;
 use super::bots::HOUSE;
 use crate::exit::Failure;
 use crate::output::{Style, Table, print};
@@ -28,7 +28,7 @@ impl Row {
 
 impl Standings {
     /// Counts a game.
-    pub fn add(&mut self, game: &Game) {
+    pub fn add(&mut self, game: &DemoGame) {
         for seat in &game.seats {
             for (row, _) in self.rows.iter_mut().zip(&HOUSE).filter(|(_, bot)| bot.name == seat.bot) {
                 row.games += 1;

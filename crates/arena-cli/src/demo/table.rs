@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use arena_games::bots::{BotGame, HouseBot};
 use arena_wire::Messages;
 
-use super::seat::{Joined, WAIT_S};
+use super::seat::{JoinedSession, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::play::Said;
 
@@ -25,7 +25,7 @@ pub struct Manner<'a> {
 
 /// Plays the seat of `invite` until the game is over or `stop` is set.
 pub fn play(arena: &Arena, player: &'static HouseBot, invite: &str, manner: Manner<'_>) -> Result<(), CallError> {
-    let Joined { session } = arena.join(invite, Some(player.name))?.read()?;
+    let JoinedSession { session } = arena.join(invite, Some(player.name))?.read()?;
     let arena = arena.seen_by(invite);
     let mut mind = BotGame::of(player);
     let (mut index, mut until) = (1, Instant::now() + IDLE_TIMEOUT);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use arena_match::{Disqualified, MatchSnapshot, Seat, Watch};
 use serde_json::Value;
 
-use crate::boards::{Entry, picture};
+use crate::boards::{AgentEntry, picture};
 use crate::terminal::{Screen, room};
 use arena_games::board::row::{Ink, Row};
 use arena_games::board::{Stage, TerminalSize};
@@ -175,7 +175,7 @@ fn paint(stage: &Stage, shared: &Shared, called_off: &AtomicBool) {
 struct Scene {
     epoch: u64,
     states: Vec<Value>,
-    entries: Vec<Entry>,
+    entries: Vec<AgentEntry>,
     waited: Option<Duration>,
 }
 
@@ -204,13 +204,13 @@ impl Scene {
 }
 
 impl Agent {
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> AgentEntry {
         let mut words = format!("used {}, bank {}", time(self.used), time(Duration::from_millis(self.bank_ms)));
         if self.faults > 0 {
             words += &format!(", {} fault{}", self.faults, if self.faults == 1 { "" } else { "s" });
         }
         let verdict = self.out.as_ref().map(|out| format!("{}: {}", out.verdict, out.detail));
-        Entry { name: self.name.clone(), words, verdict }
+        AgentEntry { name: self.name.clone(), words, verdict }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::output::{Table, counted, printable};
 const LINES: usize = 5;
 
 /// The total score of several games.
-pub struct Score {
+pub struct TotalScore {
     agents: Vec<AgentScore>,
     games: usize,
     /// The number of void games.
@@ -31,9 +31,9 @@ struct AgentScore {
     score: f64,
 }
 
-impl Score {
+impl TotalScore {
     /// Creates an empty score for these agents.
-    pub fn new(agents: &[Agent]) -> Score {
+    pub fn new(agents: &[Agent]) -> TotalScore {
         let line = |agent: &Agent| AgentScore {
             name: agent.name.clone(),
             wins: 0,
@@ -42,7 +42,7 @@ impl Score {
             disqualified: 0,
             score: 0.0,
         };
-        Score { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
+        TotalScore { agents: agents.iter().map(line).collect(), games: 0, void: 0 }
     }
 
     /// Returns the number of games played.
@@ -73,7 +73,7 @@ impl Score {
     }
 }
 
-impl Display for Score {
+impl Display for TotalScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [a, b] = &self.agents[..] {
             let (points, games) = (f64::from(a.wins) + f64::from(a.draws) / 2.0, self.games);

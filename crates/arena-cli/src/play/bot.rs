@@ -11,9 +11,9 @@ use arena_match::{Agent, Confinement, OutputFile, OutputPath, OwnerLog, Solo, pr
 use arena_model::{AgentId, ChallengeAction, ChallengeState, MAX_ACTIONS, RefusedAction, SeenMessage, TimeLimits};
 use serde_json::{Map, Value, json};
 
-use super::Played;
-use super::game::{Said, State};
-use super::news::{Inbox, InboxMessage, Kind};
+use super::PlayEnd;
+use super::game::{GameState, Said};
+use super::news::{ChannelKind, Inbox, InboxMessage};
 use super::seat::{PlayerSeat, Refusal};
 use crate::args::BotArgs;
 use crate::exit::{Exit, Failure};
@@ -35,7 +35,7 @@ const LATE_CODES: [&str; 3] = ["NOT_YOUR_TURN", "ALREADY_ANSWERED", "OUT_OF_THE_
 const LOG_LINES: usize = 10;
 
 /// A bot that hasn't started yet.
-pub struct Bot {
+pub struct BotPlayer {
     agent: Agent,
     confinement: Confinement,
     limits: TimeLimits,
@@ -49,12 +49,12 @@ enum Course {
     Lost(String),
 }
 
-impl Bot {
+impl BotPlayer {
     /// Creates the bot that the command line specifies.
     ///
     /// # Errors
     /// If the agent isn't found, or its log can't be written.
-    pub fn of(args: &BotArgs) -> Result<Bot, Failure> {
+    pub fn of(args: &BotArgs) -> Result<BotPlayer, Failure> {
         let mut agent = match &args.agent {
             Some(path) => settings::find_agent(path)?,
             None => settings::find_command(&args.command)?,
@@ -70,7 +70,7 @@ impl Bot {
             Ok(file) => Ok((path.clone(), file)),
             Err(error) => Err(cannot_write(path, &error)),
         };
-        Ok(Bot { agent, confinement, limits, log: args.log.as_ref().map(create).transpose()? })
+        Ok(BotPlayer { agent, confinement, limits, log: args.log.as_ref().map(create).transpose()? })
     }
 
     /// Lets the bot play.
@@ -82,7 +82,7 @@ impl Bot {
         seat: &mut PlayerSeat,
         inbox: &mut Inbox,
         called_off: &AtomicBool,
-    ) -> Result<Played, Failure> {
+    ) -> Result<PlayEnd, Failure> {
         let id: AgentId = seat.you.parse().map_err(|error| {
             Failure::new(
                 Exit::Internal,
@@ -97,7 +97,7 @@ impl Bot {
         let why = match (&log.verdict, course?) {
             (Some((verdict, detail)), _) => format!("{verdict}: {detail}"),
             (None, Course::Lost(why)) => why,
-            (None, Course::Over) => return Ok(Played::ToTheEnd),
+            (None, Course::Over) => return Ok(PlayEnd::ToTheEnd),
         };
         // A failed bot resigns, so that the other players needn't wait for it. The resignation doesn't quote the bot's
         // log, which is for its owner only.
@@ -193,7 +193,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) ->
         let (messages, goes_on) = inbox.gather(None)?;
         let came = Instant::now();
         // Of several pending states only the last is current.
-        let mut last: Option<(State, &InboxMessage)> = None;
+        let mut last: Option<(GameState, &InboxMessage)> = None;
         for message in &messages {
             match Said::read(message) {
                 Some(Said::Start { config, .. }) => solo.introduce(&config).map_err(explain)?,
@@ -204,7 +204,7 @@ fn follow_game(solo: &mut Solo<'_>, seat: &mut PlayerSeat, inbox: &mut Inbox) ->
                 }
                 // A later action of this seat has answered the state. Another program with the same invite may have
                 // sent it.
-                None if message.channel == Kind::Operator && message.from == seat.you => last = None,
+                None if message.channel == ChannelKind::Operator && message.from == seat.you => last = None,
                 Some(Said::Disqualified { disqualified, reason, detail }) if disqualified == seat.you => {
                     return Ok(Course::Lost(format!("the server disqualified it, {reason}: {detail}")));
                 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use arena_wire::Messages;
 use serde_json::Value;
 
-use super::news::{Ending, InboxEvent, InboxMessage, Kind};
+use super::news::{ChannelKind, Ending, InboxEvent, InboxMessage};
 use super::seat::OUTAGE;
-use crate::client::{Answer, Arena, CallError, Event, Read};
+use crate::client::{Answer, Arena, CallError, Read, StreamEvent};
 
 /// Waiting time of a polling request, in seconds.
 const WAIT_S: u8 = 20;
@@ -25,10 +25,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// Starts a thread that follows a channel of a session. The thread ends when the session ends, the inbox is dropped, or
 /// the program exits.
-pub fn follow(arena: &Arena, session: &str, kind: Kind, events: Sender<InboxEvent>) -> io::Result<()> {
+pub fn follow(arena: &Arena, session: &str, kind: ChannelKind, events: Sender<InboxEvent>) -> io::Result<()> {
     let channel = match kind {
-        Kind::Operator => format!("challenge_{session}"),
-        Kind::Chat => session.to_owned(),
+        ChannelKind::Operator => format!("challenge_{session}"),
+        ChannelKind::Chat => session.to_owned(),
     };
     // The follower retries by itself, so its client doesn't.
     let arena = arena.clone().with_retries_for(Duration::ZERO);
@@ -39,7 +39,7 @@ pub fn follow(arena: &Arena, session: &str, kind: Kind, events: Sender<InboxEven
 struct Follower {
     arena: Arena,
     channel: String,
-    kind: Kind,
+    kind: ChannelKind,
     /// Index of the next message for the inbox.
     next: u64,
     /// Id of the stream's last event, if the server sends ids.
@@ -108,7 +108,7 @@ impl Follower {
     fn read_stream(&mut self) -> Result<(), Stop> {
         let mut stream = self.arena.stream(&self.channel, self.after.as_deref())?;
         self.has_streamed = true;
-        while let Some(Event { id, data }) = stream.next()? {
+        while let Some(StreamEvent { id, data }) = stream.next()? {
             match data["type"].as_str() {
                 Some("initial") => self.pass_on_all(data["messages"].as_array().cloned().unwrap_or_default())?,
                 Some("new_message") => self.pass_on_all(vec![data["message"].clone()])?,
@@ -140,8 +140,8 @@ impl Follower {
     fn read(&self, wait: Option<u8>) -> Result<Answer, CallError> {
         let read = Read { index: Some(self.next), wait };
         match self.kind {
-            Kind::Operator => self.arena.operator_messages(&self.channel, read),
-            Kind::Chat => self.arena.chat_messages(&self.channel, read),
+            ChannelKind::Operator => self.arena.operator_messages(&self.channel, read),
+            ChannelKind::Chat => self.arena.chat_messages(&self.channel, read),
         }
     }
 

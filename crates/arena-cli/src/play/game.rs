@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::news::{InboxMessage, Kind};
+use super::news::{ChannelKind, InboxMessage};
 
 /// A message of a game's operator.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -21,7 +21,7 @@ pub enum Said {
         side: Option<String>,
     },
     /// A state of the game.
-    State(State),
+    State(GameState),
     /// A disqualification.
     Disqualified {
         /// The agent's id.
@@ -78,7 +78,7 @@ pub struct RejectedPart {
 
 /// A state, and the players to move.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct State {
+pub struct GameState {
     pub world_state: Map<String, Value>,
     /// The ids of the players to move.
     #[serde(default)]
@@ -91,7 +91,7 @@ pub struct State {
 impl Said {
     /// Parses a message. Returns `None` if it isn't a message of a game's operator.
     pub fn read(message: &InboxMessage) -> Option<Said> {
-        let is_of_the_game = message.channel == Kind::Operator && message.from == "operator";
+        let is_of_the_game = message.channel == ChannelKind::Operator && message.from == "operator";
         if is_of_the_game { Said::parse(&message.content) } else { None }
     }
 
@@ -143,7 +143,7 @@ pub fn out_sentence(name: &str, reason: &str, detail: &str) -> String {
     }
 }
 
-impl State {
+impl GameState {
     /// Returns true if the agent with this id is to move.
     pub fn asks(&self, id: &str) -> bool {
         self.asked.iter().any(|asked| asked == id)
@@ -169,7 +169,7 @@ mod tests {
 
     fn message(content: &str) -> InboxMessage {
         InboxMessage {
-            channel: Kind::Operator,
+            channel: ChannelKind::Operator,
             index: 1,
             from: "operator".to_owned(),
             to: None,
@@ -196,7 +196,7 @@ mod tests {
         .collect();
         expect![[r#"
             Some(Start { set_agent_id: "a", config: {"n_epochs": Number(3)}, side: None })
-            Some(State(State { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some(1792627202250) }))
+            Some(State(GameState { world_state: {"epoch": Number(1)}, asked: ["a"], deadline: Some(1792627202250) }))
             Some(Disqualified { disqualified: "b", reason: "TIMEOUT", detail: "no answer" })
             Some(Result { result: GameOutcome { termination: "GAME_ENDED", epochs: 0, scores: {}, winners: [] } })
             Some(Result { result: GameOutcome { termination: "CHECKMATE", epochs: 0, scores: {}, winners: [] } })
@@ -206,7 +206,7 @@ mod tests {
             None
         "#]]
         .assert_eq(&lines);
-        let chat = InboxMessage { channel: Kind::Chat, ..message(r#"{"result": {}}"#) };
+        let chat = InboxMessage { channel: ChannelKind::Chat, ..message(r#"{"result": {}}"#) };
         assert_eq!(Said::read(&chat), None, "players aren't the operator");
     }
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::news::{Ending, Inbox, InboxMessage, Kind, Next};
-use super::person::{Game, Voice, greeting, obey};
-use super::{Bot, Played, PlayerSeat, print_session};
+use super::news::{ChannelKind, Ending, Inbox, InboxMessage, Next};
+use super::person::{GameSetup, Voice, greeting, obey};
+use super::{BotPlayer, PlayEnd, PlayerSeat, print_session};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, print};
 
@@ -26,11 +26,11 @@ const NEWS: Duration = Duration::from_secs(20);
 pub enum Sitter {
     /// The person at the keyboard.
     Person,
-    Bot(Box<Bot>),
+    Bot(Box<BotPlayer>),
 }
 
 /// An event for the keyboard.
-enum Event {
+enum KeyboardEvent {
     /// An event for a seat of the keyboard, with the seat's index in the keyboard's list.
     Next(usize, Result<Next, Failure>),
     /// The session has ended.
@@ -44,7 +44,7 @@ struct Own {
     seat: PlayerSeat,
     /// The seat's number, from 1.
     number: usize,
-    game: Game,
+    game: GameSetup,
     /// Messages that arrived while another seat was selected.
     unseen: Vec<InboxMessage>,
 }
@@ -64,7 +64,7 @@ pub fn sit_down(table: Vec<(PlayerSeat, Sitter)>, style: Style, called_off: &Arc
         let inbox = Inbox::open(&seat, called_off.clone())?;
         match sitter {
             Sitter::Person => {
-                own.push(Own { seat, number, game: Game::default(), unseen: Vec::new() });
+                own.push(Own { seat, number, game: GameSetup::default(), unseen: Vec::new() });
                 inboxes.push(inbox);
             }
             Sitter::Bot(bot) => bots.push(start_bot(number, seat, *bot, inbox, called_off.clone(), events.clone())?),
@@ -91,31 +91,31 @@ pub fn sit_down(table: Vec<(PlayerSeat, Sitter)>, style: Style, called_off: &Arc
 fn start_bot(
     number: usize,
     mut seat: PlayerSeat,
-    mut bot: Bot,
+    mut bot: BotPlayer,
     mut inbox: Inbox,
     called_off: Arc<AtomicBool>,
-    events: Sender<Event>,
+    events: Sender<KeyboardEvent>,
 ) -> Result<thread::JoinHandle<()>, Failure> {
     let play = move || {
         if let Err(failure) = bot.play(&mut seat, &mut inbox, &called_off)
             && failure.exit != Exit::Interrupted
         {
             // The receiver of the events may have been dropped.
-            let _ = events.send(Event::BotFailed(number, failure));
+            let _ = events.send(KeyboardEvent::BotFailed(number, failure));
         }
     };
     spawn(format!("bot {number}"), play)
 }
 
 /// Forwards the events of one inbox to the keyboard, until the inbox or the keyboard ends.
-fn pump(place: usize, mut inbox: Inbox, events: Sender<Event>) -> Result<(), Failure> {
+fn pump(place: usize, mut inbox: Inbox, events: Sender<KeyboardEvent>) -> Result<(), Failure> {
     let carry = move || {
         loop {
             let event = match inbox.next(None) {
-                Ok(Next::Over) => Event::Over(inbox.ending()),
-                next => Event::Next(place, next),
+                Ok(Next::Over) => KeyboardEvent::Over(inbox.ending()),
+                next => KeyboardEvent::Next(place, next),
             };
-            let is_last = matches!(&event, Event::Over(_) | Event::Next(_, Err(_) | Ok(Next::Leave)));
+            let is_last = matches!(&event, KeyboardEvent::Over(_) | KeyboardEvent::Next(_, Err(_) | Ok(Next::Leave)));
             if events.send(event).is_err() || is_last {
                 return;
             }
@@ -146,7 +146,7 @@ impl Keyboard {
     /// Plays until the session ends or the person leaves. Returns the seat that was selected last.
     fn play(
         mut self,
-        news: &Receiver<Event>,
+        news: &Receiver<KeyboardEvent>,
         voice: &mut Voice,
         has_bots: bool,
     ) -> Result<(PlayerSeat, Option<Ending>), Failure> {
@@ -162,24 +162,26 @@ impl Keyboard {
                 Some(patience) => news.recv_timeout(patience),
             };
             match event {
-                Ok(Event::Next(place, Ok(Next::Message(message)))) => self.hear(place, message, voice)?,
-                Ok(Event::Next(_, Ok(Next::Typed(Some(line))))) => {
-                    if self.obey(&line, voice)? == Played::Left {
+                Ok(KeyboardEvent::Next(place, Ok(Next::Message(message)))) => self.hear(place, message, voice)?,
+                Ok(KeyboardEvent::Next(_, Ok(Next::Typed(Some(line))))) => {
+                    if self.obey(&line, voice)? == PlayEnd::Left {
                         break None;
                     }
                 }
-                Ok(Event::Next(_, Ok(Next::Typed(None)))) => patience = Some(AFTER_INPUT[usize::from(has_bots)]),
-                Ok(Event::Next(_, Ok(Next::Nothing | Next::Over))) => {}
-                Ok(Event::Next(_, Ok(Next::Leave))) => break None,
-                Ok(Event::Next(_, Err(failure))) => return Err(failure),
+                Ok(KeyboardEvent::Next(_, Ok(Next::Typed(None)))) => {
+                    patience = Some(AFTER_INPUT[usize::from(has_bots)])
+                }
+                Ok(KeyboardEvent::Next(_, Ok(Next::Nothing | Next::Over))) => {}
+                Ok(KeyboardEvent::Next(_, Ok(Next::Leave))) => break None,
+                Ok(KeyboardEvent::Next(_, Err(failure))) => return Err(failure),
                 // One seat may receive the end of the session before another seat has received the last messages.
-                Ok(Event::Over(ending)) => {
+                Ok(KeyboardEvent::Over(ending)) => {
                     over += 1;
                     if over == self.own.len() {
                         break Some(ending);
                     }
                 }
-                Ok(Event::BotFailed(number, failure)) => {
+                Ok(KeyboardEvent::BotFailed(number, failure)) => {
                     voice.remark(&format!("the bot on seat {number} failed: {}", failure.sentence()))?;
                 }
                 Err(RecvTimeoutError::Timeout)
@@ -214,7 +216,7 @@ impl Keyboard {
 
     /// Shows a message at the selected seat, unless the message was already shown at another seat.
     fn show(&mut self, message: InboxMessage, voice: &mut Voice) -> Result<(), Failure> {
-        let is_new = self.seen.insert((message.channel == Kind::Chat, message.index));
+        let is_new = self.seen.insert((message.channel == ChannelKind::Chat, message.index));
         let Own { seat, number, game, .. } = &mut self.own[self.at];
         match (is_new, self.style) {
             (false, _) => Ok(()),
@@ -227,7 +229,7 @@ impl Keyboard {
         }
     }
 
-    fn obey(&mut self, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
+    fn obey(&mut self, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
         let Some(rest) = line.trim().strip_prefix("/seat") else {
             return obey(&mut self.own[self.at].seat, line, voice);
         };
@@ -245,6 +247,6 @@ impl Keyboard {
                 voice.remark(&format!("/seat needs the number of one of your seats: {}", numbers.join(", ")))?;
             }
         }
-        Ok(Played::ToTheEnd)
+        Ok(PlayEnd::ToTheEnd)
     }
 }

@@ -23,7 +23,7 @@ use crate::output::{Style, Table, print, printable};
 use model::Model;
 use news::{Ending, Inbox};
 
-pub use bot::Bot;
+pub use bot::BotPlayer;
 pub use game::Said;
 pub use keyboard::{Sitter, sit_down};
 pub use seat::PlayerSeat;
@@ -31,13 +31,13 @@ pub use seat::PlayerSeat;
 /// The player of a seat.
 enum Mind {
     Person,
-    Bot(Box<Bot>),
+    Bot(Box<BotPlayer>),
     Model(Box<Model>),
 }
 
 /// The end of a play without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Played {
+enum PlayEnd {
     /// The player stayed to the end of the session.
     ToTheEnd,
     /// The player left before the end of the session.
@@ -50,7 +50,7 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
     let mut mind = if args.model.model.is_some() {
         Mind::Model(Box::new(Model::of(&args.model)?))
     } else if args.bot.agent.is_some() || !args.bot.command.is_empty() {
-        Mind::Bot(Box::new(Bot::of(&args.bot)?))
+        Mind::Bot(Box::new(BotPlayer::of(&args.bot)?))
     } else {
         Mind::Person
     };
@@ -83,7 +83,7 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
         Mind::Model(model) => Some(model.summary()),
         Mind::Person | Mind::Bot(_) => None,
     };
-    print_session(&seat, (played == Played::ToTheEnd).then(|| inbox.ending()), spent, style)?;
+    print_session(&seat, (played == PlayEnd::ToTheEnd).then(|| inbox.ending()), spent, style)?;
     match &mind {
         Mind::Model(model) => model.verdict(&seat, played),
         Mind::Person | Mind::Bot(_) => Ok(()),

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Played;
+use super::PlayEnd;
 use super::game::Said;
-use super::news::{Inbox, InboxMessage, Kind, Next};
+use super::news::{ChannelKind, Inbox, InboxMessage, Next};
 use super::seat::PlayerSeat;
 use crate::args::{Api, ModelArgs};
 use crate::client::CallError;
@@ -67,7 +67,7 @@ pub struct Model {
     /// The time to retry a failing endpoint.
     patience: Duration,
     /// The messages and actions of this run that haven't appeared in the channels yet.
-    own: Vec<(Kind, String)>,
+    own: Vec<(ChannelKind, String)>,
     /// The reason why the model stopped before the end of the session: the option of a reached limit, or `refused`.
     stopped: Option<&'static str>,
     /// The fault of the endpoint that ended the play.
@@ -107,7 +107,7 @@ impl Model {
     ///
     /// # Errors
     /// If the server fails, the transcript can't be written, or the play was interrupted.
-    pub fn play(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Played, Failure> {
+    pub fn play(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
         self.transcript.open(seat)?;
         let played = self.hold(seat, inbox);
         let error = played.as_ref().err().map(|failure| failure.sentence().to_owned());
@@ -119,14 +119,14 @@ impl Model {
     }
 
     /// Returns the program's failure if the endpoint failed or the model stopped before the end of the session.
-    pub fn verdict(&self, seat: &PlayerSeat, played: Played) -> Result<(), Failure> {
+    pub fn verdict(&self, seat: &PlayerSeat, played: PlayEnd) -> Result<(), Failure> {
         let base = self.endpoint.base();
         match (&self.fault, self.stopped, played) {
-            (Some(why), _, Played::ToTheEnd) => Err(Failure::new(
+            (Some(why), _, PlayEnd::ToTheEnd) => Err(Failure::new(
                 Exit::ModelFailed,
                 format_args!("the session ended while the language model's endpoint {base} failed: {why}"),
             )),
-            (Some(why), _, Played::Left) => Err(Failure::new(
+            (Some(why), _, PlayEnd::Left) => Err(Failure::new(
                 Exit::Parked,
                 format_args!(
                     "the language model's endpoint {base} fails: {why}; the seat is parked, not resigned; to resume it with \
@@ -153,7 +153,7 @@ impl Model {
         summary
     }
 
-    fn hold(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<Played, Failure> {
+    fn hold(&mut self, seat: &mut PlayerSeat, inbox: &mut Inbox) -> Result<PlayEnd, Failure> {
         let fence = Fence::draw()?;
         let tools = prompt::tools(seat);
         let system = prompt::system(seat, &fence);
@@ -170,7 +170,7 @@ impl Model {
         loop {
             let (messages, goes_on) = self.hear(seat, inbox, wait, deadline)?;
             if !goes_on {
-                return Ok(Played::ToTheEnd);
+                return Ok(PlayEnd::ToTheEnd);
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return self.stop(seat, inbox, "--max-time", deadline);
@@ -185,17 +185,17 @@ impl Model {
                     let why = "the endpoint gave no answer within --max-time".to_owned();
                     self.transcript.note("parked", json!({"why": why}))?;
                     self.fault = Some(why);
-                    return Ok(Played::Left);
+                    return Ok(PlayEnd::Left);
                 }
                 Asked::Late => return self.stop(seat, inbox, "--max-time", deadline),
                 Asked::Over(why) => {
                     self.fault = Some(why);
-                    return Ok(Played::ToTheEnd);
+                    return Ok(PlayEnd::ToTheEnd);
                 }
                 Asked::Failed(why) => {
                     self.transcript.note("parked", json!({"why": why}))?;
                     self.fault = Some(why);
-                    return Ok(Played::Left);
+                    return Ok(PlayEnd::Left);
                 }
             };
             let results = self.carry_out(seat, &tools, &reply)?;
@@ -304,11 +304,11 @@ impl Model {
         for call in &reply.calls {
             let refused = match Want::read(seat, tools, call) {
                 Ok(Want::Act(method, content)) => {
-                    self.own.push((Kind::Operator, format!("({method}) {content}")));
+                    self.own.push((ChannelKind::Operator, format!("({method}) {content}")));
                     seat.act(&method, &content)?.map(|refusal| refusal.to_string())
                 }
                 Ok(Want::Say(text, to)) => {
-                    self.own.push((Kind::Chat, text.clone()));
+                    self.own.push((ChannelKind::Chat, text.clone()));
                     seat.say(&text, to.as_deref())?.map(|refusal| refusal.to_string())
                 }
                 Ok(Want::Wait) => None,
@@ -336,7 +336,7 @@ impl Model {
         inbox: &mut Inbox,
         cause: &'static str,
         deadline: Option<Instant>,
-    ) -> Result<Played, Failure> {
+    ) -> Result<PlayEnd, Failure> {
         self.stopped = Some(cause);
         let why = match cause {
             REFUSED => format!("the model refused to play: {IDLE_ANSWERS} answers in a row without a tool call"),
@@ -357,10 +357,10 @@ impl Model {
         note(&format!("{why}; {what}{waits}"));
         loop {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(Played::Left);
+                return Ok(PlayEnd::Left);
             }
             if inbox.next(deadline)? == Next::Over {
-                return Ok(Played::ToTheEnd);
+                return Ok(PlayEnd::ToTheEnd);
             }
         }
     }
@@ -403,7 +403,7 @@ impl Model {
     /// view of the game.
     fn is_news(&mut self, seat: &PlayerSeat, message: &InboxMessage) -> bool {
         if message.from == seat.you {
-            let own = |(kind, text): &(Kind, String)| *kind == message.channel && *text == message.content;
+            let own = |(kind, text): &(ChannelKind, String)| *kind == message.channel && *text == message.content;
             let Some(place) = self.own.iter().position(own) else { return true };
             self.own.remove(place);
             return false;

@@ -25,7 +25,7 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// One of a session's two channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ChannelKind {
     /// The operator channel.
     Operator,
     Chat,
@@ -35,7 +35,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InboxMessage {
     /// The message's channel.
-    pub channel: Kind,
+    pub channel: ChannelKind,
     /// The message's index in the channel, from 1.
     pub index: u64,
     /// The sender.
@@ -51,7 +51,7 @@ pub struct InboxMessage {
 impl InboxMessage {
     /// Returns true if the operator announces the end of the session with this message.
     pub fn is_the_last(&self) -> bool {
-        self.channel == Kind::Operator
+        self.channel == ChannelKind::Operator
             && self.from == "operator"
             && self.to.is_none()
             && self.content.starts_with("Game ended.")
@@ -62,8 +62,8 @@ impl From<InboxMessage> for SeenMessage {
     fn from(message: InboxMessage) -> SeenMessage {
         let InboxMessage { channel, index, from, to, content, .. } = message;
         let channel = match channel {
-            Kind::Operator => "operator",
-            Kind::Chat => "chat",
+            ChannelKind::Operator => "operator",
+            ChannelKind::Chat => "chat",
         };
         SeenMessage { channel: channel.to_owned(), index, from, to, content }
     }
@@ -102,7 +102,7 @@ impl Ending {
 pub enum InboxEvent {
     Message(InboxMessage),
     /// The end of a channel, with the session's result if the channel contained it.
-    Ended(Kind, Option<Ending>),
+    Ended(ChannelKind, Option<Ending>),
     /// The follower of a channel failed.
     Lost(CallError),
     /// A line of input; `None` at the end of input.
@@ -146,7 +146,7 @@ impl Inbox {
     /// If no thread can be started.
     pub fn open(seat: &PlayerSeat, called_off: Arc<AtomicBool>) -> Result<Inbox, Failure> {
         let (sender, events) = channel();
-        for kind in [Kind::Operator, Kind::Chat] {
+        for kind in [ChannelKind::Operator, ChannelKind::Chat] {
             follow(&seat.arena, &seat.session, kind, sender.clone()).map_err(|error| {
                 Failure::new(Exit::Internal, format_args!("cannot start a thread to follow a channel: {error}"))
             })?;

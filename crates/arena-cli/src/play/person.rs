@@ -9,12 +9,12 @@ use rustyline::error::ReadlineError;
 use rustyline::{DefaultEditor, ExternalPrinter};
 use serde_json::{Map, Value, json};
 
-use super::Played;
+use super::PlayEnd;
 use super::game::{Said, out_sentence};
 use super::news::{Inbox, InboxEvent, InboxMessage, Next};
 use super::seat::{PlayerSeat, Refusal};
 use super::typed::Typed;
-use crate::boards::{Entry, picture};
+use crate::boards::{AgentEntry, picture};
 use crate::exit::{Exit, Failure};
 use crate::output::{Style, guarded, print, printable, utc};
 use crate::terminal::{can_draw, has_colors, room};
@@ -33,10 +33,10 @@ const HELP: &str = concat!(
 );
 
 /// Lets a person, or a program on a pipe, play the seat.
-pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Played, Failure> {
+pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<PlayEnd, Failure> {
     let mut voice = Voice::open(inbox.sender(), style)?;
     voice.say(&greeting(seat))?;
-    let mut game = Game::default();
+    let mut game = GameSetup::default();
     loop {
         match inbox.next(None)? {
             Next::Message(message) => {
@@ -44,13 +44,13 @@ pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Pl
                 voice.print_message(seat, &message, &mut game)?;
             }
             Next::Typed(Some(line)) => {
-                if obey(seat, &line, &mut voice)? == Played::Left {
+                if obey(seat, &line, &mut voice)? == PlayEnd::Left {
                     break;
                 }
             }
             Next::Typed(None) => voice.remark("no more input; waiting for the end of the session")?,
             Next::Leave => break,
-            Next::Over => return Ok(Played::ToTheEnd),
+            Next::Over => return Ok(PlayEnd::ToTheEnd),
             Next::Nothing => {}
         }
     }
@@ -58,11 +58,11 @@ pub fn play(seat: &mut PlayerSeat, inbox: &mut Inbox, style: Style) -> Result<Pl
         "you left; the seat stays yours and the session continues without you. To return: arena play --from {}",
         seat.you
     ))?;
-    Ok(Played::Left)
+    Ok(PlayEnd::Left)
 }
 
 /// Executes a line of input.
-pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Result<Played, Failure> {
+pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Result<PlayEnd, Failure> {
     let refused = match Typed::read(line, seat.metadata.methods.iter().map(|method| method.name.as_str())) {
         Typed::Nothing => None,
         Typed::Act(method, content) => seat.act(&method, &content)?,
@@ -81,13 +81,13 @@ pub(super) fn obey(seat: &mut PlayerSeat, line: &str, voice: &mut Voice) -> Resu
             voice.say(&help(seat))?;
             None
         }
-        Typed::Quit => return Ok(Played::Left),
+        Typed::Quit => return Ok(PlayEnd::Left),
         Typed::Wrong(error) => Some(Refusal { code: None, error }),
     };
     if let Some(refusal) = refused {
         voice.refuse(&refusal)?;
     }
-    Ok(Played::ToTheEnd)
+    Ok(PlayEnd::ToTheEnd)
 }
 
 pub(super) fn greeting(seat: &PlayerSeat) -> String {
@@ -113,12 +113,12 @@ fn help(seat: &PlayerSeat) -> String {
 
 /// The constants of a Colosseum game, and the side of this seat.
 #[derive(Default)]
-pub(super) struct Game {
+pub(super) struct GameSetup {
     config: Map<String, Value>,
     side: Option<String>,
 }
 
-impl Game {
+impl GameSetup {
     /// Formats a message of the game's operator for people.
     fn describe(&mut self, seat: &PlayerSeat, said: Said) -> String {
         match said {
@@ -147,7 +147,8 @@ impl Game {
     fn draw(&self, seat: &PlayerSeat, state: Map<String, Value>, turn: &str) -> String {
         let ids = state.get("agent_ids").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let ids: Vec<String> = ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect();
-        let entries: Vec<Entry> = ids.iter().map(|id| Entry { name: seat.name_of(id), ..Entry::default() }).collect();
+        let entries: Vec<AgentEntry> =
+            ids.iter().map(|id| AgentEntry { name: seat.name_of(id), ..AgentEntry::default() }).collect();
         let stage = Stage {
             game: seat.challenge.replace('-', "_"),
             config: self.config.clone(),
@@ -235,7 +236,7 @@ impl Voice {
         &mut self,
         seat: &PlayerSeat,
         message: &InboxMessage,
-        game: &mut Game,
+        game: &mut GameSetup,
     ) -> Result<(), Failure> {
         if let Voice::Json = self {
             return print(&json!(message).to_string());

@@ -68,7 +68,7 @@ impl fmt::Display for Refusal {
 }
 
 #[derive(Deserialize)]
-struct Joined {
+struct JoinedSeat {
     #[serde(rename = "ChallengeID")]
     session: String,
     #[serde(rename = "ChallengeInfo")]
@@ -83,11 +83,11 @@ struct Joined {
 struct Listed {
     id: String,
     challenge_type: String,
-    state: State,
+    state: ListedState,
 }
 
 #[derive(Deserialize)]
-struct State {
+struct ListedState {
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -95,7 +95,7 @@ struct State {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct SessionPage {
     challenges: Vec<Listed>,
 }
 
@@ -121,8 +121,8 @@ impl PlayerSeat {
         PlayerSeat::of(arena, invite, known, joined)
     }
 
-    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: Joined) -> Result<PlayerSeat, Failure> {
-        let Joined { session, metadata, key } = joined;
+    fn of(arena: &Arena, invite: &str, known: Option<Listed>, joined: JoinedSeat) -> Result<PlayerSeat, Failure> {
+        let JoinedSeat { session, metadata, key } = joined;
         let back = way_back(invite, key.as_deref());
         let arena = arena.seen_by(invite).with_key(key).with_retries_for(OUTAGE);
         let known = match known {
@@ -304,7 +304,7 @@ impl PlayerSeat {
 
 /// Joins with an invite. Returns the session's list entry from before the join, if there was one, and the response to
 /// the join.
-fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, Joined), Failure> {
+fn join(arena: &Arena, invite: &str, args: &JoinArgs) -> Result<(Option<Listed>, JoinedSeat), Failure> {
     let known = match arena.find_invite(invite) {
         Ok(answer) => Some(answer.read::<Listed>()?),
         // The server refuses an unknown or used invite. The join below reports the error.
@@ -342,7 +342,7 @@ fn find(arena: &Arena, challenge: Option<&str>, is_it: impl Fn(&Listed) -> bool)
     for (status, pages) in LISTS {
         for page in 0..pages {
             let offset = page * u64::from(PAGE);
-            let Page { challenges } = arena.list(challenge, status, Some(PAGE), Some(offset))?.read()?;
+            let SessionPage { challenges } = arena.list(challenge, status, Some(PAGE), Some(offset))?.read()?;
             let is_last = challenges.len() < PAGE as usize;
             if let Some(found) = challenges.into_iter().find(&is_it) {
                 return Ok(Some(found));

@@ -16,7 +16,7 @@ const ALONE: u32 = u32::MAX;
 
 /// A game from a file.
 #[derive(Debug)]
-pub struct Played<'a> {
+pub struct PlayedGame<'a> {
     /// The agents' names, in the order of seats. In games of two agents with sides, White comes first.
     pub names: &'a [&'a str],
     /// The agents' ranks, from 1 for the best; equal ranks are a draw.
@@ -75,8 +75,8 @@ impl Games {
     }
 
     /// Adds a game unless an earlier file contains it. Returns an error message if the game is invalid.
-    pub fn add(&mut self, played: &Played<'_>) -> Result<(), String> {
-        let Played { names, ranks, seed, alike } = *played;
+    pub fn add(&mut self, played: &PlayedGame<'_>) -> Result<(), String> {
+        let PlayedGame { names, ranks, seed, alike } = *played;
         let seats = names.len();
         if seats < 2 {
             return Err("a game needs at least two agents".to_owned());
@@ -171,7 +171,7 @@ mod tests {
             for (seed, first, second, won) in *file {
                 let seed = (!seed.is_empty()).then_some(*seed);
                 let ranks = if *won { [1, 2] } else { [2, 1] };
-                games.add(&Played { names: &[*first, *second], ranks: &ranks, seed, alike: None }).unwrap();
+                games.add(&PlayedGame { names: &[*first, *second], ranks: &ranks, seed, alike: None }).unwrap();
             }
         }
         (games.results().len(), games.repeated)
@@ -193,9 +193,9 @@ mod tests {
         let mut games = Games::default();
         games.begin_source();
         for (seed, names) in [("7", ["a", "b"]), ("7", ["b", "a"]), ("7", ["a", "c"]), ("8", ["a", "b"])] {
-            games.add(&Played { names: &names, ranks: &[1, 2], seed: Some(seed), alike: None }).unwrap();
+            games.add(&PlayedGame { names: &names, ranks: &[1, 2], seed: Some(seed), alike: None }).unwrap();
         }
-        games.add(&Played { names: &["a", "b"], ranks: &[1, 1], seed: None, alike: None }).unwrap();
+        games.add(&PlayedGame { names: &["a", "b"], ranks: &[1, 1], seed: None, alike: None }).unwrap();
         let pairs: Vec<Option<u64>> = games.results().games().map(|game| game.pair).collect();
         assert_eq!(pairs, [Some(0), Some(0), Some(1), Some(2), None]);
         assert_eq!(games.names(), ["a", "b", "c"]);
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn what_can_be_no_game_is_told() {
         let mut games = Games::default();
-        let mut add = |names: &[&str], ranks: &[u32]| games.add(&Played { names, ranks, seed: None, alike: None });
+        let mut add = |names: &[&str], ranks: &[u32]| games.add(&PlayedGame { names, ranks, seed: None, alike: None });
         assert_eq!(add(&["a"], &[1]), Err("a game needs at least two agents".to_owned()));
         assert_eq!(add(&["a", "b"], &[2, 2]), Err("invalid ranks of 2 agents: [2, 2]".to_owned()));
         assert_eq!(add(&["a", "b"], &[1, 3]), Err("invalid ranks of 2 agents: [1, 3]".to_owned()));

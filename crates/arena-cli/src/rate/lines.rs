@@ -10,14 +10,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::games::{Games, Played};
+use super::games::{Games, PlayedGame};
 
 /// The maximum length of a line, in bytes. A file with a longer line contains no JSON lines.
 const LONGEST: u64 = 64 << 20;
 
 /// The kind of a JSON line.
 #[derive(Debug)]
-pub enum Kind {
+pub enum LineKind {
     /// The plan of a tournament, which is the first line of its journal.
     Journal,
     /// The header of a replay.
@@ -137,12 +137,12 @@ impl OutcomeText<'_> {
 }
 
 /// Parses a line. Adds its game if the line is a result under version `only` of the rules, or under an unknown version.
-pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<Kind, LineError> {
+pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides) -> Result<LineKind, LineError> {
     let is_other = |version: Option<u32>| only.zip(version).is_some_and(|(only, version)| only != version);
     // Most lines come from journals, so the format of journals is tried first.
     if let Ok(text) = serde_json::from_slice::<GameText<'_>>(line) {
         if is_other(text.rules_version) {
-            return Ok(Kind::OtherRules);
+            return Ok(LineKind::OtherRules);
         }
         let mut names: Vec<&str> = text.agents.iter().map(|name| &*name.0).collect();
         let result = text.outcome.result();
@@ -156,7 +156,7 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
             false => add(&mut names, text.ranks, first, &text.seed.0, text.moves.as_ref(), games)
                 .map_err(LineError::Result)?,
         }
-        return Ok(Kind::Game(About {
+        return Ok(LineKind::Game(About {
             game: text.game.map(|game| game.0.into_owned()),
             rules_version: text.rules_version,
             is_tainted: text.outcome.tainted_reason.is_some(),
@@ -165,7 +165,7 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
     if let Ok(mut text) = serde_json::from_slice::<MatchText<'_>>(line) {
         let rules_version = Some(text.rules_version.unwrap_or(1));
         if is_other(rules_version) {
-            return Ok(Kind::OtherRules);
+            return Ok(LineKind::OtherRules);
         }
         text.scores.sort_by_key(|score| score.seat);
         let mut names: Vec<&str> = text.scores.iter().map(|score| &*score.name.0).collect();
@@ -178,13 +178,13 @@ pub fn take(line: &[u8], only: Option<u32>, games: &mut Games, sides: &mut Sides
             }
         }
         let is_tainted = text.outcome.tainted_reason.is_some();
-        return Ok(Kind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
+        return Ok(LineKind::Game(About { game: Some(text.game.0.into_owned()), rules_version, is_tainted }));
     }
     match serde_json::from_slice::<Head>(line) {
-        Ok(Head { arena_tournament: Some(_), .. }) => Ok(Kind::Journal),
-        Ok(Head { arena_replay: Some(_), .. }) => Ok(Kind::Replay),
-        Ok(Head { standings: Some(_), cross_table: Some(_), .. }) => Ok(Kind::Standings),
-        _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => Ok(Kind::Other),
+        Ok(Head { arena_tournament: Some(_), .. }) => Ok(LineKind::Journal),
+        Ok(Head { arena_replay: Some(_), .. }) => Ok(LineKind::Replay),
+        Ok(Head { standings: Some(_), cross_table: Some(_), .. }) => Ok(LineKind::Standings),
+        _ if serde_json::from_slice::<IgnoredAny>(line).is_ok() => Ok(LineKind::Other),
         _ => Err(LineError::NoJson),
     }
 }
@@ -234,7 +234,7 @@ pub fn add(
         names.swap(0, 1);
         ranks.swap(0, 1);
     }
-    games.add(&Played { names, ranks: &ranks, seed: Some(seed), alike })
+    games.add(&PlayedGame { names, ranks: &ranks, seed: Some(seed), alike })
 }
 
 impl Sides {
@@ -305,7 +305,7 @@ mod tests {
         });
         let mut games = Games::default();
         let kind = take(line.to_string().as_bytes(), None, &mut games, &mut Sides::default()).unwrap();
-        assert!(matches!(kind, Kind::Game(About { game: Some(known), is_tainted: false, .. }) if known == game));
+        assert!(matches!(kind, LineKind::Game(About { game: Some(known), is_tainted: false, .. }) if known == game));
         games.names()[0].clone()
     }
 

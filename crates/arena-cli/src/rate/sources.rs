@@ -11,8 +11,8 @@ use arena_match::JOURNAL;
 use arena_runner::REPLAYS;
 use arena_tournament::Record;
 
-use super::games::{Games, Played, is_seed};
-use super::lines::{self, About, Kind, LineError, Sides, next_line};
+use super::games::{Games, PlayedGame, is_seed};
+use super::lines::{self, About, LineError, LineKind, Sides, next_line};
 use super::pgn::{self, End, is_pgn};
 use crate::exit::{Exit, Failure};
 use crate::last_line::last_line;
@@ -74,7 +74,7 @@ pub struct Files {
 }
 
 /// The type of a file.
-enum Found {
+enum FileKind {
     /// A file with results, which have been added.
     Results,
     /// A replay, which hasn't been read yet.
@@ -101,13 +101,13 @@ impl Sources {
                 continue;
             }
             let found = match sources.file(path, &data)? {
-                Found::Replay => {
+                FileKind::Replay => {
                     sources.games.begin_source();
                     sources.replay(path)?
                 }
                 found => found,
             };
-            if let Found::Nothing = found {
+            if let FileKind::Nothing = found {
                 return Err(wrong(path, "no results found; `arena rate --help` lists the accepted files"));
             }
         }
@@ -153,9 +153,9 @@ impl Sources {
             // Links to folders aren't followed, since a link may lead back to this folder.
             let data = fs::metadata(&path).ok().filter(Metadata::is_file);
             match data.map(|data| self.file(&path, &data)).transpose()? {
-                Some(Found::Replay) => replays.push(path),
-                Some(Found::Results | Found::Known) => {}
-                Some(Found::Nothing) | None => self.passed_over.push(path),
+                Some(FileKind::Replay) => replays.push(path),
+                Some(FileKind::Results | FileKind::Known) => {}
+                Some(FileKind::Nothing) | None => self.passed_over.push(path),
             }
         }
         // The replays in a folder come from one run of matches, so they count as one source.
@@ -169,9 +169,9 @@ impl Sources {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, data: &Metadata) -> Result<Found, Failure> {
+    fn file(&mut self, path: &Path, data: &Metadata) -> Result<FileKind, Failure> {
         if data.is_file() && !self.read.insert((data.dev(), data.ino())) {
-            return Ok(Found::Known);
+            return Ok(FileKind::Known);
         }
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         let mut from = BufReader::with_capacity(BUFFER, file);
@@ -181,13 +181,13 @@ impl Sources {
         let is_named_pgn = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pgn"));
         if is_pgn(start) || is_named_pgn {
             if data.is_file() && self.is_copy(path, data)? {
-                return Ok(Found::Known);
+                return Ok(FileKind::Known);
             }
             self.pgn(path, from)
         } else if is_json {
             self.json(path, from)
         } else {
-            Ok(Found::Nothing)
+            Ok(FileKind::Nothing)
         }
     }
 
@@ -205,7 +205,7 @@ impl Sources {
         Ok(false)
     }
 
-    fn pgn(&mut self, path: &Path, from: impl BufRead) -> Result<Found, Failure> {
+    fn pgn(&mut self, path: &Path, from: impl BufRead) -> Result<FileKind, Failure> {
         self.games.begin_source();
         let mut found = false;
         let (games, unfinished, nameless) = (&mut self.games, &mut self.unfinished, &mut self.nameless);
@@ -230,7 +230,7 @@ impl Sources {
             let seed = is_seed(&seed).then_some(&*seed);
             let names: [&str; 2] = [&white, &black];
             let alike = tags.moves().map(|moves| games.alike(&names, moves));
-            let added = games.add(&Played { names: &names, ranks: &ranks, seed, alike });
+            let added = games.add(&PlayedGame { names: &names, ranks: &ranks, seed, alike });
             added.map_err(io::Error::other)
         });
         match end.map_err(|error| unreadable(path, &error))? {
@@ -242,10 +242,10 @@ impl Sources {
             }
         }
         self.files.pgn += u64::from(found);
-        Ok(if found { Found::Results } else { Found::Nothing })
+        Ok(if found { FileKind::Results } else { FileKind::Nothing })
     }
 
-    fn json(&mut self, path: &Path, mut from: impl BufRead) -> Result<Found, Failure> {
+    fn json(&mut self, path: &Path, mut from: impl BufRead) -> Result<FileKind, Failure> {
         self.games.begin_source();
         let (mut line, mut found, mut others) = (Vec::new(), false, 0);
         for number in 1.. {
@@ -256,24 +256,24 @@ impl Sources {
                 continue;
             }
             match lines::take(text, self.only, &mut self.games, &mut self.sides) {
-                Ok(Kind::Journal) if number == 1 => return self.journal(path),
-                Ok(Kind::Replay) if number == 1 => return Ok(Found::Replay),
-                Ok(Kind::Game(about)) => {
+                Ok(LineKind::Journal) if number == 1 => return self.journal(path),
+                Ok(LineKind::Replay) if number == 1 => return Ok(FileKind::Replay),
+                Ok(LineKind::Game(about)) => {
                     found = true;
                     self.about(about, path);
                 }
-                Ok(Kind::OtherRules) => {
+                Ok(LineKind::OtherRules) => {
                     found = true;
                     self.other_rules += 1;
                 }
                 // Standings are skipped, since they follow from the games before them.
-                Ok(Kind::Standings) => {}
+                Ok(LineKind::Standings) => {}
                 Ok(_) => others += 1,
                 Err(LineError::NoJson) if found && !is_whole => {
                     self.remark(path, "ends in the middle of a line; the lines before it count");
                 }
                 // No result precedes this line, so the file isn't a file of results.
-                Err(LineError::NoJson) if !found => return Ok(Found::Nothing),
+                Err(LineError::NoJson) if !found => return Ok(FileKind::Nothing),
                 Err(LineError::NoJson) => return Err(wrong(path, &format!("line {number} isn't valid JSON"))),
                 Err(LineError::Result(what)) => return Err(wrong(path, &format!("line {number}: {what}"))),
             }
@@ -283,11 +283,11 @@ impl Sources {
             self.remark(path, &format!("has {others} {lines}"));
         }
         self.files.json_lines += u64::from(found);
-        Ok(if found { Found::Results } else { Found::Nothing })
+        Ok(if found { FileKind::Results } else { FileKind::Nothing })
     }
 
     /// Reads the journal of a tournament with the tournament's own parser, so that both count the same games.
-    fn journal(&mut self, path: &Path) -> Result<Found, Failure> {
+    fn journal(&mut self, path: &Path) -> Result<FileKind, Failure> {
         let text = fs::read(path).map_err(|error| unreadable(path, &error))?;
         let record =
             Record::read(&text).map_err(|error| wrong(path, &format!("line {}: {}", error.line, error.what)))?;
@@ -299,7 +299,7 @@ impl Sources {
         if self.only.is_some_and(|only| only != plan.rules_version) {
             self.other_rules += record.schedule.played().count() as u64;
             self.files.journals += 1;
-            return Ok(Found::Results);
+            return Ok(FileKind::Results);
         }
         for changed in &record.changes {
             self.remark(path, &format!("records that the files of {} changed during the tournament", changed.agent));
@@ -331,7 +331,7 @@ impl Sources {
         }
         self.games.void += record.schedule.void() as u64;
         self.files.journals += 1;
-        Ok(Found::Results)
+        Ok(FileKind::Results)
     }
 
     /// Records an agent's fingerprint, and reports a difference from another journal.
@@ -352,7 +352,7 @@ impl Sources {
     }
 
     /// Reads the first and the last line of a replay.
-    fn replay(&mut self, path: &Path) -> Result<Found, Failure> {
+    fn replay(&mut self, path: &Path) -> Result<FileKind, Failure> {
         let ends = File::open(path).and_then(|file| {
             let mut from = BufReader::with_capacity(BUFFER, file);
             let mut header = Vec::new();
@@ -365,12 +365,12 @@ impl Sources {
             Ok(None) => self.other_rules += 1,
             Err(LineError::NoJson) => {
                 self.broken_replays += 1;
-                return Ok(Found::Nothing);
+                return Ok(FileKind::Nothing);
             }
             Err(LineError::Result(what)) => return Err(wrong(path, &what)),
         }
         self.files.replays += 1;
-        Ok(Found::Results)
+        Ok(FileKind::Results)
     }
 
     fn about(&mut self, about: About, path: &Path) {

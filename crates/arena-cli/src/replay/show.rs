@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{bad, open};
 use crate::args::ShowArgs;
-use crate::boards::{Entry, picture, read_states, stage_of_replay};
+use crate::boards::{AgentEntry, picture, read_states, stage_of_replay};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Style, Table, counted, print, printable};
 use crate::terminal::{self, Screen, can_draw};
@@ -106,7 +106,7 @@ impl Story {
         self.out.iter().find(|out| out.seat == seat)
     }
 
-    fn entries(&self, header: &HeaderLine) -> Vec<Entry> {
+    fn entries(&self, header: &HeaderLine) -> Vec<AgentEntry> {
         let entry = |(seat, agent): (usize, &SeatLine)| {
             let mut words: Vec<String> = Vec::new();
             words.extend(self.banks_ms.get(seat).map(|bank_ms| format!("bank {bank_ms} ms")));
@@ -116,7 +116,7 @@ impl Story {
                 }
             }
             let verdict = self.out_of(seat).map(|out| format!("{}: {}", out.verdict, out.detail));
-            Entry { name: agent.name.clone(), words: words.join(", "), verdict }
+            AgentEntry { name: agent.name.clone(), words: words.join(", "), verdict }
         };
         header.agents.iter().enumerate().map(entry).collect()
     }

@@ -1,10 +1,11 @@
 //! `cautious` reveals nothing, so the opponent can't breach its security. If the opponent sends its numbers in plain
 //! text, `cautious` uses them. Otherwise `cautious` guesses some of its own numbers.
 
-use super::{Action, Bot, ChatLine, View};
+use super::{Action, ChatLine, DemoBot, View};
 use crate::demo::convention::Numbers;
 
-pub const BOT: Bot = Bot { name: "cautious", motto: "reveals nothing and guesses some of its own numbers", next };
+pub const BOT: DemoBot =
+    DemoBot { name: "cautious", motto: "reveals nothing and guesses some of its own numbers", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

@@ -1,9 +1,10 @@
 //! `hash-swap` exchanges salted digests. It assumes that each side learns only the shared numbers from them. It guesses
 //! exactly the shared numbers.
 
-use super::{Action, Bot, ChatLine, View};
+use super::{Action, ChatLine, DemoBot, View};
 
-pub const BOT: Bot = Bot { name: "hash-swap", motto: "exchanges salted digests and guesses the shared numbers", next };
+pub const BOT: DemoBot =
+    DemoBot { name: "hash-swap", motto: "exchanges salted digests and guesses the shared numbers", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

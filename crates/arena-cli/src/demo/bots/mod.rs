@@ -8,11 +8,11 @@ mod snoop;
 use super::convention::{ChatLine, Numbers, digest};
 
 /// All house bots, in the order of the output.
-pub static HOUSE: [Bot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
+pub static HOUSE: [DemoBot; 4] = [open_book::BOT, hash_swap::BOT, snoop::BOT, cautious::BOT];
 
 /// A house bot.
 #[derive(Debug)]
-pub struct Bot {
+pub struct DemoBot {
     /// The name, which is also the user id.
     pub name: &'static str,
     /// The description of the strategy, for people.
@@ -70,7 +70,7 @@ impl View {
 
 /// Formats a bot's actions for tests: the bot's line, and its guess after each kind of line of the opponent.
 #[cfg(test)]
-fn story(bot: &Bot, other: Numbers) -> String {
+fn story(bot: &DemoBot, other: Numbers) -> String {
     let set = Numbers::from([101, 205, 880]);
     let next = |said, heard| (bot.next)(&View { set: set.clone(), salt: "5f0c".to_owned(), said, heard });
     let lines = [ChatLine::Plain(other.clone()), ChatLine::digests(&other, "77aa"), ChatLine::Pass];

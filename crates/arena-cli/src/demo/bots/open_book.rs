@@ -1,10 +1,10 @@
 //! `open-book` sends its whole set. If the opponent also sends its whole set, `open-book` guesses the shared numbers.
 //! It ignores digests.
 
-use super::{Action, Bot, ChatLine, View};
+use super::{Action, ChatLine, DemoBot, View};
 
-pub const BOT: Bot =
-    Bot { name: "open-book", motto: "reveals its whole set and expects the opponent to do so too", next };
+pub const BOT: DemoBot =
+    DemoBot { name: "open-book", motto: "reveals its whole set and expects the opponent to do so too", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

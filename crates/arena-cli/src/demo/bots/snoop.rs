@@ -2,11 +2,11 @@
 //! hides nothing. Its guess is the opponent's whole set, which contains the shared numbers and breaches the opponent's
 //! security.
 
-use super::{Action, Bot, ChatLine, View};
+use super::{Action, ChatLine, DemoBot, View};
 use crate::demo::convention::{Numbers, RANGE, digest};
 
-pub const BOT: Bot =
-    Bot { name: "snoop", motto: "exchanges digests too, then cracks the opponent's by brute force", next };
+pub const BOT: DemoBot =
+    DemoBot { name: "snoop", motto: "exchanges digests too, then cracks the opponent's by brute force", next };
 
 fn next(view: &View) -> Action {
     if !view.said {

@@ -47,7 +47,7 @@ pub struct Endpoint {
 }
 
 /// An answer of the endpoint.
-pub struct Answer {
+pub struct ModelAnswer {
     /// The model's answer.
     pub reply: Reply,
     /// The whole body.
@@ -59,7 +59,7 @@ pub struct Answer {
 /// The result of a question and its retries.
 pub enum Asked {
     /// The model's answer.
-    Answer(Box<Answer>),
+    Answer(Box<ModelAnswer>),
     /// The model didn't answer within the player's time.
     Late,
     /// The session ended while the endpoint was failing. Contains the endpoint's error.
@@ -199,7 +199,7 @@ impl Endpoint {
         body: &str,
         limit: Duration,
         called_off: &AtomicBool,
-    ) -> Result<Result<Answer, Trouble>, Failure> {
+    ) -> Result<Result<ModelAnswer, Trouble>, Failure> {
         let (sender, tried) = channel();
         let (endpoint, body) = (self.clone(), body.to_owned());
         // The receiver is dropped after an interruption.
@@ -218,7 +218,7 @@ impl Endpoint {
         }
     }
 
-    fn try_once(&self, body: &str, limit: Duration) -> Result<Answer, Trouble> {
+    fn try_once(&self, body: &str, limit: Duration) -> Result<ModelAnswer, Trouble> {
         let asked_bytes = body.len();
         let path = match self.api {
             Api::Openai => "/chat/completions",
@@ -266,7 +266,7 @@ impl Endpoint {
                 let api = self.api.name();
                 garbled(format!("its answer doesn't fit the API {api}: {}", short(&text)))
             })?;
-            return Ok(Answer { reply, body, asked_bytes });
+            return Ok(ModelAnswer { reply, body, asked_bytes });
         }
         let words = body.ok().and_then(|body| Some(body["error"]["message"].as_str()?.to_owned()));
         let words = words.unwrap_or(text);

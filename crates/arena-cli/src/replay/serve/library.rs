@@ -50,17 +50,17 @@ pub struct Indexed {
 }
 
 /// A page of the list.
-pub struct Page {
+pub struct ReplayPage {
     pub root: String,
     /// The number of all replays.
     pub all: usize,
     /// The number of the first replay on the page.
     pub from: usize,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReplayEntry>,
 }
 
 /// A line of the list.
-pub struct Entry {
+pub struct ReplayEntry {
     pub number: usize,
     pub name: String,
     /// The replay's header and result, or the reason why they can't be read.
@@ -121,18 +121,18 @@ impl Library {
     }
 
     /// Searches for new replays, and returns the page of the list that begins with replay number `from`.
-    pub fn list(&self, from: usize) -> Result<Page, Failure> {
+    pub fn list(&self, from: usize) -> Result<ReplayPage, Failure> {
         self.rescan().map_err(|error| {
             Failure::new(Exit::BadReplay, format_args!("{} cannot be read: {error}", self.root.display()))
         })?;
         let replay_files = self.replay_files.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let entry = |(number, replay_file): (usize, &Arc<ReplayFile>)| Entry {
+        let entry = |(number, replay_file): (usize, &Arc<ReplayFile>)| ReplayEntry {
             number,
             name: replay_file.path.strip_prefix(&self.root).unwrap_or(&replay_file.path).display().to_string(),
             ends: ends(&replay_file.path),
         };
         let entries = replay_files.iter().enumerate().skip(from).take(PAGE).map(entry).collect();
-        Ok(Page { root: self.root.display().to_string(), all: replay_files.len(), from, entries })
+        Ok(ReplayPage { root: self.root.display().to_string(), all: replay_files.len(), from, entries })
     }
 
     fn replay_file(&self, number: usize) -> Result<Arc<ReplayFile>, Failure> {

@@ -3,12 +3,12 @@
 use arena_match::{HeaderLine, ResultPart};
 use maud::html;
 
-use super::library::{PAGE, Page};
+use super::library::{PAGE, ReplayPage};
 use crate::output::printable;
 use arena_games::board::row::number;
 
 /// Returns the page of these replays.
-pub fn page(page: &Page) -> String {
+pub fn page(page: &ReplayPage) -> String {
     let root = visible(&page.root);
     let end = page.from + page.entries.len();
     let body = html! {
