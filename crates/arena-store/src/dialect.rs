@@ -28,7 +28,7 @@ impl Kind {
 
 /// The statements that write a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum ColumnWrites {
     /// Only the insertion of the row.
     Once,
     /// The insertion, and every update of the row.
@@ -43,7 +43,7 @@ pub(crate) enum Written {
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    pub(crate) written: Written,
+    pub(crate) written: ColumnWrites,
 }
 
 /// The description of a table that commits write.
@@ -62,8 +62,8 @@ pub(crate) trait Table {
     }
 }
 
-/// Describes a table: `Variant "column" Kind Written => value;`. The value expressions refer to the row by the name
-/// before its type.
+/// Describes a table: `Variant "column" Kind ColumnWrites => value;`. The value expressions refer to the row by the
+/// name before its type.
 macro_rules! table {
     ($(#[$about:meta])* $table:ident $name:literal, $row:ident: $of:ty, $lifetime:lifetime {
         $($(#[$doc:meta])* $variant:ident $column:literal $kind:ident $written:ident => $value:expr;)*
@@ -77,7 +77,7 @@ macro_rules! table {
         impl Table for $table {
             const NAME: &'static str = $name;
             const COLUMNS: &'static [Column] =
-                &[$(Column { name: $column, kind: Kind::$kind, written: Written::$written },)*];
+                &[$(Column { name: $column, kind: Kind::$kind, written: ColumnWrites::$written },)*];
             type Row<$lifetime> = $of;
 
             #[inline]
@@ -181,12 +181,12 @@ pub(crate) fn insert<T: Table>(dialect: Dialect, conflict: &str) -> String {
 }
 
 /// Returns the indexes of the columns of `sessions` that an update writes. If `indexed` is true, the
-/// [`Written::Indexed`] columns are included.
+/// [`ColumnWrites::Indexed`] columns are included.
 pub(crate) fn updated(indexed: bool) -> impl Iterator<Item = usize> {
     let is_updated = move |column: &Column| match column.written {
-        Written::Once => false,
-        Written::Updated => true,
-        Written::Indexed => indexed,
+        ColumnWrites::Once => false,
+        ColumnWrites::Updated => true,
+        ColumnWrites::Indexed => indexed,
     };
     Sessions::COLUMNS.iter().enumerate().filter(move |(_, column)| is_updated(column)).map(|(at, _)| at)
 }

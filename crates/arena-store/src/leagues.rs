@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::job::WriteError;
-use crate::sqlite::Readers;
+use crate::sqlite::SqliteReaders;
 use crate::tables::to_json;
 use crate::{CommitError, SqliteStore, StoreError};
 
@@ -323,7 +323,7 @@ impl SqliteStore {
 
 /// A reader of a store's leagues. Each call reads their latest state.
 #[derive(Clone)]
-pub struct Leagues(Readers);
+pub struct Leagues(SqliteReaders);
 
 impl Leagues {
     /// Opens the store in a folder for reading its leagues, even while another process has the store open. Returns
@@ -332,7 +332,7 @@ impl Leagues {
     /// # Errors
     /// If the store can't be read, or a newer program created it.
     pub fn beside_others(folder: &Path) -> Result<Option<Leagues>, StoreError> {
-        Ok(Readers::beside_others(folder)?.map(Leagues))
+        Ok(SqliteReaders::beside_others(folder)?.map(Leagues))
     }
 
     /// Returns all leagues, ordered by name.

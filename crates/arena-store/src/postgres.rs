@@ -32,9 +32,9 @@ use self::connection::{Holder, arena_id, read_counts, read_counts_and_position, 
 pub use self::journal::Changes;
 pub(crate) use self::journal::{JournalEntry, take_turn};
 use self::journal::{JournalPosition, JournalRead, select_entries};
-use self::reading::Readers;
+use self::reading::PostgresReaders;
 pub use self::url::{DatabaseUrl, DatabaseUrlError};
-pub(crate) use self::writer::Writer;
+pub(crate) use self::writer::PostgresWriter;
 use crate::counts::PagePlan;
 use crate::db::{Db, Failure, parameters};
 use crate::derived::Suspicion;
@@ -50,8 +50,8 @@ use crate::{SessionFilter, SessionNo, StoreError};
 /// The store in one schema of a Postgres database. Either one process uses the store exclusively, or several nodes
 /// share it.
 pub struct PostgresStore {
-    readers: Readers,
-    pub(crate) writer: Writer,
+    readers: PostgresReaders,
+    pub(crate) writer: PostgresWriter,
     mirror: Mirror,
     reach: Reach,
     /// The data for reading other nodes' commits, if the database is shared.
@@ -78,7 +78,7 @@ struct Shared {
     holder: String,
     database: DatabaseUrl,
     /// The connection for reads of the journal.
-    journal_reader: Readers,
+    journal_reader: PostgresReaders,
     followed: tokio::sync::Mutex<JournalProgress>,
 }
 
@@ -122,8 +122,8 @@ impl PostgresStore {
         let counts = read_counts(&holder.client, &suspicion).await?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), suspicion);
         let (numbers, reach) = (read_numbers(&holder.client).await?, Reach::default());
-        let readers = Readers::of(&database, Arc::clone(&reach.ended))?;
-        let writer = Writer::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
+        let readers = PostgresReaders::of(&database, Arc::clone(&reach.ended))?;
+        let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), None);
         Ok(PostgresStore { readers, writer, mirror, reach, shared: None })
     }
 
@@ -137,7 +137,7 @@ impl PostgresStore {
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;
         let (suspicion, reach) = (Arc::<Suspicion>::default(), Reach::default());
-        let readers = Readers::of(&database, Arc::clone(&reach.ended))?;
+        let readers = PostgresReaders::of(&database, Arc::clone(&reach.ended))?;
         let mut connection = readers.connection().await?;
         let (counts, position) = read_counts_and_position(&mut connection, &suspicion).await?;
         drop(connection);
@@ -147,11 +147,11 @@ impl PostgresStore {
         let shared = Shared {
             nodes: Arc::clone(&nodes),
             holder: holder.name.clone(),
-            journal_reader: Readers::for_journal(&database, Arc::clone(&reach.ended))?,
+            journal_reader: PostgresReaders::for_journal(&database, Arc::clone(&reach.ended))?,
             database: database.clone(),
             followed: tokio::sync::Mutex::new(JournalProgress { position, unreported: Changes::default() }),
         };
-        let writer = Writer::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
+        let writer = PostgresWriter::start(database, holder, numbers, mirror.clone(), reach.clone(), Some(nodes));
         let store = PostgresStore { readers, writer, mirror, reach, shared: Some(shared) };
         // The first read of the journal also reads the database's clock.
         store.follow().await?;

@@ -50,12 +50,12 @@ pub(crate) struct Beginning(u64);
 
 struct Entry {
     beginning: Beginning,
-    ranking: State,
+    ranking: RankingState,
     /// True if the ranking was read since the last [`Rankings::forget_idle`].
     used: AtomicBool,
 }
 
-enum State {
+enum RankingState {
     /// The ranking is being read from the store. The list has the changes since the beginning of the read, which are
     /// applied after the read.
     Loading(Vec<RankingChange>),
@@ -88,8 +88,8 @@ impl Rankings {
         let entry = all.get(ranked)?;
         entry.used.store(true, Ordering::Relaxed);
         match &entry.ranking {
-            State::Loading(_) => None,
-            State::Ready(ranking) => Some(ranking.page(offset, limit)),
+            RankingState::Loading(_) => None,
+            RankingState::Ready(ranking) => Some(ranking.page(offset, limit)),
         }
     }
 
@@ -97,7 +97,7 @@ impl Rankings {
     /// reader has begun already, both share the loading, and the first call of `finish` completes it.
     pub(crate) fn begin(&self, ranked: &Ranked) -> Beginning {
         let beginning = Beginning(self.begun.fetch_add(1, Ordering::Relaxed));
-        let entry = Entry { beginning, ranking: State::Loading(Vec::new()), used: AtomicBool::new(true) };
+        let entry = Entry { beginning, ranking: RankingState::Loading(Vec::new()), used: AtomicBool::new(true) };
         self.all.write().entry(ranked.clone()).or_insert(entry).beginning
     }
 
@@ -106,12 +106,12 @@ impl Rankings {
     pub(crate) fn finish(&self, ranked: &Ranked, beginning: Beginning, keys: Vec<(f64, i64)>) {
         let mut all = self.all.write();
         let Some(entry) = all.get_mut(ranked).filter(|entry| entry.beginning == beginning) else { return };
-        if let State::Loading(moves) = &mut entry.ranking {
+        if let RankingState::Loading(moves) = &mut entry.ranking {
             let mut ranking = Ranking::of(keys, self.others_move);
             for one in std::mem::take(moves) {
                 ranking.change(one);
             }
-            entry.ranking = State::Ready(ranking);
+            entry.ranking = RankingState::Ready(ranking);
         }
     }
 
@@ -129,11 +129,11 @@ impl Rankings {
         let mut all = self.all.write();
         for (ranked, one) in moves {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
-                Some(State::Loading(moves)) => moves.push(RankingChange::Moves(*one)),
+                Some(RankingState::Loading(moves)) => moves.push(RankingChange::Moves(*one)),
                 // The player's position isn't the start of the move. The ranking was therefore loaded from standings
                 // that were edited by hand, and is dropped.
-                Some(State::Ready(ranking)) if !ranking.fits(one) => drop(all.remove(ranked)),
-                Some(State::Ready(ranking)) => ranking.apply(*one),
+                Some(RankingState::Ready(ranking)) if !ranking.fits(one) => drop(all.remove(ranked)),
+                Some(RankingState::Ready(ranking)) => ranking.apply(*one),
                 None => {}
             }
         }
@@ -147,8 +147,8 @@ impl Rankings {
         let mut all = self.all.write();
         for (ranked, user, key) in places {
             match all.get_mut(ranked).map(|entry| &mut entry.ranking) {
-                Some(State::Loading(moves)) => moves.push(RankingChange::SetsValue(*user, *key)),
-                Some(State::Ready(ranking)) => ranking.place(*user, *key),
+                Some(RankingState::Loading(moves)) => moves.push(RankingChange::SetsValue(*user, *key)),
+                Some(RankingState::Ready(ranking)) => ranking.place(*user, *key),
                 None => {}
             }
         }

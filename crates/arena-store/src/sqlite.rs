@@ -20,7 +20,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, params};
 
 use self::batch::{Statements, write_delta, write_transitions};
-use self::writer::Writer;
+use self::writer::SqliteWriter;
 use crate::counts::{Counts, Delta, PagePlan};
 use crate::db::{Db, Failure, at_once, each_of_sqlite};
 use crate::derived::{self, DerivedFaults};
@@ -51,8 +51,8 @@ const IDLE_READERS: usize = 32;
 pub struct SqliteStore {
     // Rust drops the fields in this order. The writer has the last connection, which empties the write-ahead log when
     // it closes. After that, the lock on the folder is released.
-    pub(crate) readers: Readers,
-    pub(crate) writer: Writer,
+    pub(crate) readers: SqliteReaders,
+    pub(crate) writer: SqliteWriter,
     pub(crate) mirror: Mirror,
     _lock: FolderLock,
 }
@@ -62,7 +62,7 @@ pub struct FolderLock(#[expect(dead_code, reason = "held, not used")] File);
 
 /// A pool of connections for reading. Clones share the pool.
 #[derive(Clone)]
-pub(crate) struct Readers(Arc<Pool>);
+pub(crate) struct SqliteReaders(Arc<Pool>);
 
 struct Pool {
     idle: Mutex<Vec<Connection>>,
@@ -103,8 +103,8 @@ impl SqliteStore {
         let counts = read_or_mend_counts(&mut connection)?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), Arc::default());
         let connection = count(connection, &mirror)?;
-        let writer = Writer::start(connection, mirror.clone())?;
-        let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
+        let writer = SqliteWriter::start(connection, mirror.clone())?;
+        let readers = SqliteReaders(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         Ok(SqliteStore { readers, writer, mirror, _lock: lock })
     }
 
@@ -226,18 +226,18 @@ impl SqliteStore {
     }
 }
 
-impl Readers {
+impl SqliteReaders {
     /// Opens the store in a folder for reading, even while another process has it open and writes. Returns `None` if
     /// there is no store, or if it has the schema of an older program.
     ///
     /// # Errors
     /// If the store can't be read, or a newer program created it.
-    pub(crate) fn beside_others(folder: &Path) -> Result<Option<Readers>, StoreError> {
+    pub(crate) fn beside_others(folder: &Path) -> Result<Option<SqliteReaders>, StoreError> {
         let file = folder.join(FILE);
         if !file.exists() {
             return Ok(None);
         }
-        let readers = Readers(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
+        let readers = SqliteReaders(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         let (found, known) = (readers.read(read_version)?, tables::SQLITE.len() as i64);
         match found.cmp(&known) {
             Ordering::Less => Ok(None),

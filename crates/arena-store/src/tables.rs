@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::boards::BoardRow;
-use crate::dialect::{Column, Kind, Table, Written, table};
+use crate::dialect::{Column, ColumnWrites, Kind, Table, table};
 use crate::plan::KnownSession;
 use crate::standings::Career;
 use crate::value::{Columns, Value};

@@ -110,7 +110,7 @@ async fn find(client: &Client, statement: &Statement, keys: &[Value<'_>]) -> Res
 }
 
 /// The result of a durable batch.
-pub(crate) struct Written {
+pub(crate) struct DurableBatch {
     /// The result of each transition.
     pub(crate) done: Vec<Result<Done, CommitError>>,
     pub(crate) numbers: Numbers,
@@ -127,7 +127,7 @@ pub(crate) async fn write_batch<'b>(
     counting: &'b Counting<'b>,
     numbers: Numbers,
     mirror: Option<&RwLock<Counts>>,
-) -> Result<Written, Failure> {
+) -> Result<DurableBatch, Failure> {
     let client = &holder.client;
     let wanted = RowsWanted::of(batch);
     let begun = !wanted.is_empty() || holder.sharing.is_some();
@@ -149,7 +149,7 @@ pub(crate) async fn write_batch<'b>(
     match write_plan(holder, &plan, begun, mirror).await {
         Ok((waited, suspect)) => {
             plan.effects.suspect = plan.effects.suspect.or(suspect);
-            Ok(Written { done, numbers: plan.numbers, effects: plan.effects, waited })
+            Ok(DurableBatch { done, numbers: plan.numbers, effects: plan.effects, waited })
         }
         Err(failure) => {
             // A COMMIT after an error has already rolled back; a ROLLBACK without a transaction does nothing.

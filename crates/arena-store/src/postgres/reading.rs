@@ -31,17 +31,20 @@ const JOURNAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of connections. Clones share the pool.
 #[derive(Clone)]
-pub(crate) struct Readers {
+pub(crate) struct PostgresReaders {
     pool: Pool,
     timeout: Duration,
     database: DatabaseUrl,
     ended: Arc<RwLock<Option<StoreError>>>,
 }
 
-impl Readers {
+impl PostgresReaders {
     /// Creates a pool, which connects on demand.
-    pub(crate) fn of(database: &DatabaseUrl, ended: Arc<RwLock<Option<StoreError>>>) -> Result<Readers, StoreError> {
-        Readers::with(database, ended, CONNECTIONS, READ_TIMEOUT)
+    pub(crate) fn of(
+        database: &DatabaseUrl,
+        ended: Arc<RwLock<Option<StoreError>>>,
+    ) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, ended, CONNECTIONS, READ_TIMEOUT)
     }
 
     /// Creates a pool of one connection for reads of the journal. With their own connection, these reads never wait for
@@ -49,8 +52,8 @@ impl Readers {
     pub(crate) fn for_journal(
         database: &DatabaseUrl,
         ended: Arc<RwLock<Option<StoreError>>>,
-    ) -> Result<Readers, StoreError> {
-        Readers::with(database, ended, 1, JOURNAL_READ_TIMEOUT)
+    ) -> Result<PostgresReaders, StoreError> {
+        PostgresReaders::with(database, ended, 1, JOURNAL_READ_TIMEOUT)
     }
 
     fn with(
@@ -58,7 +61,7 @@ impl Readers {
         ended: Arc<RwLock<Option<StoreError>>>,
         connections: usize,
         timeout: Duration,
-    ) -> Result<Readers, StoreError> {
+    ) -> Result<PostgresReaders, StoreError> {
         let config = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(database.config(), database.tls()?, config);
         let set_by = database.clone();
@@ -76,7 +79,7 @@ impl Readers {
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|error| StoreError::Database(error.to_string()))?;
-        Ok(Readers { pool, timeout, database: database.clone(), ended })
+        Ok(PostgresReaders { pool, timeout, database: database.clone(), ended })
     }
 
     /// Returns a connection for a series of reads that belong together.

@@ -67,12 +67,12 @@ const LONG_WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A handle to the writer. After the last handle is dropped, the writer finishes the queued writes and releases the
 /// database.
-pub(crate) struct Writer {
+pub(crate) struct PostgresWriter {
     jobs: mpsc::UnboundedSender<Waiting>,
     mirror: Mirror,
 }
 
-impl Writer {
+impl PostgresWriter {
     /// Starts the writer. This must be called within a Tokio runtime.
     pub(crate) fn start(
         database: DatabaseUrl,
@@ -81,12 +81,12 @@ impl Writer {
         mirror: Mirror,
         reach: Reach,
         nodes: Option<Arc<Nodes>>,
-    ) -> Writer {
+    ) -> PostgresWriter {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let handle = mirror.clone();
         let name = holder.name.clone();
         let link = Some(Arc::new(holder));
-        let state = State {
+        let state = PostgresWriterState {
             database,
             name,
             link,
@@ -100,7 +100,7 @@ impl Writer {
             gather: Duration::ZERO,
         };
         tokio::spawn(state.run(waiting));
-        Writer { jobs, mirror: handle }
+        PostgresWriter { jobs, mirror: handle }
     }
 
     pub(crate) async fn check(&self) -> Result<(), CommitError> {
@@ -173,7 +173,7 @@ impl Writer {
     }
 }
 
-struct State {
+struct PostgresWriterState {
     database: DatabaseUrl,
     name: String,
     /// The connection that holds the lock on the database; `None` after the connection was lost.
@@ -193,7 +193,7 @@ struct State {
     gather: Duration,
 }
 
-impl State {
+impl PostgresWriterState {
     async fn run(mut self, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
         let _end_guard = self.mirror.health.end_guard();
         loop {

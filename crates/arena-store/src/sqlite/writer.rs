@@ -41,14 +41,14 @@ const CHECKPOINT_PAGES: i64 = 16_384;
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A handle to the writer's thread. After it is dropped, the thread finishes the queued writes and ends.
-pub(crate) struct Writer {
+pub(crate) struct SqliteWriter {
     jobs: Option<Sender<Waiting>>,
     thread: Option<JoinHandle<()>>,
     mirror: Mirror,
 }
 
-impl Writer {
-    pub(super) fn start(connection: Connection, mirror: Mirror) -> Result<Writer, StoreError> {
+impl SqliteWriter {
+    pub(super) fn start(connection: Connection, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         let numbers = read_numbers(&connection)?;
@@ -61,7 +61,8 @@ impl Writer {
             journal_entry: JournalEntry::default(),
             sharing: None,
         };
-        let mut state = State { writing, mirror: mirror.clone(), statements: Statements::new(), erased: None };
+        let mut state =
+            SqliteWriterState { writing, mirror: mirror.clone(), statements: Statements::new(), erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
@@ -69,7 +70,7 @@ impl Writer {
                 state.run(&waiting);
             })
             .map_err(|error| StoreError::Database(format!("the writer's thread cannot be started: {error}")))?;
-        Ok(Writer { jobs: Some(jobs), thread: Some(thread), mirror })
+        Ok(SqliteWriter { jobs: Some(jobs), thread: Some(thread), mirror })
     }
 
     pub(super) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
@@ -133,7 +134,7 @@ impl Writer {
         }
     }
 
-    /// Runs a write that is specific to SQLite, like [`Writer::write`].
+    /// Runs a write that is specific to SQLite, like [`SqliteWriter::write`].
     pub(crate) fn write_directly<T, F>(
         &self,
         write: F,
@@ -157,7 +158,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take()
@@ -174,7 +175,7 @@ fn read_numbers(connection: &Connection) -> Result<Numbers, StoreError> {
     })?)
 }
 
-struct State {
+struct SqliteWriterState {
     /// The connection with the last assigned numbers.
     writing: Writing,
     mirror: Mirror,
@@ -183,7 +184,7 @@ struct State {
     erased: Option<Instant>,
 }
 
-impl State {
+impl SqliteWriterState {
     fn connection(&self) -> &Connection {
         match &self.writing.db {
             Db::Sqlite(connection) => connection,
@@ -305,7 +306,7 @@ impl State {
         let written = at_once(self.writing.db.execute("BEGIN IMMEDIATE", &[]))
             .and_then(|_| self.write_batch(batch, careful))
             .and_then(|written| at_once(self.writing.db.execute("COMMIT", &[])).map(|_| written));
-        let Written { done, effects, wrote } = written.inspect_err(|_| {
+        let OpenTransaction { done, effects, wrote } = written.inspect_err(|_| {
             self.roll_back();
             self.writing.numbers = numbers;
         })?;
@@ -320,7 +321,7 @@ impl State {
         Ok(done)
     }
 
-    fn write_batch(&mut self, batch: &mut [Waiting], careful: bool) -> Result<Written, Failure> {
+    fn write_batch(&mut self, batch: &mut [Waiting], careful: bool) -> Result<OpenTransaction, Failure> {
         let before = self.connection().total_changes();
         let (mut done, mut all) = (Vec::with_capacity(batch.len()), Effects::default());
         let ranked = self.mirror.rankings.in_use();
@@ -356,7 +357,7 @@ impl State {
             at_once(derived::mend(&mut self.writing, mend)).map_err(failure_of)?;
         }
         let wrote = self.connection().total_changes() > before;
-        Ok(Written { done, effects: all, wrote })
+        Ok(OpenTransaction { done, effects: all, wrote })
     }
 
     /// Runs a write that isn't a transition. A savepoint before the write allows a rollback of this write alone if it
@@ -407,7 +408,7 @@ impl State {
 type WriteOutcome = Result<Option<Done>, CommitError>;
 
 /// A transaction that isn't durable yet.
-struct Written {
+struct OpenTransaction {
     done: Vec<WriteOutcome>,
     effects: Effects,
     wrote: bool,
