@@ -18,9 +18,9 @@ use crate::tournaments::Tournaments;
 
 /// The state of a running arena. Clones share the state.
 #[derive(Clone)]
-pub(crate) struct Arena(Arc<Shared>);
+pub(crate) struct Arena(Arc<ArenaState>);
 
-pub(crate) struct Shared {
+pub(crate) struct ArenaState {
     pub(crate) engine: Engine,
     pub(crate) settings: Settings,
     /// The state of authentication mode; `None` in standalone mode.
@@ -43,9 +43,9 @@ pub(crate) struct Shared {
 }
 
 impl std::ops::Deref for Arena {
-    type Target = Shared;
+    type Target = ArenaState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &ArenaState {
         &self.0
     }
 }
@@ -60,7 +60,7 @@ impl Arena {
         let rates = Rates::new(&settings.limits);
         let connections = Arc::new(Connections::new(&settings.limits, settings.limits.connections));
         let metrics = Metrics::new(engine.clone(), Arc::clone(&connections));
-        Arena(Arc::new(Shared {
+        Arena(Arc::new(ArenaState {
             engine,
             settings,
             auth,

@@ -84,7 +84,7 @@ impl Metrics {
         let refused = "Connections refused because of the limit";
         registry.register("refused_connections", refused, refused_connections.clone());
         registry.register_collector(Box::new(Waiting(open)));
-        registry.register_collector(Box::new(Sessions(engine)));
+        registry.register_collector(Box::new(SessionCollector(engine)));
         Metrics { registry, requests, seconds, subscribers, connections, refused_connections, in_flight }
     }
 
@@ -115,15 +115,15 @@ impl Collector for Waiting {
 }
 
 /// A collector of metrics about sessions, the store's size and nodes.
-struct Sessions(Engine);
+struct SessionCollector(Engine);
 
-impl std::fmt::Debug for Sessions {
+impl std::fmt::Debug for SessionCollector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sessions")
+        f.write_str("SessionCollector")
     }
 }
 
-impl Collector for Sessions {
+impl Collector for SessionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let gauge = ConstGauge::<i64>::new(0);
         let mut family =

@@ -90,7 +90,7 @@ struct SenderField {
 /// The body fields that name a session, on any route. A session key must belong to the session that they name.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Sessions {
+struct SessionFields {
     challenge_id: Option<String>,
     channel: Option<String>,
 }
@@ -225,7 +225,7 @@ impl Post {
         let caller = match &arena.auth {
             None => Caller::named(self.claimed()),
             Some(auth) => {
-                let named: Option<Sessions> = self.find_body()?;
+                let named: Option<SessionFields> = self.find_body()?;
                 let named = named.iter().flat_map(|named| [&named.challenge_id, &named.channel]);
                 let claim = Claim::new(&self.headers, &self.query).about(named.flatten().map(String::as_str));
                 auth.identify(&arena.engine, claim).await?

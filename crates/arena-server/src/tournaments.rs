@@ -36,7 +36,7 @@ use runner::Current;
 use shown::ReplayCache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use agents::{Source, is_text_control};
+pub(crate) use agents::{AgentSource, is_text_control};
 pub(crate) use facts::{AgentFacts, Ending, Home, TournamentFacts};
 pub(crate) use id::{AgentId, TournamentId};
 pub(crate) use outcome::TournamentOutcome;
@@ -69,9 +69,9 @@ const LET_GO_WITHIN: Duration = Duration::from_secs(10);
 
 /// The agents and tournaments of a server. Clones share their state.
 #[derive(Clone)]
-pub(crate) struct Tournaments(Arc<Shared>);
+pub(crate) struct Tournaments(Arc<TournamentsState>);
 
-struct Shared {
+struct TournamentsState {
     settings: TournamentSettings,
     launcher: Launcher,
     secret: ServerSecret,
@@ -210,7 +210,7 @@ impl Tournaments {
         }
         waiting.sort_unstable();
         state.queue.extend(waiting.into_iter().map(|(_, id)| id));
-        let tournaments = Tournaments(Arc::new(Shared {
+        let tournaments = Tournaments(Arc::new(TournamentsState {
             settings,
             launcher,
             secret,
@@ -298,7 +298,7 @@ impl Tournaments {
     /// If the source is invalid or not allowed, a limit is reached, or the files can't be written.
     pub(crate) fn add_agent(
         &self,
-        source: &Source<'_>,
+        source: &AgentSource<'_>,
         name: Option<&str>,
         once: Option<Once>,
     ) -> Result<Arc<AgentFacts>, TournamentRefusal> {
@@ -308,9 +308,9 @@ impl Tournaments {
             return Ok(facts);
         }
         match source {
-            Source::Url(_) if !shared.settings.urls => return Err(TournamentRefusal::UrlsOff),
-            Source::Url(url) => agents::check_url(url, shared.settings.private_urls)?,
-            Source::Files { .. } => self.check_sandbox()?,
+            AgentSource::Url(_) if !shared.settings.urls => return Err(TournamentRefusal::UrlsOff),
+            AgentSource::Url(url) => agents::check_url(url, shared.settings.private_urls)?,
+            AgentSource::Files { .. } => self.check_sandbox()?,
         }
         let id = AgentId(shared.engine.draw_id());
         let made = (shared.engine.now(), once);

@@ -16,7 +16,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 use tower::ServiceExt;
 
-use super::tools::{Argument, Call, KEY, Kind, Tool, ToolSet};
+use super::tools::{Argument, ArgumentKind, Call, KEY, Tool, ToolSet};
 use crate::connections::RequestConnection;
 use crate::request::Peer;
 
@@ -73,13 +73,13 @@ pub(super) async fn call(
     request: CallToolRequestParams,
 ) -> CallToolResult {
     match carry_out(tools, rest, caller, request).await {
-        Ok(Answer { text, failed: false }) => {
+        Ok(ToolAnswer { text, failed: false }) => {
             let structured = serde_json::from_str::<Value>(&text).ok().filter(Value::is_object);
             let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
             result.structured_content = structured;
             result
         }
-        Ok(Answer { text, failed: true }) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        Ok(ToolAnswer { text, failed: true }) => CallToolResult::error(vec![ContentBlock::text(text)]),
         Err(BadCall { code, sentence }) => {
             let text = json!({ "error": sentence, "code": code }).to_string();
             CallToolResult::error(vec![ContentBlock::text(text)])
@@ -87,7 +87,7 @@ pub(super) async fn call(
     }
 }
 
-struct Answer {
+struct ToolAnswer {
     text: String,
     /// True if the arena failed. False for results and refusals.
     failed: bool,
@@ -105,7 +105,7 @@ async fn carry_out(
     rest: &Router,
     caller: &McpCaller,
     request: CallToolRequestParams,
-) -> Result<Answer, BadCall> {
+) -> Result<ToolAnswer, BadCall> {
     let tool = tools.find(&request.name).ok_or_else(|| {
         let names: Vec<&str> = tools.names().collect();
         let sentence = format!("unknown tool {:?}; available tools: {}", request.name, names.join(", "));
@@ -129,7 +129,7 @@ struct RestAccess<'c> {
 }
 
 impl RestAccess<'_> {
-    async fn read(&self, path: &str, arguments: &Map<String, Value>) -> Result<Answer, BadCall> {
+    async fn read(&self, path: &str, arguments: &Map<String, Value>) -> Result<ToolAnswer, BadCall> {
         for (limit, bytes) in PIECES {
             let response = self.ask(Method::GET, path, query(arguments, limit), Body::empty()).await?;
             if let Some(answer) = collect(response, bytes).await? {
@@ -139,7 +139,7 @@ impl RestAccess<'_> {
         Err(broken_off())
     }
 
-    async fn write(&self, path: &str, arguments: Map<String, Value>) -> Result<Answer, BadCall> {
+    async fn write(&self, path: &str, arguments: Map<String, Value>) -> Result<ToolAnswer, BadCall> {
         let body = Body::from(Value::Object(arguments).to_string());
         let response = self.ask(Method::POST, path, String::new(), body).await?;
         collect(response, usize::MAX).await?.ok_or_else(broken_off)
@@ -188,12 +188,12 @@ fn query(arguments: &Map<String, Value>, limit: usize) -> String {
 }
 
 /// Reads a whole response; `None` if it is longer than `bytes`.
-async fn collect(response: Response, bytes: usize) -> Result<Option<Answer>, BadCall> {
+async fn collect(response: Response, bytes: usize) -> Result<Option<ToolAnswer>, BadCall> {
     let failed = response.status().is_server_error();
     match Limited::new(response.into_body(), bytes).collect().await {
         Ok(body) => {
             let text = String::from_utf8(body.to_bytes().into()).map_err(|_| broken_off())?;
-            Ok(Some(Answer { text, failed }))
+            Ok(Some(ToolAnswer { text, failed }))
         }
         Err(error) if error.is::<LengthLimitError>() => Ok(None),
         Err(_) => Err(broken_off()),
@@ -227,35 +227,35 @@ fn check(tool: &Tool, mut given: Map<String, Value>) -> Result<Map<String, Value
     Ok(checked)
 }
 
-impl Kind {
+impl ArgumentKind {
     /// Returns the value if it is of this kind. An integer may be written like `3.0`.
     fn of(self, value: Value) -> Option<Value> {
         // The largest magnitude up to which `f64` represents every integer: 2^53.
         const EXACT: f64 = 9_007_199_254_740_992.0;
         match self {
-            Kind::Text => value.is_string().then_some(value),
-            Kind::Whole if value.is_i64() || value.is_u64() => Some(value),
-            Kind::Whole => {
+            ArgumentKind::Text => value.is_string().then_some(value),
+            ArgumentKind::Whole if value.is_i64() || value.is_u64() => Some(value),
+            ArgumentKind::Whole => {
                 let number = value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT)?;
                 Some((number as i64).into())
             }
-            Kind::Seconds(_) => value.as_f64().is_some_and(|seconds| seconds >= 0.0).then_some(value),
+            ArgumentKind::Seconds(_) => value.as_f64().is_some_and(|seconds| seconds >= 0.0).then_some(value),
         }
     }
 
     fn described(self) -> &'static str {
         match self {
-            Kind::Text => "a string",
-            Kind::Whole => "a whole number",
-            Kind::Seconds(_) => "a number of seconds, 0 or more",
+            ArgumentKind::Text => "a string",
+            ArgumentKind::Whole => "a whole number",
+            ArgumentKind::Seconds(_) => "a number of seconds, 0 or more",
         }
     }
 
     /// Returns the default of a missing argument.
     fn default(self) -> Option<Value> {
         match self {
-            Kind::Seconds(seconds) => Some(seconds.into()),
-            Kind::Text | Kind::Whole => None,
+            ArgumentKind::Seconds(seconds) => Some(seconds.into()),
+            ArgumentKind::Text | ArgumentKind::Whole => None,
         }
     }
 }

@@ -43,14 +43,14 @@ pub(crate) enum Call {
 #[derive(Debug, Clone)]
 pub(crate) struct Argument {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ArgumentKind,
     pub(crate) required: bool,
     about: &'static str,
 }
 
 /// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum ArgumentKind {
     /// A string.
     Text,
     /// An integer.
@@ -239,11 +239,11 @@ impl ToolSet {
 }
 
 fn text(name: &'static str, about: &'static str) -> Argument {
-    Argument { name, kind: Kind::Text, required: true, about }
+    Argument { name, kind: ArgumentKind::Text, required: true, about }
 }
 
 fn whole(name: &'static str, about: &'static str) -> Argument {
-    Argument { name, kind: Kind::Whole, required: true, about }
+    Argument { name, kind: ArgumentKind::Whole, required: true, about }
 }
 
 /// Returns the JSON Schema of a challenge's description.
@@ -302,7 +302,7 @@ fn index() -> Argument {
 
 fn seconds(default: f64) -> Argument {
     let about = "Maximum wait for the first message, in seconds, up to 50; 0 returns at once.";
-    Argument { name: "wait", kind: Kind::Seconds(default), required: false, about }
+    Argument { name: "wait", kind: ArgumentKind::Seconds(default), required: false, about }
 }
 
 impl Argument {
@@ -315,12 +315,12 @@ impl Argument {
         let about = self.about;
         match self.kind {
             // Agents often send null for a missing argument.
-            Kind::Text if !self.required => {
+            ArgumentKind::Text if !self.required => {
                 json!({ "anyOf": [{ "type": "string" }, { "type": "null" }], "description": about })
             }
-            Kind::Text => json!({ "type": "string", "description": about }),
-            Kind::Whole => json!({ "type": "integer", "description": about }),
-            Kind::Seconds(default) => {
+            ArgumentKind::Text => json!({ "type": "string", "description": about }),
+            ArgumentKind::Whole => json!({ "type": "integer", "description": about }),
+            ArgumentKind::Seconds(default) => {
                 json!({ "type": "number", "minimum": 0, "maximum": MAX_WAIT_S, "default": default, "description": about })
             }
         }

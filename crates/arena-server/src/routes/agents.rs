@@ -14,7 +14,7 @@ use crate::fields::{FieldSettings, Filled, Input};
 use crate::identity::unauthenticated;
 use crate::openapi::{CreationKey, Paging};
 use crate::request::{Get, Upload, invalid_json, parse_object};
-use crate::tournaments::{AgentFacts, AgentId, Creators, Home, Source, TournamentRefusal, Tournaments, Uploaders};
+use crate::tournaments::{AgentFacts, AgentId, AgentSource, Creators, Home, TournamentRefusal, Tournaments, Uploaders};
 
 /// An agent for tournaments.
 #[derive(Serialize, ToSchema)]
@@ -28,7 +28,7 @@ pub(crate) struct AgentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
     /// The way in which the server reaches the agent.
-    kind: Kind,
+    kind: AgentKind,
     /// SHA-256 of the upload, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
@@ -45,8 +45,7 @@ pub(crate) struct AgentView {
 /// The way in which the server reaches an agent.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = AgentKind)]
-pub(crate) enum Kind {
+pub(crate) enum AgentKind {
     /// Uploaded files, run on this server.
     Files,
     /// A remote server.
@@ -57,8 +56,8 @@ impl AgentView {
     pub(crate) fn of(facts: &AgentFacts) -> AgentView {
         let (kind, sha256, bytes, files) = match &facts.home {
             // The owner may keep the URL secret.
-            Home::Url(_) => (Kind::Url, None, None, None),
-            Home::Files { sha256, bytes, files, .. } => (Kind::Files, Some(sha256), Some(*bytes), Some(*files)),
+            Home::Url(_) => (AgentKind::Url, None, None, None),
+            Home::Files { sha256, bytes, files, .. } => (AgentKind::Files, Some(sha256), Some(*bytes), Some(*files)),
         };
         AgentView {
             id: facts.id,
@@ -194,8 +193,8 @@ pub(crate) async fn add_agent(State(arena): State<Arena>, request: Upload) -> Ap
         // The permit is held until the work is done, even if the caller disconnects.
         let _place = place;
         let source = match &url {
-            Some(url) => Source::Url(url),
-            None => Source::Files { body: &body, file_name: file_name.as_deref() },
+            Some(url) => AgentSource::Url(url),
+            None => AgentSource::Files { body: &body, file_name: file_name.as_deref() },
         };
         tournaments.add_agent(&source, name.as_deref(), once)
     });
@@ -228,18 +227,18 @@ pub(crate) async fn find_agent(State(arena): State<Arena>, request: Get) -> ApiR
 /// The result of a removal.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({ "removed": true }), as = RemovedThing)]
-pub(super) struct Removed {
+pub(super) struct Removal {
     removed: bool,
 }
 
-impl Removed {
-    pub(super) const TRUE: Removed = Removed { removed: true };
+impl Removal {
+    pub(super) const TRUE: Removal = Removal { removed: true };
 }
 
 /// Removes an agent with its files.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
     params(("id" = String, Path, description = "The agent's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = Removed, description = "The agent was removed."),
+    responses((status = 200, body = Removal, description = "The agent was removed."),
         (status = 404, description = "`AGENT_NOT_FOUND`: the agent doesn't exist."),
         (status = 409, description = "`AGENT_IN_USE`: the agent plays in an unfinished tournament.")))]
 pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> ApiResult {
@@ -249,7 +248,7 @@ pub(crate) async fn remove_agent(State(arena): State<Arena>, request: Get) -> Ap
     let id = id?;
     by.record_audit(&arena, "remove agent", json!({ "agent": id })).await?;
     tournaments.run_blocking(move |tournaments| tournaments.remove_agent(id)).await?;
-    Ok(answer(to_text(&Removed::TRUE)))
+    Ok(answer(to_text(&Removal::TRUE)))
 }
 
 /// Returns the state of agents and tournaments.

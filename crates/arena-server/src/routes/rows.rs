@@ -26,7 +26,7 @@ const PAGE: usize = 100;
 pub(crate) const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
 
 /// The source of a list's rows.
-pub(super) enum Source {
+pub(super) enum RowSource {
     Users,
     Board(Board, Order),
 }
@@ -41,14 +41,14 @@ struct Rows {
     total: u64,
 }
 
-impl Source {
+impl RowSource {
     async fn read(&self, arena: &Arena, offset: u64, limit: usize) -> Result<Rows, EngineError> {
         match self {
-            Source::Users => {
+            RowSource::Users => {
                 let page = arena.engine.list_users(offset, limit).await?;
                 Ok(write(&page.items, page.total))
             }
-            Source::Board(board, order) => {
+            RowSource::Board(board, order) => {
                 let page = arena.engine.list_board(board, *order, offset, limit).await?;
                 let rows: Vec<Row> = page.items.into_iter().map(Row::from).collect();
                 Ok(write(&rows, page.total))
@@ -69,13 +69,13 @@ fn write(rows: &[impl Serialize], total: u64) -> Rows {
 }
 
 /// Builds a response with one list; `None` means an empty list.
-pub(super) async fn list(arena: Arena, request: &Get, source: Option<Source>) -> ApiResult {
+pub(super) async fn list(arena: Arena, request: &Get, source: Option<RowSource>) -> ApiResult {
     let lists = source.map(|source| ("[".to_owned(), source)).into_iter().collect();
     answer(arena, request, lists, "[]", "").await
 }
 
 /// Builds a response with an object of lists.
-pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)>) -> ApiResult {
+pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, RowSource)>) -> ApiResult {
     let lists = named.into_iter().enumerate().map(|(i, (name, source))| {
         let name = serde_json::Value::from(name);
         (format!("{}{name}:[", if i == 0 { '{' } else { ',' }), source)
@@ -85,7 +85,7 @@ pub(super) async fn lists(arena: Arena, request: &Get, named: Vec<(&str, Source)
 
 /// A partly read list.
 struct Unfinished {
-    source: Source,
+    source: RowSource,
     /// JSON of the rows that are read but not yet written.
     text: Vec<u8>,
     /// True if a row has been written, so the next row needs a comma.
@@ -97,7 +97,7 @@ struct Unfinished {
 }
 
 /// A response whose rows are read while it is written.
-struct Answer {
+struct RowsResponse {
     arena: Arena,
     lists: VecDeque<Unfinished>,
     end: &'static str,
@@ -108,12 +108,12 @@ struct Answer {
 async fn answer(
     arena: Arena,
     request: &Get,
-    lists: Vec<(String, Source)>,
+    lists: Vec<(String, RowSource)>,
     empty: &'static str,
     end: &'static str,
 ) -> ApiResult {
     let (offset, limit) = request.query::<Part>()?.window();
-    let mut answer = Answer { arena, lists: VecDeque::new(), end };
+    let mut answer = RowsResponse { arena, lists: VecDeque::new(), end };
     let mut longest = 0;
     // The first rows of each list are read before the response begins. Its headers contain the lists' lengths, and a
     // failed read can still become an error response.
@@ -156,7 +156,7 @@ async fn answer(
     Ok(response)
 }
 
-impl Answer {
+impl RowsResponse {
     /// Returns the next piece of the response; `None` after the last.
     async fn piece(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
         let Some(list) = self.lists.front_mut() else { return Ok(None) };

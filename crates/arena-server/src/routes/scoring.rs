@@ -8,7 +8,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::rows::{self, Source};
+use super::rows::{self, RowSource};
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
 use crate::error::{ApiError, ApiResult};
@@ -63,7 +63,7 @@ impl From<(UserProfile, ScoringEntry)> for Row {
 pub(crate) async fn list_global(State(arena): State<Arena>, request: Get) -> ApiResult {
     let boards = if arena.engine.scoring().has_global() { vec![arena.engine.global_board()] } else { Vec::new() };
     let board = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?.pop();
-    rows::list(arena, &request, board.map(|(board, order)| Source::Board(board, order))).await
+    rows::list(arena, &request, board.map(|(board, order)| RowSource::Board(board, order))).await
 }
 
 /// Selection of a challenge type's boards.
@@ -125,7 +125,7 @@ pub(crate) async fn list_of_type(State(arena): State<Arena>, request: Get) -> Ap
     }
     let boards = orders(&arena, boards, request.query::<Sorted>()?.sort.as_deref())?;
     let named = boards.into_iter().filter_map(|(board, order)| match board {
-        Board::Of { strategy, .. } => Some((strategy, Source::Board(board, order))),
+        Board::Of { strategy, .. } => Some((strategy, RowSource::Board(board, order))),
         Board::Global(_) => None,
     });
     rows::lists(arena, &request, named.collect()).await

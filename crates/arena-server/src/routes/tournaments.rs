@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use utoipa::openapi::{ContentBuilder, ObjectBuilder, RefOr, Response, ResponseBuilder, Schema, Type};
 use utoipa::{IntoResponses, ToSchema};
 
-use super::agents::{Removed, tournaments_of};
+use super::agents::{Removal, tournaments_of};
 use super::games::LimitsView;
 use crate::answer::{json as answer, json_with, to_text, with_kind};
 use crate::arena::Arena;
@@ -196,8 +196,7 @@ struct Created {
 
 /// A page of tournaments.
 #[derive(Serialize, ToSchema)]
-#[schema(as = TournamentPage)]
-struct Page {
+struct TournamentPage {
     tournaments: Vec<TournamentView>,
     /// Number of tournaments on all pages.
     total: usize,
@@ -355,14 +354,14 @@ struct StateFilter {
 
 /// Lists tournaments, newest first.
 #[utoipa::path(get, path = "/api/tournaments", tag = "tournaments", params(StateFilter, Paging),
-    responses((status = 200, body = Page, description = "A page, of 50 by default.")))]
+    responses((status = 200, body = TournamentPage, description = "A page, of 50 by default.")))]
 pub(crate) async fn list_tournaments(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (offset, limit) = request.query::<Paging>()?.page(50);
     let state = request.query::<StateFilter>()?.state.known();
     let counts = |snapshot: &TournamentSnapshot| state.is_none_or(|state| Stage::of(snapshot) == state);
     let (snapshots, total) = tournaments_of(&arena)?.list(offset, limit, counts);
     let tournaments = snapshots.iter().map(TournamentView::of).collect();
-    Ok(answer(to_text(&Page { tournaments, total, limit, offset })))
+    Ok(answer(to_text(&TournamentPage { tournaments, total, limit, offset })))
 }
 
 /// Returns one tournament.
@@ -401,7 +400,7 @@ pub(crate) async fn stop_tournament(State(arena): State<Arena>, request: Post) -
 /// Stops a tournament and deletes its data.
 #[utoipa::path(delete, path = "/api/tournaments/{id}", tag = "tournaments", security(("administratorToken" = []), ("ownerKey" = [])),
     params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd")),
-    responses((status = 200, body = Removed, description = "The tournament was removed."),
+    responses((status = 200, body = Removal, description = "The tournament was removed."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
         (status = 409, description = "`TOURNAMENT_RUNNING`: a match has not stopped yet; try again.")))]
 pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) -> ApiResult {
@@ -411,7 +410,7 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
     let id = id?;
     by.record_audit(&arena, "remove tournament", json!({ "tournament": id })).await?;
     tournaments.run_blocking(move |tournaments| tournaments.remove(id)).await?;
-    Ok(answer(to_text(&Removed::TRUE)))
+    Ok(answer(to_text(&Removal::TRUE)))
 }
 
 /// Format of the standings.
@@ -420,7 +419,7 @@ pub(crate) async fn remove_tournament(State(arena): State<Arena>, request: Get) 
 struct Written {
     /// The format. Default: JSON.
     #[param(inline, example = "csv")]
-    format: Option<Form>,
+    format: Option<StandingsFormat>,
 }
 
 /// Returns the current standings of a tournament.
@@ -439,14 +438,14 @@ struct Written {
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> ApiResult {
     let (tournaments, id) = (tournaments_of(&arena)?, id_of(request.param("id"))?);
-    let form = request.query::<Written>()?.format.unwrap_or(Form::Json);
+    let form = request.query::<Written>()?.format.unwrap_or(StandingsFormat::Json);
     let text = tournaments.read(move |tournaments| {
         let (snapshot, record) = tournaments.record(id)?;
         let text = form.write(tournaments, &snapshot, &record)?;
         Ok::<_, TournamentRefusal>(tournaments.redacted(&text).into_owned())
     });
     let mut response = with_kind(form.content_type(), text.await?);
-    if let Form::Export(Exporter { policy: Some(policy), .. }) = form {
+    if let StandingsFormat::Export(Exporter { policy: Some(policy), .. }) = form {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
     }
     Ok(response)
@@ -454,66 +453,73 @@ pub(crate) async fn show_standings(State(arena): State<Arena>, request: Get) -> 
 
 /// A format of standings: JSON, PGN, or an entry of [`EXPORTERS`].
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum StandingsFormat {
     Json,
     Export(&'static Exporter),
     Pgn,
 }
 
-impl<'de> Deserialize<'de> for Form {
-    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<Form, D::Error> {
+impl<'de> Deserialize<'de> for StandingsFormat {
+    fn deserialize<D: Deserializer<'de>>(field: D) -> Result<StandingsFormat, D::Error> {
         let name = String::deserialize(field)?;
-        Form::all().find(|form| form.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Form::all().map(Form::name).collect();
+        StandingsFormat::all().find(|form| form.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = StandingsFormat::all().map(StandingsFormat::name).collect();
             D::Error::custom(format_args!("one of {}", names.join(", ")))
         })
     }
 }
 
-impl utoipa::PartialSchema for Form {
+impl utoipa::PartialSchema for StandingsFormat {
     fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(Form::all().map(Form::name))).into()
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(StandingsFormat::all().map(StandingsFormat::name)))
+            .into()
     }
 }
 
-impl ToSchema for Form {}
+impl ToSchema for StandingsFormat {}
 
 /// The OpenAPI description of the response with standings.
 struct Standings;
 
 impl IntoResponses for Standings {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let response = Form::all().fold(ResponseBuilder::new().description("The standings."), |response, form| {
-            let kind = form.content_type().split(';').next().unwrap_or_default();
-            let schema = if matches!(form, Form::Json) {
-                <Value as utoipa::PartialSchema>::schema()
-            } else {
-                <String as utoipa::PartialSchema>::schema()
-            };
-            response.content(kind, ContentBuilder::new().schema(Some(schema)).build())
-        });
+        let response =
+            StandingsFormat::all().fold(ResponseBuilder::new().description("The standings."), |response, form| {
+                let kind = form.content_type().split(';').next().unwrap_or_default();
+                let schema = if matches!(form, StandingsFormat::Json) {
+                    <Value as utoipa::PartialSchema>::schema()
+                } else {
+                    <String as utoipa::PartialSchema>::schema()
+                };
+                response.content(kind, ContentBuilder::new().schema(Some(schema)).build())
+            });
         [("200".to_owned(), response.build().into())].into()
     }
 }
 
-impl Form {
-    fn all() -> impl Iterator<Item = Form> {
-        [Form::Json].into_iter().chain(EXPORTERS.iter().map(Form::Export)).chain([Form::Pgn])
+impl StandingsFormat {
+    fn all() -> impl Iterator<Item = StandingsFormat> {
+        [StandingsFormat::Json]
+            .into_iter()
+            .chain(EXPORTERS.iter().map(StandingsFormat::Export))
+            .chain([StandingsFormat::Pgn])
     }
 
     fn name(self) -> &'static str {
         match self {
-            Form::Json => "json",
-            Form::Export(exporter) => exporter.name,
-            Form::Pgn => "pgn",
+            StandingsFormat::Json => "json",
+            StandingsFormat::Export(exporter) => exporter.name,
+            StandingsFormat::Pgn => "pgn",
         }
     }
 
     fn content_type(self) -> &'static str {
         match self {
-            Form::Json => "application/json",
-            Form::Export(exporter) => exporter.content_type,
-            Form::Pgn => "application/vnd.chess-pgn",
+            StandingsFormat::Json => "application/json",
+            StandingsFormat::Export(exporter) => exporter.content_type,
+            StandingsFormat::Pgn => "application/vnd.chess-pgn",
         }
     }
 
@@ -526,7 +532,7 @@ impl Form {
         let facts = &snapshot.entry.facts;
         let is_over = facts.ended.is_some();
         match self {
-            Form::Json => {
+            StandingsFormat::Json => {
                 let mut report = arena_report::json(record);
                 if let Some(report) = report.as_object_mut() {
                     report.remove("seed");
@@ -538,9 +544,11 @@ impl Form {
                 }
                 Ok(report.to_string())
             }
-            Form::Pgn | Form::Export(Exporter { has_seed: true, .. }) if !is_over => Err(TournamentRefusal::NotOver),
-            Form::Export(exporter) => Ok((exporter.write)(record)),
-            Form::Pgn => {
+            StandingsFormat::Pgn | StandingsFormat::Export(Exporter { has_seed: true, .. }) if !is_over => {
+                Err(TournamentRefusal::NotOver)
+            }
+            StandingsFormat::Export(exporter) => Ok((exporter.write)(record)),
+            StandingsFormat::Pgn => {
                 let replay = |game: &GameLine| read_pgn(&tournaments.replay_path(facts.id, game.number));
                 let games =
                     arena_report::pgn(record, replay).map_err(|error| TournamentRefusal::Plan(error.to_string()))?;

@@ -30,7 +30,7 @@ const MOST_IDS: usize = 1000;
         headers(("x-total-count" = u64, description = "Number of users on all pages."),
             ("link" = Option<String>, description = "With `limit`: links to the next, previous, first and last page (RFC 8288).")))))]
 pub(crate) async fn list_users(State(arena): State<Arena>, request: Get) -> ApiResult {
-    rows::list(arena, &request, Some(rows::Source::Users)).await
+    rows::list(arena, &request, Some(rows::RowSource::Users)).await
 }
 
 /// Selection of users.

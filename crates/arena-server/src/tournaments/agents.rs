@@ -25,7 +25,7 @@ const LONGEST_URL: usize = 2_000;
 const FILES: &str = "files";
 
 /// The source of a new agent.
-pub(crate) enum Source<'r> {
+pub(crate) enum AgentSource<'r> {
     /// The body of an upload: a tar.gz of a folder, or a single file with the name `file_name`.
     Files { body: &'r [u8], file_name: Option<&'r str> },
     /// The URL of a remote agent.
@@ -85,18 +85,18 @@ pub(super) fn check_url(url: &str, may_be_private: bool) -> Result<(), Tournamen
 pub(super) fn draft(
     folder: &Path,
     id: AgentId,
-    source: &Source<'_>,
+    source: &AgentSource<'_>,
     name: Option<&str>,
     made: (Timestamp, Option<OnceFacts>),
     max_bytes: u64,
 ) -> Result<(Draft, AgentFacts), TournamentRefusal> {
     let draft = Draft::begin(folder, &id.to_string())?;
     let (name, version, home) = match source {
-        Source::Url(url) => {
+        AgentSource::Url(url) => {
             let agent = Agent::find(url, "").map_err(|error| TournamentRefusal::Agent(error.to_string()))?;
             (name.unwrap_or(&agent.name).to_owned(), None, Home::Url((*url).to_owned()))
         }
-        Source::Files { body, file_name } => {
+        AgentSource::Files { body, file_name } => {
             let files = draft.path().join(FILES);
             std::fs::create_dir(&files)?;
             let UnpackedArchive { agent: path, files: count, bytes } = unpack(body, *file_name, &files, max_bytes)

@@ -15,7 +15,7 @@ use arena_runner::{Executor, LocalExecutor, RunError};
 
 use super::facts::Ending;
 use super::id::TournamentId;
-use super::{Shared, Tournaments};
+use super::{Tournaments, TournamentsState};
 
 /// The running tournament.
 pub(super) struct Current {
@@ -127,7 +127,7 @@ impl Tournaments {
     }
 }
 
-impl Shared {
+impl TournamentsState {
     /// Plays or resumes a tournament. Returns `None` if the server's stop interrupted it, so the next start resumes it.
     fn play(&self, tournaments: &Tournaments, id: TournamentId, signals: &Signals) -> Option<Ending> {
         let failed =

@@ -86,8 +86,7 @@ impl MatchView {
 
 /// A page of matches.
 #[derive(Serialize, ToSchema)]
-#[schema(as = MatchPage)]
-struct Page {
+struct MatchPage {
     matches: Vec<MatchView>,
     /// Number of matches on all pages.
     total: usize,
@@ -101,7 +100,7 @@ struct Page {
 /// Lists the finished matches of a tournament by number.
 #[utoipa::path(get, path = "/api/tournaments/{id}/matches", tag = "tournaments",
     params(("id" = String, Path, description = "The tournament's id.", example = "018f6b2e-0000-7000-8000-00000000abcd"), Paging),
-    responses((status = 200, body = Page, description = "A page, of 50 by default."),
+    responses((status = 200, body = MatchPage, description = "A page, of 50 by default."),
         (status = 404, description = "`TOURNAMENT_NOT_FOUND`: the tournament doesn't exist."),
         (status = 500, description = "`TOURNAMENT_DAMAGED`: the tournament's data can't be read.")))]
 pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> ApiResult {
@@ -112,7 +111,7 @@ pub(crate) async fn list_matches(State(arena): State<Arena>, request: Get) -> Ap
         let passed = usize::try_from(offset).unwrap_or(usize::MAX);
         let games = record.games().skip(passed).take(limit);
         let matches = games.map(|game| MatchView::of(tournaments, &snapshot, game)).collect();
-        Ok::<_, TournamentRefusal>(to_text(&Page { matches, total: record.games().count(), limit, offset }))
+        Ok::<_, TournamentRefusal>(to_text(&MatchPage { matches, total: record.games().count(), limit, offset }))
     });
     Ok(json(page.await?))
 }
