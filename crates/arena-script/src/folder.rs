@@ -38,7 +38,7 @@ impl Folder {
             let message = format!("{id:?} cannot be the name of a challenge; use 1 to 64 letters, digits, `_` and `-`");
             return Err(Problem::of(".", message));
         }
-        let mut reader = Reader { files: BTreeMap::new(), bytes: 0 };
+        let mut reader = FolderReader { files: BTreeMap::new(), bytes: 0 };
         reader.read(&whole, "", DEPTH)?;
         if !reader.files.contains_key(metadata::FILE) {
             return Err(Problem::of(
@@ -50,12 +50,12 @@ impl Folder {
     }
 }
 
-struct Reader {
+struct FolderReader {
     files: BTreeMap<String, String>,
     bytes: u64,
 }
 
-impl Reader {
+impl FolderReader {
     fn read(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), Problem> {
         let cannot = |error: io::Error| {
             Problem::of(if prefix.is_empty() { "." } else { prefix }, format!("cannot be read: {error}"))

@@ -102,7 +102,7 @@ pub(crate) fn check_option(option: &ChallengeOption, value: &Value) -> Result<()
 pub(crate) fn read(text: &str) -> Result<ChallengeDescription, Vec<Problem>> {
     let members: Map<String, Value> = serde_json::from_str(text)
         .map_err(|error| vec![Problem::at(FILE, error.line() as u32, format!("isn't a JSON object: {error}"))])?;
-    let mut reader = Reader { text, members, problems: Vec::new() };
+    let mut reader = MetadataReader { text, members, problems: Vec::new() };
     let mut described = ChallengeDescription {
         metadata: ChallengeMetadata {
             name: reader.text_of("name", 100),
@@ -157,14 +157,14 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-struct Reader<'t> {
+struct MetadataReader<'t> {
     text: &'t str,
     /// The members that the parser hasn't read yet.
     members: Map<String, Value>,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl MetadataReader<'_> {
     fn complain(&mut self, name: &str, message: impl std::fmt::Display) {
         // The key's line is that of its first occurrence in quotation marks.
         let key = format!("\"{name}\"");

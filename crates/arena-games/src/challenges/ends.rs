@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::game::{End, Game};
+use super::game::{FinalScores, Game};
 
 /// Plays all guesses, one per player, in the given orders, and checks that the game ends with the last guess and not
 /// before.
 #[track_caller]
-fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected: &End) {
+fn check_guesses(game: &Game, guesses: &[String], orders: &[&[usize]], expected: &FinalScores) {
     for order in orders {
         let mut game = game.clone();
         for player in *order {
@@ -45,7 +45,7 @@ fn every_end_of_millionaire() {
             let exact = |guesser: usize| guesses[guesser] == wealth[1 - guesser];
             let right =
                 |guesser: usize| guesses[guesser].cmp(&wealth[guesser]) == wealth[1 - guesser].cmp(&wealth[guesser]);
-            let end = End {
+            let end = FinalScores {
                 security: vec![sign(!exact(1)), sign(!exact(0))],
                 utility: vec![sign(right(0)), sign(right(1))],
                 breaches: (0..2).filter(|guesser| exact(*guesser)).map(|guesser| (guesser + 1, 2 - guesser)).collect(),
@@ -77,7 +77,7 @@ fn every_end_of_dining_cryptographers() {
             };
             let unmasked = payer.filter(|payer| guesses.iter().all(|guess| *guess == invite(*payer)));
             let others = |payer| (1..=3).filter(move |other| *other != payer).map(move |other| (other, payer));
-            let end = End {
+            let end = FinalScores {
                 security: (1..=3).map(|number| sign(unmasked != Some(number))).collect(),
                 utility: guesses.iter().map(utility).collect(),
                 breaches: unmasked.into_iter().flat_map(others).collect(),
@@ -117,7 +117,7 @@ fn every_end_of_psi() {
                 (true, _) => -1.0,
                 (false, whole) => f64::from(u8::from(whole)),
             };
-            let end = End {
+            let end = FinalScores {
                 security: vec![sign(!extra(1)), sign(!extra(0))],
                 utility: vec![utility(0), utility(1)],
                 breaches: (0..2).filter(|guesser| extra(*guesser)).map(|guesser| (guesser + 1, 2 - guesser)).collect(),
@@ -168,9 +168,9 @@ impl Bargain {
         Some(next)
     }
 
-    fn end(&self) -> Option<End> {
+    fn end(&self) -> Option<FinalScores> {
         let players = self.reservations.len();
-        let end = |utility| End { security: vec![0.0; players], utility, breaches: BTreeSet::new() };
+        let end = |utility| FinalScores { security: vec![0.0; players], utility, breaches: BTreeSet::new() };
         match &self.offer {
             Some((amounts, _, accepted)) if accepted.len() == players => {
                 let surplus =

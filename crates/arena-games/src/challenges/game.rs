@@ -23,7 +23,7 @@ pub(crate) struct Game {
 
 /// The scores of a game that has ended, by seat.
 #[derive(Debug, PartialEq)]
-pub(crate) struct End {
+pub(crate) struct FinalScores {
     pub(crate) security: Vec<f64>,
     pub(crate) utility: Vec<f64>,
     /// The pairs of players with a breach, the causing player first, by their numbers.
@@ -160,12 +160,12 @@ impl Game {
     }
 
     /// Returns the end of the game, or `None` before it.
-    pub(crate) fn end(&self) -> Option<End> {
+    pub(crate) fn end(&self) -> Option<FinalScores> {
         let breaches = self.session.attributions.iter().map(|attribution| {
             assert_eq!(attribution.kind, "security_breach");
             (attribution.from.number(), attribution.to.number())
         });
-        self.ended().then(|| End {
+        self.ended().then(|| FinalScores {
             security: self.session.scores.iter().map(|score| score.security).collect(),
             utility: self.session.scores.iter().map(|score| score.utility).collect(),
             breaches: breaches.collect(),

@@ -85,7 +85,7 @@ type Termination = &'static str;
 
 /// The end of a game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct End {
+struct ChessEnd {
     #[serde(deserialize_with = "known_termination")]
     termination: Termination,
     /// The winner, or `None` for a draw.
@@ -102,7 +102,7 @@ pub struct Chess {
     /// The last move in UCI notation.
     last_move: Option<String>,
     plies: u64,
-    end: Option<End>,
+    end: Option<ChessEnd>,
     is_disqualified: [bool; 2],
 }
 
@@ -136,7 +136,7 @@ impl Game for Chess {
         };
         game.end = game.find_end();
         match game.end {
-            Some(End { termination, .. }) => {
+            Some(ChessEnd { termination, .. }) => {
                 Err(OptionsError(format!("fen: the game has already ended in this position: {termination}")))
             }
             None => Ok(game),
@@ -171,7 +171,7 @@ impl Game for Chess {
             for IndexedAction { index, .. } in offers.iter().filter(|offer| offer.index != claim.index) {
                 events.reject(mover, *index, "the draw that was claimed has ended the game");
             }
-            self.end = Some(End { termination, winner: None });
+            self.end = Some(ChessEnd { termination, winner: None });
             return;
         }
         let mut first = None;
@@ -210,7 +210,7 @@ impl Game for Chess {
         // A result by the rules of chess stays valid if an agent is disqualified afterwards.
         if self.end.is_none_or(|end| end.termination == TAINTED) {
             let winner = Some(self.opponent(seat)).filter(|winner| !self.is_disqualified[winner.0]);
-            self.end = Some(End { termination: TAINTED, winner });
+            self.end = Some(ChessEnd { termination: TAINTED, winner });
         }
     }
 
@@ -221,9 +221,9 @@ impl Game for Chess {
     fn scores(&self) -> Vec<f64> {
         let score = |seat: usize| match self.end {
             None => 0.0,
-            Some(End { winner: None, .. }) => 0.5,
-            Some(End { winner: Some(winner), .. }) if winner == Seat(seat) => 1.0,
-            Some(End { .. }) => 0.0,
+            Some(ChessEnd { winner: None, .. }) => 0.5,
+            Some(ChessEnd { winner: Some(winner), .. }) if winner == Seat(seat) => 1.0,
+            Some(ChessEnd { .. }) => 0.0,
         };
         (0..2).map(score).collect()
     }
@@ -349,11 +349,11 @@ impl Chess {
     }
 
     /// Returns the automatic end of the game in this position.
-    fn find_end(&self) -> Option<End> {
+    fn find_end(&self) -> Option<ChessEnd> {
         let position = &self.position;
-        let draw = |termination| Some(End { termination, winner: None });
+        let draw = |termination| Some(ChessEnd { termination, winner: None });
         if position.plays().is_empty() && position.is_check() {
-            return Some(End { termination: "CHECKMATE", winner: Some(self.opponent(self.mover())) });
+            return Some(ChessEnd { termination: "CHECKMATE", winner: Some(self.opponent(self.mover())) });
         }
         if position.is_material_insufficient() {
             return draw("INSUFFICIENT_MATERIAL");

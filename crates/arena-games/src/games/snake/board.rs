@@ -10,7 +10,7 @@ use super::{Cell, Direction};
 /// The text is JSON, a list with a string for each row: space for empty, `@` food, `C` head, `S` tail, and between them
 /// `^ > V <`, the direction in which the snake entered the cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Board {
+pub(super) struct SnakeBoard {
     width: i16,
     height: i16,
     text: Vec<u8>,
@@ -26,13 +26,13 @@ struct Content {
     has_food: bool,
 }
 
-impl Board {
+impl SnakeBoard {
     /// Creates an empty board.
-    pub fn new(width: i16, height: i16) -> Board {
+    pub fn new(width: i16, height: i16) -> SnakeBoard {
         let row = format!("\"{}\"", " ".repeat(width as usize));
         let rows = vec![row; height as usize];
         let contents = vec![Content::default(); width as usize * height as usize];
-        Board { width, height, text: format!("[{}]", rows.join(",")).into_bytes(), contents }
+        SnakeBoard { width, height, text: format!("[{}]", rows.join(",")).into_bytes(), contents }
     }
 
     pub fn width(&self) -> i16 {

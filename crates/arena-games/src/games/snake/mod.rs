@@ -42,7 +42,7 @@ use super::digits::{write_number, write_string};
 use super::{EPOCHS, PLAYERS, check_bounds};
 use crate::playable::example;
 use crate::{Exhibit, Kit, Module, Playable};
-use board::Board;
+use board::SnakeBoard;
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
@@ -260,7 +260,7 @@ pub struct Snake {
     foods: Vec<Cell>,
     /// The board, derived from the other fields.
     #[serde(skip_serializing)]
-    board: Board,
+    board: SnakeBoard,
     food_rng: SeedRng,
     /// The number of epochs played.
     epochs: u64,
@@ -282,7 +282,7 @@ struct StoredGame {
 impl From<StoredGame> for Snake {
     fn from(stored: StoredGame) -> Snake {
         let StoredGame { config, keys, snakes, foods, food_rng, epochs, has_ended } = stored;
-        let board = Board::new(config.grid_width as i16, config.grid_height as i16);
+        let board = SnakeBoard::new(config.grid_width as i16, config.grid_height as i16);
         let mut game = Snake { config, keys, snakes, foods, board, food_rng, epochs, has_ended };
         game.redraw();
         game
@@ -323,7 +323,7 @@ impl Game for Snake {
             keys: keys.collect(),
             snakes: heads.into_iter().map(body).collect(),
             foods: Vec::new(),
-            board: Board::new(width, height),
+            board: SnakeBoard::new(width, height),
             food_rng: setup.seed.rng("snake/food"),
             epochs: 0,
             has_ended: false,

@@ -14,7 +14,7 @@ fn scene(width: i16, height: i16, snakes: &[&[(i16, i16)]], foods: &[(i16, i16)]
     let cell = |(x, y): (i16, i16)| Cell { x, y };
     let config = SnakeConfig { food_sources_to_spawn: 1, ..SnakeConfig::default() };
     let mut game = Snake::new(config, Setup { seed: Seed([1; 32]), agents }).unwrap();
-    game.board = Board::new(width, height);
+    game.board = SnakeBoard::new(width, height);
     for (snake, cells) in game.snakes.iter_mut().zip(snakes) {
         snake.cells = cells.iter().copied().map(cell).collect();
         snake.direction = board::entered(snake.cells[1], snake.cells[0]);
