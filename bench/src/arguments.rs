@@ -70,43 +70,43 @@ pub struct Arguments {
 
     /// Options of the scenario `games`.
     #[command(flatten)]
-    pub games: games::Options,
+    pub games: games::GamesOptions,
     /// Options of the scenario `paced`.
     #[command(flatten)]
-    pub paced: paced::Options,
+    pub paced: paced::PacedOptions,
     /// Options of the scenario `tail`.
     #[command(flatten)]
-    pub tail: tail::Options,
+    pub tail: tail::TailOptions,
     /// Options of the scenario `fanout`.
     #[command(flatten)]
-    pub fanout: fanout::Options,
+    pub fanout: fanout::FanoutOptions,
     /// Options of the scenario `lists`.
     #[command(flatten)]
-    pub lists: lists::Options,
+    pub lists: lists::ListsOptions,
     /// Options of the scenario `scoring`.
     #[command(flatten)]
-    pub scoring: scoring::Options,
+    pub scoring: scoring::ScoringOptions,
     /// Options of the scenario `turns`.
     #[command(flatten)]
-    pub turns: turns::Options,
+    pub turns: turns::TurnsOptions,
     /// Options of the scenario `plies`.
     #[command(flatten)]
-    pub plies: plies::Options,
+    pub plies: plies::PliesOptions,
     /// Options of the scenario `memory`.
     #[command(flatten)]
-    pub memory: memory::Options,
+    pub memory: memory::MemoryOptions,
     /// Options of the scenario `nodes`.
     #[command(flatten)]
-    pub nodes: nodes::Options,
+    pub nodes: nodes::NodesOptions,
     /// Options of the scenario `scaling`.
     #[command(flatten)]
-    pub scaling: scaling::Options,
+    pub scaling: scaling::ScalingOptions,
     /// Options of the scenario `gate`.
     #[command(flatten)]
-    pub gate: gate::Options,
+    pub gate: gate::GateOptions,
     /// Options of the scenario `matches`.
     #[command(flatten)]
-    pub matches: matches::Options,
+    pub matches: matches::MatchesOptions,
 }
 
 fn names() -> Vec<&'static str> {

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use arena_model::{Seed, SeedRng};
 
 use self::calendar::Calendar;
-use self::machine::{Machine, WorkState};
+use self::machine::{SimulatedMachine, WorkState};
 pub use self::plan::{Costs, Layout, Load, Plan, SimulationResult, Store};
 use crate::latency::Latencies;
 
@@ -127,7 +127,7 @@ struct Ferry {
 
 /// A connection that plays games.
 #[derive(Debug, Clone, Copy)]
-struct Player {
+struct SimulatedPlayer {
     step: usize,
     sent: f64,
     /// True if the player's next request is the first of a new game.
@@ -138,7 +138,7 @@ struct World {
     plan: Plan,
     now: f64,
     agenda: Calendar<Event>,
-    machines: Vec<Machine<Done>>,
+    machines: Vec<SimulatedMachine<Done>>,
     journal_reads: Vec<Ferry>,
     /// For each node, the request that was last released after a journal read and still holds up the next one.
     leaving: Vec<Option<usize>>,
@@ -151,15 +151,15 @@ struct World {
     waiting: VecDeque<(usize, f64)>,
     /// The time for which each node collects commits for a batch, in microseconds.
     gather: Vec<f64>,
-    players: Vec<Player>,
+    players: Vec<SimulatedPlayer>,
     idle: Vec<usize>,
     rng: SeedRng,
-    measured: Measured,
+    measured: SimulationCounters,
 }
 
 /// The counters after the warm-up.
 #[derive(Debug, Default)]
-struct Measured {
+struct SimulationCounters {
     since: f64,
     games: u64,
     latencies: Latencies,
@@ -179,8 +179,8 @@ pub fn simulate(plan: Plan, games: u64) -> SimulationResult {
     while ended < warm_up {
         ended += world.step();
     }
-    world.measured = Measured { since: world.now, ..Measured::default() };
-    world.machines.iter_mut().for_each(Machine::forget);
+    world.measured = SimulationCounters { since: world.now, ..SimulationCounters::default() };
+    world.machines.iter_mut().for_each(SimulatedMachine::forget);
     while world.measured.games < games {
         world.step();
     }
@@ -189,7 +189,7 @@ pub fn simulate(plan: Plan, games: u64) -> SimulationResult {
 
 impl World {
     fn new(plan: Plan) -> World {
-        let machine = |cores| Machine::new(cores, plan.costs.wake, plan.costs.switch);
+        let machine = |cores| SimulatedMachine::new(cores, plan.costs.wake, plan.costs.switch);
         let (machines, nodes) = match plan.layout {
             Layout::OneMachine { cores, nodes } => {
                 let mut machine = machine(cores);
@@ -201,7 +201,7 @@ impl World {
                 (vec![machine], nodes)
             }
             Layout::Apart { nodes, node_cores, database_cores, .. } => {
-                let mut machines: Vec<Machine<Done>> = (0..nodes).map(|_| machine(node_cores)).collect();
+                let mut machines: Vec<SimulatedMachine<Done>> = (0..nodes).map(|_| machine(node_cores)).collect();
                 machines.iter_mut().for_each(|node| {
                     node.add_crew(node_cores);
                 });
@@ -230,7 +230,7 @@ impl World {
             players: Vec::new(),
             idle: Vec::new(),
             rng: Seed::from_number(1).rng("simulation"),
-            measured: Measured::default(),
+            measured: SimulationCounters::default(),
         }
     }
 
@@ -238,7 +238,7 @@ impl World {
         match self.plan.load {
             Load::Closed(connections) => {
                 for player in 0..connections {
-                    self.players.push(Player { step: 0, sent: 0.0, fresh: true });
+                    self.players.push(SimulatedPlayer { step: 0, sent: 0.0, fresh: true });
                     // The starts are spread over time.
                     let at = self.draw(1_000.0);
                     self.agenda.enter(at, Event::Arrived(Who::Clients, self.plan.costs.client, Done::Sent(player)));
@@ -375,17 +375,17 @@ impl World {
     fn begin_game(&mut self) {
         let Load::Open(rate) = self.plan.load else { unreachable!("only an open load schedules games") };
         let player = self.idle.pop().unwrap_or_else(|| {
-            self.players.push(Player { step: 0, sent: 0.0, fresh: true });
+            self.players.push(SimulatedPlayer { step: 0, sent: 0.0, fresh: true });
             self.players.len() - 1
         });
-        self.players[player] = Player { step: 0, sent: self.now, fresh: true };
+        self.players[player] = SimulatedPlayer { step: 0, sent: self.now, fresh: true };
         self.work(Who::Clients, self.plan.costs.client, Done::Sent(player));
         self.agenda.enter(self.now + 1e6 / rate, Event::Passed(Done::Began));
     }
 
     /// Handles the answer for a client and sends the next request. Returns the number of games that end.
     fn receive(&mut self, player: usize) -> u64 {
-        let Player { step, sent, fresh } = self.players[player];
+        let SimulatedPlayer { step, sent, fresh } = self.players[player];
         let mut next = step;
         if !fresh {
             let latency = self.now - sent;
@@ -399,7 +399,7 @@ impl World {
         }
         // The first request of a game counts from the intended start of the game.
         let sent = if fresh && matches!(self.plan.load, Load::Open(_)) { sent } else { self.now };
-        self.players[player] = Player { step: next, sent, fresh: false };
+        self.players[player] = SimulatedPlayer { step: next, sent, fresh: false };
         if ended && matches!(self.plan.load, Load::Open(_)) {
             self.idle.push(player);
             return 1;
@@ -566,7 +566,7 @@ impl World {
     }
 
     fn outcome(&self) -> SimulationResult {
-        let Measured { games, latencies, journal_reads, batches, .. } = &self.measured;
+        let SimulationCounters { games, latencies, journal_reads, batches, .. } = &self.measured;
         let time = self.now - self.measured.since;
         let per_game = |count: f64| count / (*games).max(1) as f64;
         let worked = |who: Who| self.place(who).map_or(0.0, |(machine, pool)| self.machines[machine].worked(pool));

@@ -32,7 +32,7 @@ const DELIVERIES_PER_SECOND: f64 = 210_000.0;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "fanout")]
-pub struct Options {
+pub struct FanoutOptions {
     /// Number of subscribers
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub subscribers: usize,
@@ -56,7 +56,7 @@ pub struct Options {
 /// If a server doesn't start or refuses, if a message is lost, duplicated or out of order, or if the system doesn't
 /// allow that many connections.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let Options { subscribers, fanout_rate, many_subscribers, .. } = arguments.fanout;
+    let FanoutOptions { subscribers, fanout_rate, many_subscribers, .. } = arguments.fanout;
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
     let many_messages = arguments.size(arguments.fanout.many_messages, 50, 10);
     let paced_messages = fanout_rate * arguments.size(None, 10, 3);
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let arena = folder.start()?;
     let threads = arguments.threads();
 
-    let flat_out = Audience { threads, subscribers, messages, pace: Pace::FlatOut };
+    let flat_out = Audience { threads, subscribers, messages, pace: PublishingPace::FlatOut };
     let (mut of_arena, mut of_ceiling) = (Vec::new(), Vec::new());
     for number in 1..=arguments.rounds() {
         eprintln!("fanout: {subscribers} subscribers, round {number} of {}", arguments.rounds());
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         ));
 
     eprintln!("fanout: {subscribers} subscribers, {fanout_rate} messages/s");
-    let paced = Audience { pace: Pace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
+    let paced = Audience { pace: PublishingPace::PerSecond(fanout_rate), messages: paced_messages, ..flat_out };
     let paced_arena = paced.listen(&arena, ServerKind::Arena)?;
     let paced_ceiling = paced.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
     // There is no goal for CPU, because each delivery is a separate write, which takes about 10 µs in the kernel.
@@ -110,7 +110,8 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     // A new server is used, because an older one would reuse memory that it has reserved before the measurement.
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
     let arena = folder.start()?;
-    let many = Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: Pace::FlatOut };
+    let many =
+        Audience { threads, subscribers: many_subscribers, messages: many_messages, pace: PublishingPace::FlatOut };
     let idle_kib = arena.usage()?.rss_kib;
     let fanout = many.listen(&arena, ServerKind::Arena)?;
     arena.terminate()?;
@@ -145,7 +146,7 @@ pub fn ceiling_alone(arguments: &Arguments) -> anyhow::Result<(f64, f64, f64)> {
     let subscribers = arguments.fanout.subscribers;
     limits::make_room_for(subscribers as u64)?;
     let messages = arguments.size(arguments.fanout.fanout_messages, 2_000, 300);
-    let audience = Audience { threads: arguments.threads(), subscribers, messages, pace: Pace::FlatOut };
+    let audience = Audience { threads: arguments.threads(), subscribers, messages, pace: PublishingPace::FlatOut };
     let fanout = audience.listen(&fresh_ceiling(arguments)?, ServerKind::Ceiling)?;
     Ok((fanout.rate(), fanout.server_us(), fanout.client_us()))
 }
@@ -157,7 +158,7 @@ fn fresh_ceiling(arguments: &Arguments) -> anyhow::Result<Server> {
 
 /// The pace of publishing.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum PublishingPace {
     /// At full speed on [`PUBLISHERS`] connections, each of which waits for the answer before its next message.
     FlatOut,
     /// On one connection, at regular intervals.
@@ -170,7 +171,7 @@ struct Audience {
     threads: usize,
     subscribers: usize,
     messages: u64,
-    pace: Pace,
+    pace: PublishingPace,
 }
 
 /// The results of a measurement.
@@ -210,7 +211,7 @@ impl Fanout {
 }
 
 /// A worker: a subscriber or a publisher.
-enum Guest {
+enum FanoutClient {
     Listener(Box<EventStream>),
     Talker(Connection),
 }
@@ -229,27 +230,27 @@ impl Audience {
             ServerKind::Ceiling => ceiling::PUBLISH,
         };
         let session = id.clone();
-        let talkers = if matches!(pace, Pace::FlatOut) { PUBLISHERS } else { 1 };
+        let talkers = if matches!(pace, PublishingPace::FlatOut) { PUBLISHERS } else { 1 };
         let (postmark, begun) = (Postmark::new(), Arc::new(AtomicU64::new(0)));
         let client_pool = ClientPool { threads, workers: subscribers + talkers, limit: Duration::from_secs(600) };
         let finished = client_pool.run(
             async move |worker| {
                 let connection = Connection::open(address).await?;
                 Ok(if worker < subscribers {
-                    Guest::Listener(Box::new(EventStream::open(connection, &session).await?))
+                    FanoutClient::Listener(Box::new(EventStream::open(connection, &session).await?))
                 } else {
-                    Guest::Talker(connection)
+                    FanoutClient::Talker(connection)
                 })
             },
             async move |worker, guest| {
                 let mut latencies = Latencies::default();
                 match guest {
-                    Guest::Listener(mut stream) => {
+                    FanoutClient::Listener(mut stream) => {
                         stream
                             .read_until(messages, |event, now| {
                                 // Latencies at full speed are not recorded, because they contain the waiting time in
                                 // the publisher's queue.
-                                if matches!(pace, Pace::PerSecond(_))
+                                if matches!(pace, PublishingPace::PerSecond(_))
                                     && let Some(age) = postmark.age(event, now)
                                 {
                                     latencies.record(age);
@@ -259,7 +260,7 @@ impl Audience {
                         // The stream is returned, so that it stays connected until the memory was read.
                         Ok((latencies, Some(stream)))
                     }
-                    Guest::Talker(mut connection) => {
+                    FanoutClient::Talker(mut connection) => {
                         let start = Instant::now();
                         let from = &invites[worker % 2];
                         loop {
@@ -268,8 +269,8 @@ impl Audience {
                                 return Ok((latencies, None));
                             }
                             let intended = match pace {
-                                Pace::FlatOut => Instant::now(),
-                                Pace::PerSecond(rate) => {
+                                PublishingPace::FlatOut => Instant::now(),
+                                PublishingPace::PerSecond(rate) => {
                                     let intended = start + Duration::from_nanos(1_000_000_000 * number / rate);
                                     if intended > Instant::now() {
                                         tokio::time::sleep_until(intended.into()).await;

@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// A running game, and an unused invite.
 #[derive(Clone)]
-struct Game {
+struct FloodedGame {
     id: String,
     key: String,
     free: String,
@@ -98,7 +98,7 @@ fn signed_join(pair: &KeyPair, invite: &str) -> anyhow::Result<String> {
     Ok(json!({ "invite": invite, "publicKey": key.as_hex(), "signature": signature, "timestamp": at.0 }).to_string())
 }
 
-fn begin(arena: &Server) -> anyhow::Result<Game> {
+fn begin(arena: &Server) -> anyhow::Result<FloodedGame> {
     client_pool::alone(async {
         let mut connection = Connection::open(arena.address()).await?;
         let Invited { id, invites } = psi::create(&mut connection, ServerKind::Arena).await?;
@@ -112,12 +112,12 @@ fn begin(arena: &Server) -> anyhow::Result<Game> {
         let (Some(key), Some(free)) = (keys.into_iter().next(), open.invites.into_iter().next()) else {
             return Err(anyhow!("the created session has no seats"));
         };
-        Ok(Game { id, key, free })
+        Ok(FloodedGame { id, key, free })
     })
 }
 
 /// Sends chat messages and reads the latest messages, repeatedly.
-fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) -> anyhow::Result<Latencies> {
+fn play(arguments: &Arguments, arena: &Server, game: &FloodedGame, length: Duration) -> anyhow::Result<Latencies> {
     let address = arena.address();
     let game = game.clone();
     let client_pool =
@@ -154,7 +154,7 @@ fn play(arguments: &Arguments, arena: &Server, game: &Game, length: Duration) ->
 /// current, but signed for another invite.
 fn start_flood(
     arena: &Server,
-    game: &Game,
+    game: &FloodedGame,
     pause: Option<Duration>,
     stop: Arc<AtomicBool>,
 ) -> thread::JoinHandle<anyhow::Result<u64>> {

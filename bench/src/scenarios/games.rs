@@ -19,7 +19,7 @@ const GAMES_PER_SECOND: f64 = 4_200.0;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "games")]
-pub struct Options {
+pub struct GamesOptions {
     /// Numbers of connections, each playing both seats; one row of measurements per number
     #[arg(long, value_name = "N,N,…", value_delimiter = ',', default_value = "16,64,256")]
     pub connections: Vec<usize>,

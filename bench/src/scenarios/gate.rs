@@ -28,7 +28,7 @@ const ACCEPTED: f64 = 105.0;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "gate")]
-pub struct Options {
+pub struct GateOptions {
     /// Older binary of the arena, with which `gate` compares the binary under test
     #[arg(long, value_name = "PATH")]
     against: Option<PathBuf>,
@@ -54,7 +54,7 @@ struct Operation<'o> {
 /// # Errors
 /// If a server doesn't start, an answer is wrong, or an operation costs too much.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let Options { against, gate_rounds } = &arguments.gate;
+    let GateOptions { against, gate_rounds } = &arguments.gate;
     let older = against.as_deref().context("the scenario gate needs --against PATH, the older binary")?;
     check_binary(older)?;
     let newer = arguments.arena();

@@ -48,7 +48,7 @@ const PAGES: &[&str] = &["/api/stats"];
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "lists")]
-pub struct Options {
+pub struct ListsOptions {
     /// Number of sessions in the store [default: 1000000; 20000 if quick]
     #[arg(long, value_name = "N")]
     sessions: Option<u64>,

@@ -43,7 +43,7 @@ const SAMPLE: u64 = 32;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "matches")]
-pub struct Options {
+pub struct MatchesOptions {
     /// Number of exchanges in the test for wrong forfeits under load [default: 1000000; 20000 if quick]
     #[arg(long)]
     exchanges: Option<u64>,
@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// The results of a match or a bare pipe.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub(super) struct Pace {
+pub(super) struct RoundPace {
     /// The number of rounds per second.
     pub(super) rounds_per_s: f64,
     /// The CPU time of the calling thread per round, in microseconds.
@@ -88,11 +88,12 @@ fn measure(
         pipes.push(on_core(move || bare_pipe(game, sizes, epochs))?);
         recorded.push(on_core(move || rounds(game, epochs, true))?);
     }
-    let mid = |paces: &[Pace], value: fn(&Pace) -> f64| median(paces.iter().map(value));
-    let ratio = |paces: &[Pace]| 100.0 * median(paces.iter().zip(&pipes).map(|(a, b)| a.rounds_per_s / b.rounds_per_s));
-    let own = |paces: &[Pace]| median(paces.iter().zip(&pipes).map(|(a, b)| a.cpu_us - b.cpu_us));
-    let per_s = |pace: &Pace| pace.rounds_per_s;
-    let cpu = |pace: &Pace| pace.cpu_us;
+    let mid = |paces: &[RoundPace], value: fn(&RoundPace) -> f64| median(paces.iter().map(value));
+    let ratio =
+        |paces: &[RoundPace]| 100.0 * median(paces.iter().zip(&pipes).map(|(a, b)| a.rounds_per_s / b.rounds_per_s));
+    let own = |paces: &[RoundPace]| median(paces.iter().zip(&pipes).map(|(a, b)| a.cpu_us - b.cpu_us));
+    let per_s = |pace: &RoundPace| pace.rounds_per_s;
+    let cpu = |pace: &RoundPace| pace.cpu_us;
     report
         .row(NAME, format!("{name}: epochs/s"), mid(&plain, per_s), "")
         .note(format!("messages of {} bytes, answers of {}; all on one core", sizes.0, sizes.1));
@@ -206,7 +207,7 @@ fn options(game: &'static GameType, epochs: u64) -> Map<String, Value> {
 ///
 /// # Errors
 /// If no match can be played here, or an agent is disqualified.
-pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<Pace> {
+pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) -> anyhow::Result<RoundPace> {
     let agent = agent(&[game.name])?;
     let (mut played, mut time, mut cpu_time) = (0, Duration::ZERO, Duration::ZERO);
     for seed in 0.. {
@@ -229,7 +230,10 @@ pub(super) fn rounds(game: &'static GameType, epochs: u64, is_recorded: bool) ->
             bail!("{}: the matches of the quick agents are too short: {played} epochs in {seed} matches", game.name);
         }
     }
-    Ok(Pace { rounds_per_s: played as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / played as f64 })
+    Ok(RoundPace {
+        rounds_per_s: played as f64 / time.as_secs_f64(),
+        cpu_us: cpu_time.as_secs_f64() * 1e6 / played as f64,
+    })
 }
 
 /// Returns the sizes of a message and of an answer in bytes, in the middle of a match.
@@ -269,7 +273,7 @@ fn sizes(game: &'static GameType) -> anyhow::Result<(usize, usize)> {
 
 /// Exchanges messages of these sizes with two children, and does nothing else. As in a match, each exchange is with all
 /// agents to move, of which turn-based games have one.
-fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds: u64) -> anyhow::Result<Pace> {
+fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds: u64) -> anyhow::Result<RoundPace> {
     let child = || -> anyhow::Result<Child> {
         let mut child = Process::new(this_program()?);
         child.args([QUICK_AGENT, "echo", &answer.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -314,7 +318,10 @@ fn bare_pipe(game: &'static GameType, (message, answer): (usize, usize), rounds:
         drop(child.stdin.take());
         child.wait()?;
     }
-    Ok(Pace { rounds_per_s: rounds as f64 / time.as_secs_f64(), cpu_us: cpu_time.as_secs_f64() * 1e6 / rounds as f64 })
+    Ok(RoundPace {
+        rounds_per_s: rounds as f64 / time.as_secs_f64(),
+        cpu_us: cpu_time.as_secs_f64() * 1e6 / rounds as f64,
+    })
 }
 
 /// Measures the time to the first epoch, and a whole match of two epochs, with and without the sandbox.

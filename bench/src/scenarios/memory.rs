@@ -25,7 +25,7 @@ const FLAT_KIB_PER_THOUSAND: f64 = 8.0;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "memory")]
-pub struct Options {
+pub struct MemoryOptions {
     /// Number of games to play to the end [default: 100000; 6000 if quick]
     #[arg(long, value_name = "N")]
     memory_games: Option<u64>,

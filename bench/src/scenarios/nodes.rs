@@ -39,7 +39,7 @@ const SPEAKERS: usize = 64;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "nodes")]
-pub struct Options {
+pub struct NodesOptions {
     /// Number of connections that play
     #[arg(long, value_name = "N", default_value_t = 64)]
     nodes_connections: usize,
@@ -78,7 +78,7 @@ struct Setting<'a> {
 /// # Errors
 /// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let Options { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
+    let NodesOptions { nodes_connections, nodes_rate, nodes_seconds } = arguments.nodes;
     let (postgres, nats) = (Postgres::start(), NatsServer::start());
     let folder = || ArenaFolder::new(&arguments.arena(), &arguments.work(), None);
     let folders = [folder()?, folder()?, folder()?, folder()?];
@@ -161,7 +161,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// A sender or a subscriber.
-enum Guest {
+enum NodesClient {
     Speaker(Connection),
     Watcher(Box<EventStream>),
 }
@@ -193,15 +193,15 @@ fn listen(
     let mut metronome = None;
     let finished = ClientPool { threads: arguments.threads(), workers: SESSIONS + SPEAKERS, limit }.run(
         async move |worker| match watchers.get(worker) {
-            Some(session) => {
-                Ok(Guest::Watcher(Box::new(EventStream::open(Connection::open(there).await?, &session.id).await?)))
-            }
-            None => Ok(Guest::Speaker(Connection::open(here).await?)),
+            Some(session) => Ok(NodesClient::Watcher(Box::new(
+                EventStream::open(Connection::open(there).await?, &session.id).await?,
+            ))),
+            None => Ok(NodesClient::Speaker(Connection::open(here).await?)),
         },
         async move |_, guest| {
             let mut latencies = Latencies::default();
             match guest {
-                Guest::Watcher(mut stream) => {
+                NodesClient::Watcher(mut stream) => {
                     let seen = |event: &[u8], now| {
                         if let Some(age) = postmark.age(event, now) {
                             latencies.record(age);
@@ -209,7 +209,7 @@ fn listen(
                     };
                     stream.read_until(each, seen).await?;
                 }
-                Guest::Speaker(mut connection) => {
+                NodesClient::Speaker(mut connection) => {
                     while let Some(intended) = speakers.next().await {
                         let number = spoken_so_far.fetch_add(1, Ordering::Relaxed);
                         let session = &sessions[number as usize % SESSIONS];

@@ -30,7 +30,7 @@ const REACHED: f64 = 0.98;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "paced")]
-pub struct Options {
+pub struct PacedOptions {
     /// Games started per second
     #[arg(long, value_name = "GAMES/S", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     rate: u64,
@@ -47,7 +47,7 @@ pub struct Options {
 /// # Errors
 /// If a server doesn't start or ends.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let Options { rate, paced_seconds, paced_connections } = arguments.paced;
+    let PacedOptions { rate, paced_seconds, paced_connections } = arguments.paced;
     let games = rate * arguments.size(paced_seconds, 20, 3);
     let player_pool = arguments.player_pool(paced_connections);
     let folder = ArenaFolder::new(&arguments.arena(), &arguments.work(), None)?;
@@ -92,7 +92,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// The results of games at a rate.
-pub struct Paced {
+pub struct PacedGames {
     /// The number of completed and correct games.
     pub games: u64,
     /// The latencies of the games' steps.
@@ -113,7 +113,7 @@ pub fn play(
     server_kind: ServerKind,
     rate: u64,
     games: u64,
-) -> anyhow::Result<Paced> {
+) -> anyhow::Result<PacedGames> {
     let address = server.address();
     let agenda = Arc::new(Agenda::default());
     let players = agenda.clone();
@@ -146,7 +146,7 @@ pub fn play(
         },
     )?;
     let metronome = metronome.context("the metronome was never started")?.join();
-    let mut paced = Paced {
+    let mut paced = PacedGames {
         games: 0,
         latencies: StepLatencies::default(),
         whole: Latencies::default(),

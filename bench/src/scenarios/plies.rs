@@ -34,7 +34,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "plies")]
-pub struct Options {
+pub struct PliesOptions {
     /// Number of chess games in sessions, alternating with matches [default: 20; 3 if quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     plies_games: Option<u64>,
@@ -56,7 +56,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         sessions.push(session(arguments, &server)?);
     }
     server.terminate()?;
-    let ply = |game: &Game| game.ms_per_ply;
+    let ply = |game: &TimedGame| game.ms_per_ply;
     let (session, game) = (median(sessions.iter().map(ply)), median(in_matches.iter().copied()));
     let slowest = sessions.iter().map(ply).fold(0.0, f64::max);
     let plies: u64 = sessions.iter().map(|game| game.plies).sum();
@@ -74,14 +74,14 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 
 /// A game in a session.
 #[derive(Debug, serde::Serialize)]
-struct Game {
+struct TimedGame {
     plies: u64,
     ms_per_ply: f64,
 }
 
 /// Plays one game in a session, and computes its pace from the timestamps in the operator's channel. These are from one
 /// clock, and reading them after the game doesn't slow the game.
-fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
+fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<TimedGame> {
     let address = server.address();
     let opened =
         alone(async move { psi::create_of("chess", &mut Connection::open(address).await?, ServerKind::Arena).await })?;
@@ -93,7 +93,7 @@ fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
         command.arg(&program).args([QUICK_AGENT, "chess"]);
         // The output on stderr fits into the pipe, so it can be read after the end.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        players.push(Player(command.spawn().context("`arena play` didn't start")?));
+        players.push(PlayerProcess(command.spawn().context("`arena play` didn't start")?));
     }
     let until = Instant::now() + LIMIT;
     for player in &mut players {
@@ -108,7 +108,7 @@ fn session(arguments: &Arguments, server: &Server) -> anyhow::Result<Game> {
 }
 
 /// Returns the time per ply of a game, from its channel.
-fn pace(messages: &[u8]) -> anyhow::Result<Game> {
+fn pace(messages: &[u8]) -> anyhow::Result<TimedGame> {
     let Messages { messages, .. } =
         serde_json::from_slice(messages).context("the channel is not a list of messages")?;
     let mut begun = BTreeMap::new();
@@ -123,13 +123,13 @@ fn pace(messages: &[u8]) -> anyhow::Result<Game> {
     let first = begun.get(&WARM_UP).context("a game ended during the warm-up")?;
     let (last, end) = begun.last_key_value().context("a game without states")?;
     ensure!(*last >= 2 * WARM_UP, "a game of {last} plies is too short for a measurement");
-    Ok(Game { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
+    Ok(TimedGame { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
 }
 
 /// A process of `arena play`, which is killed on drop.
-struct Player(Child);
+struct PlayerProcess(Child);
 
-impl Player {
+impl PlayerProcess {
     fn wait(&mut self, until: Instant) -> anyhow::Result<()> {
         let status = loop {
             match self.0.try_wait().context("could not wait for `arena play`")? {
@@ -147,7 +147,7 @@ impl Player {
     }
 }
 
-impl Drop for Player {
+impl Drop for PlayerProcess {
     fn drop(&mut self) {
         // After `wait` the process has ended, and these calls do nothing.
         self.0.kill().ok();

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::fit::{Cost, FitPoint, PerGame, fit};
-use self::measured::{Paced, Point, Subject, measure_order};
+use self::measured::{PacedPoint, Point, Subject, measure_order};
 use crate::arguments::Arguments;
 use crate::latency::median;
 use crate::machine::Machine;
@@ -78,7 +78,7 @@ const START: Costs = Costs {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "scaling")]
-pub struct Options {
+pub struct ScalingOptions {
     /// JSON report of an earlier run; its measurements are fitted, and nothing is measured
     #[arg(long, value_name = "FILE")]
     scaling_from: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub struct Options {
 
 /// All measurements.
 #[derive(Debug, Serialize, Deserialize)]
-struct Measured {
+struct ScalingMeasurements {
     cores: usize,
     /// The serial part of a batch: its share of the batch's work in the database.
     ordered: f64,
@@ -105,7 +105,7 @@ struct Measurements {
     /// Measurements of games, one per round and number of connections.
     games: Vec<Point>,
     /// The measurement of games at half of the maximal rate. Measured for single nodes only.
-    paced: Option<Paced>,
+    paced: Option<PacedPoint>,
 }
 
 /// Measures, fits and predicts.
@@ -147,7 +147,7 @@ pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Reads the measurements of an earlier run.
-fn read(path: &Path) -> anyhow::Result<Measured> {
+fn read(path: &Path) -> anyhow::Result<ScalingMeasurements> {
     let text = fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
     let mut whole: Value =
         serde_json::from_str(&text).with_context(|| format!("{} is not a report of arena-bench", path.display()))?;
@@ -157,7 +157,7 @@ fn read(path: &Path) -> anyhow::Result<Measured> {
         .with_context(|| format!("the measurements in {} have another format", path.display()))
 }
 
-fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measured> {
+fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<ScalingMeasurements> {
     let machine = Machine::detect(&arguments.work())?;
     check_binary(&arguments.arena())?;
     let (mut postgres, nats) = (Postgres::start(), NatsServer::start());
@@ -226,7 +226,7 @@ fn measure(arguments: &Arguments, report: &mut Report) -> anyhow::Result<Measure
     }
     eprintln!("scaling: the serial part of a batch");
     let ordered = measure_order(arguments, &mut postgres, &nats, &folder()?)?;
-    Ok(Measured { cores: machine.cores, ordered, subjects: all })
+    Ok(ScalingMeasurements { cores: machine.cores, ordered, subjects: all })
 }
 
 impl Measurements {
@@ -249,7 +249,7 @@ impl Measurements {
     }
 }
 
-impl Measured {
+impl ScalingMeasurements {
     /// Returns the plan of a configuration with these costs and one player.
     fn plan(&self, subject: &Measurements, costs: Costs) -> Plan {
         Plan {
@@ -357,7 +357,7 @@ impl Measured {
                     of_game.join(", ")
                 ));
         }
-        if let Some(Paced { rate, p50_us, p99_us, sync_us }) = subject.paced {
+        if let Some(PacedPoint { rate, p50_us, p99_us, sync_us }) = subject.paced {
             let flush = if sync_us > 0.0 { sync_us } else { costs.flush };
             let plan = Plan { load: Load::Open(rate), ..self.plan(subject, Costs { flush, ..costs }) };
             let predicted = simulate(plan, GAMES[1]);

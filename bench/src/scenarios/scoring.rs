@@ -39,7 +39,7 @@ const BOARDS: &[&str] = &[
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "scoring")]
-pub struct Options {
+pub struct ScoringOptions {
     /// Number of users on the leaderboards [default: 100000; 5000 if quick]
     #[arg(long, value_name = "N")]
     players: Option<u64>,

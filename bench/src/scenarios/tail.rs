@@ -39,7 +39,7 @@ const TURNS: usize = 30;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "tail")]
-pub struct Options {
+pub struct TailOptions {
     /// Number of messages in the long channel [default: 100000; 20000 if quick]
     #[arg(long, value_name = "N")]
     messages: Option<u64>,

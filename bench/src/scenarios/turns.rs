@@ -38,7 +38,7 @@ const REACHED: f64 = 0.98;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 #[command(next_help_heading = "turns")]
-pub struct Options {
+pub struct TurnsOptions {
     /// Number of concurrent games of chess [default: 1000; 100 if quick]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     turns_games: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Table {
 /// # Errors
 /// If the server doesn't start or ends, or a game doesn't start.
 pub fn run(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
-    let Options { turns_games, turns_rate: rate } = arguments.turns;
+    let TurnsOptions { turns_games, turns_rate: rate } = arguments.turns;
     let games = arguments.size(turns_games, 1_000, 100);
     let seconds = arguments.size(None, 20, 2);
     let moves = (rate * seconds).min(games * GAME.len() as u64);

@@ -17,7 +17,7 @@ struct ThreadPool<T> {
 
 /// A machine with cores, and pools of threads on them. Times are in microseconds.
 #[derive(Debug)]
-pub struct Machine<T> {
+pub struct SimulatedMachine<T> {
     cores: usize,
     /// The time that an idle core needs to wake up.
     wake: f64,
@@ -43,15 +43,15 @@ pub enum WorkState<T> {
     /// The work is running, or waits for a thread.
     Here,
     /// A core must wake up first. The first number is the wakeup time, after which the caller passes the other values
-    /// to [`Machine::awake`].
+    /// to [`SimulatedMachine::awake`].
     Asleep(f64, usize, f64, T),
 }
 
-impl<T> Machine<T> {
+impl<T> SimulatedMachine<T> {
     /// Returns a machine with this number of cores, their wakeup time, and the additional work of a thread that has
     /// slept.
-    pub fn new(cores: usize, wake: f64, switch: f64) -> Machine<T> {
-        Machine {
+    pub fn new(cores: usize, wake: f64, switch: f64) -> SimulatedMachine<T> {
+        SimulatedMachine {
             cores,
             wake,
             switch,
@@ -155,7 +155,7 @@ mod tests {
 
     /// Gives pieces of work to thread pools, all at once, and returns the end of each.
     fn check(cores: usize, [wake, switch]: [f64; 2], threads: &[usize], work: &[(usize, f64)]) -> Vec<(usize, f64)> {
-        let mut machine = Machine::new(cores, wake, switch);
+        let mut machine = SimulatedMachine::new(cores, wake, switch);
         for threads in threads {
             machine.add_crew(*threads);
         }

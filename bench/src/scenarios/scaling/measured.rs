@@ -74,7 +74,7 @@ impl Point {
 
 /// The results of games at a fixed rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Paced {
+pub struct PacedPoint {
     /// The number of started games per second.
     pub rate: f64,
     /// The median latency of requests, in microseconds.
@@ -153,13 +153,13 @@ impl Subject<'_> {
     ///
     /// # Errors
     /// If the node has ended.
-    pub fn pace(&self, arguments: &Arguments, rate: u64) -> anyhow::Result<(Paced, Faults)> {
+    pub fn pace(&self, arguments: &Arguments, rate: u64) -> anyhow::Result<(PacedPoint, Faults)> {
         let before = self.counts()?;
         let played = paced::play(arguments.player_pool(256), self.nodes[0], ServerKind::Arena, rate, 5 * rate)?;
         let after = self.counts()?;
         let LatencySummary { p50_us, p99_us, .. } = played.latencies.all().summary();
         let sync_us = (after.synced_us - before.synced_us) / (after.syncs - before.syncs).max(1.0);
-        Ok((Paced { rate: rate as f64, p50_us, p99_us, sync_us }, played.faults))
+        Ok((PacedPoint { rate: rate as f64, p50_us, p99_us, sync_us }, played.faults))
     }
 
     /// Reads the operator's channel of a game repeatedly, on this number of connections to the first node.
