@@ -112,6 +112,7 @@ pub fn check(root: &Path) -> anyhow::Result<()> {
     for (path, text) in &files {
         complaints.extend(about_file(path, text));
     }
+    complaints.extend(about_types(&files));
     complaints.extend(about_packages(&packages(root)?));
     complaints.extend(about_purity(&dependencies(root)?));
     if complaints.is_empty() {
@@ -182,6 +183,39 @@ fn has_word(line: &str, word: &str) -> bool {
         let after = line[at + word.len()..].chars().next();
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
+}
+
+/// Returns the complaints about type names that a crate defines in more than one file. A reader of one file can't tell
+/// two types of the same name apart. Tests may repeat a name, and one file may define a type once for each platform.
+fn about_types(files: &[(String, String)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut first_files = BTreeMap::new();
+    for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        let is_of_tests = path.contains("/tests/") || path.ends_with("/tests.rs");
+        let is_of_workspace = ["crates/", "bench/", "xtask/"].iter().any(|folder| path.starts_with(folder));
+        let Some((package, _)) = path.split_once("/src/").filter(|_| is_of_workspace && !is_of_tests) else { continue };
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for (number, line) in (1..).zip(code.lines()) {
+            let Some(name) = defined_type(line) else { continue };
+            let first = *first_files.entry((package, name)).or_insert(path);
+            if first != path {
+                complaints.push(format!(
+                    "{path}:{number}: `{name}` is also a type in {first}; a crate defines each type name once, so add \
+                     the noun that distinguishes this type"
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Returns the name of the struct, enum or trait that the line defines at its start.
+fn defined_type(line: &str) -> Option<&str> {
+    // The visibility may consist of two words: `pub(in path)`.
+    let mut words = line.split(' ').skip_while(|word| word.starts_with("pub") || word.ends_with(')'));
+    let keyword = words.next()?;
+    let name = words.next()?.split(|char: char| !char.is_alphanumeric() && char != '_').next()?;
+    ["struct", "enum", "trait"].contains(&keyword).then_some(name)
 }
 
 /// The data of a workspace package that the rules use.
@@ -378,6 +412,33 @@ mod tests {
         let text = format!("//! A list.\n#![allow({}{})]\n", UNGUARDED.0, UNGUARDED.1);
         check("crates/arena-engine/src/list.rs", &text, &[":2: `"]);
         check(UNGUARDED_IN[0], &text, &[]);
+    }
+
+    #[test]
+    fn a_crate_defines_each_type_name_once() {
+        let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+        let fine = [
+            file("bench/src/kind.rs", "pub struct Kind;\n"),
+            file("crates/a/src/kind.rs", "#[cfg(unix)]\nenum Kind {\n}\n#[cfg(not(unix))]\nenum Kind {\n}\n"),
+            file("crates/a/src/kind/tests.rs", "struct Kind;\n"),
+            file("crates/a/src/line.rs", "// enum Kind {\n    enum Kind {\n#[cfg(test)]\nmod tests {\nenum Kind {\n"),
+            file("crates/a/src/tests/line.rs", "struct Kind;\n"),
+            file("crates/a/tests/it/kind.rs", "struct Kind;\n"),
+            file("crates/b/src/kind.rs", "pub(crate) trait Kind {\n"),
+            file("crates/b/src/notes.md", "struct Kind;\n"),
+        ];
+        assert_eq!(about_types(&fine), [""; 0]);
+        for again in
+            ["struct Kind;", "pub struct Kind<'k> {", "pub(crate) enum Kind {", "pub(in crate::a) trait Kind: A {"]
+        {
+            let wrong = [&fine[..], &[file("crates/a/src/page.rs", &format!("//! A page.\n{again}\n"))]].concat();
+            let complaints = about_types(&wrong);
+            let [complaint] = &complaints[..] else { panic!("{complaints:#?}") };
+            assert!(
+                complaint.starts_with("crates/a/src/page.rs:2: `Kind` is also a type in crates/a/src/kind.rs;"),
+                "{complaint}"
+            );
+        }
     }
 
     #[test]
