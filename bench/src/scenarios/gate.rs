@@ -43,10 +43,12 @@ struct Side {
     server: Server,
 }
 
-/// An operation and its measurement on one side, which returns microseconds of CPU time per operation.
+/// A measurement on one side: microseconds of CPU time per operation.
+type Measure<'m> = dyn Fn(&Side) -> anyhow::Result<f64> + 'm;
+
 struct Operation<'o> {
     name: &'static str,
-    measure: Box<dyn Fn(&Side) -> anyhow::Result<f64> + 'o>,
+    measure: Box<Measure<'o>>,
 }
 
 /// Runs the scenario.

@@ -47,7 +47,7 @@ async fn concurrent_messages_get_successive_indexes_and_survive_a_restart() {
     let mut refused = Vec::new();
     let mut panicked = Vec::new();
     for number in 0..600 {
-        let once = (number % 10 == 0).then(|| Once { key: [(number / 10) as u8; 32], request: [7; 32] });
+        let once = (number % 10 == 0).then_some(Once { key: [(number / 10) as u8; 32], request: [7; 32] });
         let content = format!("message {number}");
         answers.push((number, say(&before, id, player(number), &content, once)));
         if once.is_some() {

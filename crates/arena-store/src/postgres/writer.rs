@@ -361,13 +361,13 @@ impl PostgresWriterState {
                 for job in batch {
                     let outcome = match self.try_batch(std::slice::from_ref(&job)).await {
                         Ok(mut done) => done.pop().unwrap_or(Err(CommitError::Conflict)),
-                        Err(failure) => Err(self.to_commit_error(failure)),
+                        Err(failure) => Err(self.fail_commit(failure)),
                     };
                     job.finish(outcome);
                 }
             }
             Err(failure) => {
-                let error = self.to_commit_error(failure);
+                let error = self.fail_commit(failure);
                 for job in batch {
                     job.finish(Err(match &error {
                         CommitError::Unavailable(error) => CommitError::Unavailable(error.clone()),
@@ -390,7 +390,7 @@ impl PostgresWriterState {
     }
 
     /// Converts a failure of a transaction to the error for the waiting callers.
-    fn to_commit_error(&mut self, failure: Failure) -> CommitError {
+    fn fail_commit(&mut self, failure: Failure) -> CommitError {
         match failure {
             Failure::Constraint => CommitError::Conflict,
             Failure::Failed(error) => {
@@ -469,7 +469,7 @@ impl PostgresWriterState {
                 Ok(())
             }
             Err(WriteError::Refused(error)) => Err(error),
-            Err(WriteError::Failed(failure)) => Err(self.to_commit_error(failure)),
+            Err(WriteError::Failed(failure)) => Err(self.fail_commit(failure)),
         }
     }
 }

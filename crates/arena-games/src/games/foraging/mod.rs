@@ -16,11 +16,11 @@
 //!    from the next epoch on.
 //! 3. **Deaths.** Actors and bases without health leave the map, and their food is lost.
 //! 4. **Collisions.** Two actors collide if they are closer than twice `actor_radius`, also two of one owner. Positions
-//! and loads at the start of this step count. Actors are processed by load, the smallest first, and equal loads in an
-//! order drawn by lot. Each actor that is alive at its turn kills all actors that it touches and gets their food. So
-//! the dead kill no others, each death has a survivor beside it, and no seat has an advantage. If two actors with equal
-//! loads killed each other, a base that spawns an actor under an empty one would cost its owner both actors, and
-//! perhaps the game.
+//!    and loads at the start of this step count. Actors are processed by load, the smallest first, and equal loads in
+//!    an order drawn by lot. Each actor that is alive at its turn kills all actors that it touches and gets their food.
+//!    So the dead kill no others, each death has a survivor beside it, and no seat has an advantage. If two actors with
+//!    equal loads killed each other, a base that spawns an actor under an empty one would cost its owner both actors,
+//!    and perhaps the game.
 //!
 //! Actions are objects with a key `action`:
 //!

@@ -3,8 +3,8 @@
 //! The rules, in the order of an epoch:
 //!
 //! 1. Every live snake takes a step in the direction of its agent's action. Without an action it continues in its last
-//! direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a snake
-//! that has just eaten stays for this step.
+//!    direction, at the start away from its tail. Tails leave their cells as heads enter theirs, but the tail of a
+//!    snake that has just eaten stays for this step.
 //! 2. A snake whose head has left the grid dies and is removed from the board.
 //! 3. A snake dies if its head is in a cell with any other part of a snake, its own included. So two heads that meet or
 //!    swap cells both die, a body that is hit is unharmed, and a cell that a tail has just left is safe. All snakes are
