@@ -31,12 +31,12 @@ const PIECE: usize = 64 * 1024;
 /// # Errors
 /// If the ceiling can't listen.
 pub fn serve() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("could not start the ceiling's runtime")?;
+    let runtime = tokio::runtime::Runtime::new().context("could not start the ceiling server's runtime")?;
     runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("the ceiling could not listen")?;
-        let address = listener.local_addr().context("the ceiling has no address")?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("the ceiling server could not listen")?;
+        let address = listener.local_addr().context("the ceiling server has no address")?;
         println!("the ceiling listens on http://{address}");
-        axum::serve(listener, router()).await.context("the ceiling could not serve")
+        axum::serve(listener, router()).await.context("the ceiling server failed")
     })
 }
 

@@ -270,7 +270,7 @@ fn private_set(messages: &[u8]) -> anyhow::Result<Vec<u32>> {
     let end = memchr::memchr(b'}', numbers).context("a private set is incomplete")?;
     let numbers = str::from_utf8(&numbers[..end]).context("a private set isn't text")?;
     let numbers: Result<Vec<u32>, _> = numbers.split(',').map(|number| number.trim().parse()).collect();
-    numbers.context("a private set contains other values than numbers")
+    numbers.context("a private set contains a value that isn't a number")
 }
 
 /// Returns the numbers that are in both sets.

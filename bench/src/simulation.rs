@@ -106,13 +106,13 @@ enum Batch {
 
 #[derive(Debug, Clone, Copy)]
 enum Event {
-    /// A waiting time has ended.
+    /// A wait has ended.
     Passed(Done),
     /// A message with work for a worker has arrived.
     Arrived(Who, f64, Done),
     /// A core of a machine is awake.
     Awake(usize, usize, f64, Done),
-    /// Work on a machine is done, unless the machine has changed since this version.
+    /// Work on a machine is done. The event is ignored if the machine's version differs from the second number.
     Worked(usize, u64),
 }
 

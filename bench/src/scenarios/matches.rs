@@ -329,7 +329,7 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let matches = if arguments.quick { 20 } else { 200 };
     let once = |mode: SandboxMode, seed: u64| -> anyhow::Result<(f64, f64)> {
         let (game, agent, confinement) =
-            (arena_games::game("snake").context("no snake")?, agent(&["snake"])?, confinement(mode)?);
+            (arena_games::game("snake").context("unknown game snake")?, agent(&["snake"])?, confinement(mode)?);
         let options = Map::from_iter([("n_epochs".to_owned(), json!(2))]);
         let seed = Seed::from_number(seed);
         let agents = vec![&agent, &agent];
@@ -337,7 +337,7 @@ fn starts(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
         let mut watch = Stopwatch::default();
         let start = Instant::now();
         play_match(&plan, None, Some(&mut watch), &AtomicBool::new(false))?;
-        let first = watch.begun.context("no epoch")?;
+        let first = watch.begun.context("the match had no epoch")?;
         Ok(((first - start).as_secs_f64() * 1e3, start.elapsed().as_secs_f64() * 1e3))
     };
     let (mut confined, mut free) = (Vec::new(), Vec::new());
@@ -377,7 +377,7 @@ fn forfeits(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             });
         }
         let played = (|| {
-            let game = arena_games::game("snake").context("no snake")?;
+            let game = arena_games::game("snake").context("unknown game snake")?;
             let agent = agent(&["snake"])?;
             // These are the shortest limits of all games.
             let limits = TimeLimits { step_ms: 200, bank_ms: 2000 };
@@ -422,7 +422,7 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
     let limits = TimeLimits { step_ms: 50, bank_ms: 50 };
     let mut late_ms = Vec::new();
     for seed in 0..if arguments.quick { 5 } else { 50 } {
-        let game = arena_games::game("snake").context("no snake")?;
+        let game = arena_games::game("snake").context("unknown game snake")?;
         let (mute, quick) = (agent(&["mute", "3"])?, agent(&["snake"])?);
         let at = Arc::new(Mutex::new(None));
         let (mut watch, mut writes) = (Stopwatch::default(), LastWrite(at.clone()));
@@ -433,7 +433,7 @@ fn lateness(arguments: &Arguments, report: &mut Report) -> anyhow::Result<()> {
             continue;
         }
         let written = at.lock().unwrap_or_else(PoisonError::into_inner).context("no replay was written")?;
-        let asked = watch.begun.context("no epoch")?;
+        let asked = watch.begun.context("the match had no epoch")?;
         late_ms.push((written - asked).as_secs_f64() * 1e3 - (limits.step_ms + limits.bank_ms) as f64);
     }
     late_ms.sort_by(f64::total_cmp);

@@ -121,7 +121,7 @@ fn pace(messages: &[u8]) -> anyhow::Result<TimedGame> {
     }
     ensure!(messages.iter().any(|message| message.content.starts_with("Game ended.")), "a game didn't end");
     let first = begun.get(&WARM_UP).context("a game ended during the warm-up")?;
-    let (last, end) = begun.last_key_value().context("a game without states")?;
+    let (last, end) = begun.last_key_value().context("a game has no states")?;
     ensure!(*last >= 2 * WARM_UP, "a game of {last} plies is too short for a measurement");
     Ok(TimedGame { plies: *last, ms_per_ply: (end - first) as f64 / (last - WARM_UP) as f64 })
 }

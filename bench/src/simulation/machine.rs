@@ -33,7 +33,8 @@ pub struct SimulatedMachine<T> {
     running: Calendar<(usize, T)>,
     /// The number of cores that are waking up.
     waking: usize,
-    /// The number of changes to the running work. A change makes the scheduled next end invalid.
+    /// The number of changes to the running work. A change moves the next end of work, so it invalidates the event that
+    /// was scheduled for that end.
     version: u64,
 }
 

@@ -112,7 +112,7 @@ impl<'c> TestSession<'c> {
         TestSession::opened_at(subject, seed, 0)
     }
 
-    /// Creates a session without players, whose ids and creation time are derived from `first`.
+    /// Creates a session without players. Its ids and creation time are derived from `first`.
     pub fn opened_at(subject: Subject<'c>, seed: &Seed, first: usize) -> Result<TestSession<'c>, Fault> {
         let Subject { challenge, .. } = subject;
         let options = challenge.resolve(&Map::new()).map_err(|error| subject.fault(&error))?;

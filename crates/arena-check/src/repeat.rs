@@ -16,12 +16,15 @@ use crate::{CheckPlan, Finding};
 /// The number of games that are played twice.
 const GAMES: u32 = 5;
 
-/// The number of games that are also played with rules that stay in memory. These games have few actions, because a
-/// script repeats all earlier calls for each action.
+/// The number of games that are played once with the rules kept in memory, and once with the rules restored before each
+/// action.
 const LASTING_GAMES: u32 = 4;
+
+/// The number of actions in each of these games. It is small, because a script with rules kept in memory repeats all
+/// earlier calls for each action.
 const LASTING_ACTIONS: u32 = 40;
 
-/// The maximum number of actions in these games.
+/// The maximum number of attempted actions in each of these games. Refused actions count.
 const MAX_TRIED: u32 = 400;
 
 /// Plays games twice, and serializes and restores the state after each action.
@@ -152,7 +155,7 @@ fn forgotten(subject: Subject<'_>, plan: &CheckPlan, words: &Words, game: u32) -
     None
 }
 
-/// A challenge with one session, whose rules stay in memory.
+/// A challenge with one session. The session's rules stay in memory between actions.
 struct Lasting<'c> {
     inner: &'c dyn ChallengeType,
     operator: SharedOperator,

@@ -33,7 +33,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit of an answer, beyond the requested waiting time.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// Pauses before the retries of a request whose connection broke.
+/// Pauses before the retries of a request after its connection broke.
 const RETRIES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(400)];
 
 /// The pause between further retries of a persistent client, after the pauses in [`RETRIES`].

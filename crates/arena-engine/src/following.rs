@@ -20,7 +20,7 @@ use crate::request::EngineError;
 /// The interval between reads of the journal for subscribers.
 const POLL: Duration = Duration::from_millis(250);
 
-/// The interval between reads of the journal while nodes exchange events. The reads find commits whose events were
+/// The interval between reads of the journal while nodes exchange events. The reads find a commit even if its event was
 /// lost.
 const POLL_WITH_EVENTS: Duration = Duration::from_secs(1);
 

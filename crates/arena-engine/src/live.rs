@@ -150,7 +150,7 @@ impl Live {
         Ok(())
     }
 
-    /// Reads the new messages of a channel whose length in the store is `len`. Returns none if the session has no
+    /// Reads the new messages of a channel with `len` messages in the store. Returns none if the session has no
     /// subscribers, or if there are more than [`MAX_NEW_MESSAGES`].
     async fn read_news(&self, store: &Store, channel: Channel, len: u64) -> Result<Vec<ChatMessage>, StoreError> {
         let known = self.committed.read().tail(channel).len();

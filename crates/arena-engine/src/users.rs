@@ -27,7 +27,7 @@ impl Engine {
         self.inner.store.scoring()
     }
 
-    /// Returns the profiles of all users whose identities are visible in these sessions. An unknown user gets an empty
+    /// Returns the profiles of all users with a visible identity in these sessions. An unknown user gets an empty
     /// profile.
     ///
     /// # Errors

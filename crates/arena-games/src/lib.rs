@@ -60,7 +60,7 @@ pub fn find(name: &str) -> Option<&'static Playable> {
     all().find(|playable| plain(playable.game.name) == plain(name))
 }
 
-/// Returns the names of the games with a sample agent whose file ends in `.extension`, in the order of the match
+/// Returns the names of the games with a sample agent in a file that ends in `.extension`, in the order of the match
 /// runner's lists.
 pub fn sampled(extension: &str) -> impl Iterator<Item = &'static str> {
     all_games().filter(move |playable| playable.sample(extension).is_some()).map(|playable| playable.game.name)

@@ -110,7 +110,7 @@ impl Playable {
         (self.make)(options)
     }
 
-    /// Returns the sample agent in the language whose files end in `.extension`.
+    /// Returns the sample agent in the language with files that end in `.extension`.
     pub fn sample(&self, extension: &str) -> Option<Sample> {
         let is_in = |sample: &&Sample| sample[0].0.rsplit_once('.').is_some_and(|(_, ending)| ending == extension);
         self.kit.samples.iter().find(is_in).copied()

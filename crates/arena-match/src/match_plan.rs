@@ -318,7 +318,7 @@ impl Body for Absent {
 }
 
 impl Link {
-    /// Creates a link whose pipes lead to no agent.
+    /// Creates a link with pipes that lead to no agent.
     fn dead() -> Result<Link, rustix::io::Errno> {
         let (_, input) = pipe_with(PipeFlags::CLOEXEC)?;
         let (output, _) = pipe_with(PipeFlags::CLOEXEC)?;

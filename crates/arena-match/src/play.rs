@@ -42,7 +42,7 @@ pub struct MatchSnapshot<'a> {
     /// The epoch, from 1. At the end, the number of epochs played.
     pub epoch: u64,
     /// The states by seat, as JSON members without braces. The text is empty for an agent that gets no request, and for
-    /// an agent whose state equals that of an earlier seat.
+    /// an agent with the same state as an earlier seat.
     pub states: &'a [Vec<u8>],
     /// The seats, in order.
     pub seats: &'a [Seat],

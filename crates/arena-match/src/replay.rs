@@ -27,5 +27,6 @@ pub const VERSION: u32 = 1;
 /// The maximum number of recorded rejections of one agent in one epoch; more are only counted.
 const MAX_REJECTED: usize = 16;
 
-/// The maximum size of a line, in bytes. No game comes near it; it bounds the reading of other files.
+/// The maximum size of a line, in bytes. Lines of replays are much shorter; the limit applies to files that aren't
+/// replays.
 const MAX_LINE: u64 = 64 << 20;

@@ -74,7 +74,7 @@ pub struct BoardTerms {
 pub struct BoardTermsError(&'static str);
 
 impl BoardTerms {
-    /// Returns the terms of a new session of `challenge`.
+    /// Returns the rules version and the prompt's hash of a new session of `challenge`.
     pub fn of(challenge: &dyn ChallengeType) -> BoardTerms {
         let rules = match challenge.script().map(Script::version) {
             Some(version) => version.to_string(),

@@ -208,7 +208,7 @@ pub struct Scoring {
     default: Vec<&'static str>,
     /// The names of strategies by challenge type.
     by_challenge: BTreeMap<String, Vec<&'static str>>,
-    /// The strategy whose metrics the global board averages, if the arena has a global board.
+    /// The strategy that the global board averages, if the arena has a global board.
     global_source: Option<&'static str>,
 }
 
@@ -296,7 +296,7 @@ impl Scoring {
         names.into_iter().filter_map(find)
     }
 
-    /// Returns the strategy whose metrics the global board averages, if there is one.
+    /// Returns the strategy that the global board averages, if there is one.
     pub fn global_source(&self) -> Option<&'static str> {
         self.global_source
     }

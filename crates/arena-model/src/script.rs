@@ -1,4 +1,4 @@
-//! Scripts: challenges whose rules are files, identified by the hash of those files.
+//! Scripts: challenges with rules in files, identified by the hash of those files.
 
 use std::fmt;
 use std::str::FromStr;

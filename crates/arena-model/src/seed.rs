@@ -36,7 +36,7 @@ impl Seed {
         hex::decode_canonical(text).map(Seed)
     }
 
-    /// Returns the seed whose bytes are `number` as a 256-bit big-endian integer.
+    /// Returns the seed with `number` as its bytes: a 256-bit big-endian integer.
     pub fn from_number(number: u64) -> Seed {
         let mut bytes = [0; 32];
         bytes[24..].copy_from_slice(&number.to_be_bytes());

@@ -183,7 +183,7 @@ pub struct InactivityLimits {
 }
 
 impl InactivityLimits {
-    /// No limits, for games outside of an arena, whose runner ends them.
+    /// No limits, for games outside of an arena: their runner ends them.
     pub const ENDLESS: InactivityLimits = InactivityLimits { open_ms: None, active_ms: None, unattended_bytes: None };
 }
 
@@ -455,8 +455,8 @@ pub fn announce(session: &Session, invite: InviteCode) -> Result<Transition, Joi
     Ok(Transition { after: After::Changed(Box::new(after)), drafts: vec![draft] })
 }
 
-/// Handles a session whose `wake_at` has come: a deadline passes, the session is abandoned, or a later `wake_at` is
-/// set. `last_activity` is the time of its latest message.
+/// Handles a session at its `wake_at`: a deadline passes, the session is abandoned, or a later `wake_at` is set.
+/// `last_activity` is the time of its latest message.
 ///
 /// # Errors
 /// If the stored state is unreadable.

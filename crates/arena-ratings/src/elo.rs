@@ -21,7 +21,7 @@ pub struct EloOptions {
 }
 
 impl Default for EloOptions {
-    /// Returns the constants of Colosseum tournaments, whose protocol the games use: 1200, 24, rounded.
+    /// Returns the constants of Colosseum tournaments: 1200, 24, rounded. The games use the protocol of Colosseum.
     fn default() -> EloOptions {
         EloOptions { start: 1200.0, k: 24.0, rounded: true }
     }

@@ -33,7 +33,7 @@ pub trait Competition {
     /// If the result can't be written.
     fn record<E>(&mut self, pairing: &Pairing, result: MatchResult<SeatedAgent>) -> Result<usize, RunError<E>>;
 
-    /// Takes back a pairing whose match ended without a result, so that it can be played again.
+    /// Takes back a pairing after its match ended without a result, so that it can be played again.
     fn give_back(&mut self, _pairing: &Pairing) {}
 
     /// Takes back a pairing because the files of these agents (by number) have changed, and excludes the agents from

@@ -121,14 +121,14 @@ pub(crate) struct FileWatch<'a> {
 }
 
 impl<'a> FileWatch<'a> {
-    /// Creates a check of agents whose files must have the fingerprints in `entrants`. Fingerprints leave out the
-    /// folder `except`.
+    /// Creates a check of the agents' files against the fingerprints in `entrants`. Fingerprints leave out the folder
+    /// `except`.
     pub fn new(entrants: &'a [Entrant], except: &'a Path) -> FileWatch<'a> {
         FileWatch { entrants, except, stamps: Mutex::new(vec![None; entrants.len()]) }
     }
 
-    /// Returns those of `agents`, by number, whose files have changed or can't be read. Rewriting a file with the same
-    /// content isn't a change.
+    /// Returns those of `agents` with changed or unreadable files, by number. Rewriting a file with the same content
+    /// isn't a change.
     pub fn changed(&self, agents: &[usize]) -> Vec<usize> {
         let mut changed = agents.to_vec();
         changed.retain(|agent| !self.is_unchanged(*agent).unwrap_or(false));

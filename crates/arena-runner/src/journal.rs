@@ -184,7 +184,7 @@ impl Journal {
         &self.folder
     }
 
-    /// Returns the agents whose files have changed, with their new fingerprints.
+    /// Returns the agents with changed files, and the new fingerprints.
     ///
     /// # Errors
     /// [`EntrantError`] if files can't be read.

@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
 /// The function that receives faults.
 type Listener = dyn Fn(&Fault) + Send + Sync;
 
-/// A challenge whose rules are a script.
+/// A challenge with scripted rules.
 #[derive(Clone)]
 pub struct ScriptChallenge {
     rules: Arc<Rules>,
@@ -109,8 +109,8 @@ impl ScriptChallenge {
         Ok(challenge)
     }
 
-    /// Loads the challenge of a folder without the test of [`ScriptChallenge::load`]. The challenge may need other
-    /// options first ([`ScriptChallenge::with_options`]).
+    /// Loads the challenge of a folder without the test of [`ScriptChallenge::load`]. A challenge that can't be played
+    /// with its default options needs [`ScriptChallenge::with_options`] before a test.
     ///
     /// # Errors
     /// All problems of the folder's files.
@@ -368,7 +368,7 @@ fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The operator of a session whose rules are a script.
+/// The operator of a session with scripted rules.
 struct ScriptOperator {
     rules: Arc<Rules>,
     session: SessionId,

@@ -77,7 +77,7 @@ struct Workers {
 }
 
 impl Sandbox {
-    /// Creates a sandbox whose workers are processes of `program` with `args`. The program must then call
+    /// Creates a sandbox. Its workers are processes of `program` with `args`. The program must then call
     /// [`crate::worker_main`].
     pub fn new(program: PathBuf, args: impl IntoIterator<Item = OsString>, limits: Limits) -> Sandbox {
         let most = std::thread::available_parallelism().map_or(2, usize::from);
@@ -309,7 +309,7 @@ impl Drop for Worker {
     }
 }
 
-/// A pipe whose reads fail after a deadline.
+/// A pipe with a deadline for reads.
 struct Timed<'p> {
     from: &'p ChildStdout,
     patience: Instant,

@@ -90,7 +90,7 @@ pub(crate) struct Scored {
     pub(crate) utility: f64,
 }
 
-/// An attribution between two players, who are named by their invites.
+/// An attribution between two players, named by their invites.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Attributed {
     pub(crate) from: String,

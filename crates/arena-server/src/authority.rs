@@ -15,7 +15,7 @@ use crate::rates::network_of;
 /// The authority of a caller over agents and tournaments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Authority {
-    /// The administrator, whose actions are recorded in the audit log.
+    /// The administrator. The audit log records the administrator's actions.
     Administrator(Administrator),
     /// The owner of the agent or tournament.
     Owner,

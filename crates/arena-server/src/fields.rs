@@ -309,8 +309,8 @@ impl<const LEAST: u64, const MOST: u64> Visitor<'_> for Bounds<LEAST, MOST> {
     }
 }
 
-/// A field whose invalid values are not an error of deserialization. The handler treats them as missing, or rejects
-/// them with an error code of its own.
+/// A field that accepts invalid values during deserialization. The handler treats them as missing, or rejects them with
+/// an error code of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lenient<T> {
     Missing,

@@ -20,7 +20,7 @@ const SHOWN: usize = 200;
 #[error("not an origin: expected \"*\" or scheme, host and optional port, such as \"https://page.example\"")]
 pub struct NoOrigin;
 
-/// An entry of the allowed origins, whose pages may write.
+/// An entry of the allowed origins. Pages of an allowed origin may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowedOrigin {
     /// Every origin.

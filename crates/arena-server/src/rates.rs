@@ -74,7 +74,7 @@ impl Rates {
         address.to_canonical().is_loopback() && !self.limit_loopback
     }
 
-    /// Drops the counts of addresses and players whose whole burst is available again.
+    /// Drops the counts of addresses and players that have their whole burst available again.
     pub(crate) fn forget_idle(&self) {
         self.requests.forget_idle();
         self.writes.forget_idle();

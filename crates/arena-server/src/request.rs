@@ -252,7 +252,7 @@ impl Post {
         }
     }
 
-    /// Returns the idempotency token for a write to `subject`, such as an invite, by a caller who needs no seat. In
+    /// Returns the idempotency token for a write to `subject`, such as an invite, by a caller that needs no seat. In
     /// standalone mode the scope includes `from`.
     pub(crate) fn once_about(&self, subject: &str) -> Option<Once> {
         self.once(&format!("about\0{subject}\0{}", self.anonymous_name()))
@@ -268,8 +268,8 @@ impl Post {
         Ok(self.once(&anonymous_scope(self.anonymous_name(), self.address)))
     }
 
-    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes whose stored response
-    /// contains a secret need this check.
+    /// Checks that the `Idempotency-Key`, if any, is long enough to be hard to guess. Routes that store a response with
+    /// a secret need this check.
     ///
     /// # Errors
     /// If the key is too short.

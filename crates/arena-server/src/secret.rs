@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 4096;
 #[derive(Debug, thiserror::Error)]
 pub enum SecretFileError {
     /// The file can't be read or written.
-    #[error("cannot use the secret {file}")]
+    #[error("cannot read or write the secret file {file}")]
     File {
         /// The path of the secret's file.
         file: String,
@@ -42,8 +42,8 @@ pub enum SecretFileError {
     },
     /// Other users can read the file.
     #[error(
-        "the secret {file} is accessible to other users: set its mode to 600. If it may have been read, remove it; the server then \
-         generates a new one, and {loss}"
+        "the secret file {file} is accessible to other users: set its mode to 600. If it may have been read, \
+         remove it; the server then generates a new one, and {loss}"
     )]
     Exposed {
         /// The path of the secret's file.
@@ -151,7 +151,7 @@ mod tests {
         check(good.as_bytes(), 0o640, "FILE is accessible to other users: set its mode to 600");
         check(good.as_bytes(), 0o604, "generates a new one, and nothing is lost");
         check(good.as_bytes(), 0o622, "FILE is accessible to other users");
-        check(&[0xff; 64], 0o600, "cannot use the secret FILE");
+        check(&[0xff; 64], 0o600, "cannot read or write the secret file FILE");
     }
 
     #[test]

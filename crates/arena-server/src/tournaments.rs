@@ -141,7 +141,7 @@ struct CreatedBy {
 #[derive(Debug, thiserror::Error)]
 pub enum TournamentsError {
     /// A folder is unusable.
-    #[error("cannot use the folder {folder} of agents or tournaments")]
+    #[error("cannot use the folder {folder}, which stores agents or tournaments")]
     Folder {
         /// The path of the folder.
         folder: String,

@@ -26,7 +26,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// Starts a verifier whose queue holds at most `places` checks.
+    /// Starts a verifier with a queue of at most `places` checks.
     ///
     /// # Errors
     /// If the thread can't be started.

@@ -121,8 +121,7 @@ impl Counts {
         Some(range_of(*block))
     }
 
-    /// Locates the page at `offset`, newest first. The plan has the ranges of session numbers to read, the number of
-    /// matches to skip in the first range, and the total number of matches.
+    /// Locates the page at `offset` in a list of sessions, newest first.
     pub(crate) fn find_page(&self, filter: &SessionFilter, offset: u64, limit: usize) -> PagePlan {
         let columns = self.columns(filter);
         let matching =
@@ -166,11 +165,14 @@ fn at<N: Copy + Default>(list: &mut Vec<N>, place: usize) -> &mut N {
     &mut list[place]
 }
 
-/// The location of a page.
+/// The result of [`Counts::find_page`].
 #[derive(Debug)]
 pub(crate) struct PagePlan {
+    /// The total number of sessions that match the filter.
     pub(crate) total: u64,
+    /// The ranges of session numbers to read, newest first.
     pub(crate) ranges: Vec<RangeInclusive<i64>>,
+    /// The number of matching sessions to skip in the first range.
     pub(crate) skip: u64,
 }
 

@@ -42,8 +42,9 @@ impl Store {
         Ok(sessions)
     }
 
-    /// Returns sessions after `after` that haven't ended, in the order of creation. One call returns the sessions of one
-    /// block of session numbers: the next block that contains such sessions. `None` starts at the first session.
+    /// Returns sessions that haven't ended, in the order of creation. One call searches for the first such session
+    /// after `after` (`None`: from the first session) and returns it with the later ones in its block of session
+    /// numbers. An empty list is the end.
     ///
     /// # Errors
     /// If the store can't be read, or a session's row is damaged.

@@ -240,7 +240,7 @@ pub enum StoreError {
         /// The address of the other arena.
         holder: String,
     },
-    /// This node's terms differ from the terms of the nodes that share the database.
+    /// This node's schema, scoring or [`NodeTerms`] differ from those of the nodes that share the database.
     #[error(
         "the nodes that share the database {database} have a different {what}; use the same on all nodes, or stop the \
          other nodes first"

@@ -132,7 +132,7 @@ impl PostgresStore {
     /// [`PostgresStore::connect`].
     ///
     /// # Errors
-    /// As [`PostgresStore::connect`]; and if an arena uses the database exclusively, or this node's terms differ from
+    /// As [`PostgresStore::connect`]; and if an arena uses the database exclusively, or this node's `terms` differ from
     /// those of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<PostgresStore, StoreError> {
         let (holder, node) = Holder::join(&database, &scoring, terms).await?;

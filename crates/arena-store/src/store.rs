@@ -51,7 +51,7 @@ impl Store {
     /// Opens the store in a Postgres database together with other arenas, as [`PostgresStore::join`] does.
     ///
     /// # Errors
-    /// As [`Store::connect`]; and if an arena uses the database exclusively, or this node's terms differ from those
+    /// As [`Store::connect`]; and if an arena uses the database exclusively, or this node's `terms` differ from those
     /// of the others.
     pub async fn join(database: DatabaseUrl, scoring: Scoring, terms: &NodeTerms) -> Result<Store, StoreError> {
         Ok(Store::Postgres(Box::new(PostgresStore::join(database, scoring, terms).await?)))

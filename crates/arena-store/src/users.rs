@@ -442,7 +442,7 @@ impl Store {
 
 const TOTALS: &str = "SELECT name, n FROM totals";
 
-/// Reads a total with its name. A column of another type counts as an impossible number.
+/// Reads the name and the value of a total. A value that isn't an integer is read as -1, which no total can be.
 fn read_total(row: &dyn Columns) -> (String, i64) {
     (row.text(0).unwrap_or_default().to_owned(), row.integer(1).unwrap_or(-1))
 }

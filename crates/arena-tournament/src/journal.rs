@@ -16,7 +16,7 @@ pub enum JournalLine {
     Spread(SpreadLine),
     /// A confirmation of a match: another worker played it with the same result.
     Checked(CheckedLine),
-    /// The quarantine of a worker whose results can't be trusted. Matches that only this worker has played don't count.
+    /// The quarantine of a worker with untrusted results. Matches that only this worker has played don't count.
     Quarantined(QuarantinedLine),
 }
 
@@ -79,13 +79,19 @@ impl TryFrom<Columns> for GameLine {
         let lengths = [ranks.len(), scores.len(), verdicts.len(), details.len(), faults.len()];
         let times = [waited_ms.len(), longest_step_ms.len()];
         if lengths.iter().chain(&times).any(|length| *length != agents.len()) {
-            return Err(format!("game {number} has {} seats, but a list of another length", agents.len()));
+            return Err(format!("game {number} has {} seats, but one of its lists has another length", agents.len()));
         }
         if challenge_scores.len() != agents.len() {
-            return Err(format!("game {number} has {} seats, but another number of challenge scores", agents.len()));
+            return Err(format!(
+                "game {number} has {} seats, but its list of challenge scores has another length",
+                agents.len()
+            ));
         }
         if moves.as_ref().is_some_and(|moves| moves.first >= agents.len()) {
-            return Err(format!("game {number} has {} seats, but its moves begin at another seat", agents.len()));
+            return Err(format!(
+                "game {number} has {} seats, but its first move belongs to a seat beyond them",
+                agents.len()
+            ));
         }
         let seed = Seed::from_revealed(&seed)
             .ok_or_else(|| format!("the seed of game {number} isn't 64 hexadecimal digits"))?;
@@ -171,7 +177,7 @@ pub struct CheckedLine {
     pub id: String,
 }
 
-/// The quarantine of a worker whose results can't be trusted.
+/// The quarantine of a worker with untrusted results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantinedLine {

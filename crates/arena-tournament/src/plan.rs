@@ -142,7 +142,7 @@ pub enum PlanError {
     /// An unknown game.
     #[error("there is no game `{0}`")]
     Game(String),
-    /// A challenge script whose rules aren't loaded.
+    /// A challenge script without loaded rules.
     #[error("the rules of `{game}` in {} aren't loaded", folder.display())]
     NotLoaded {
         /// The game.

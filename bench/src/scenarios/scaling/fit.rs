@@ -44,7 +44,7 @@ impl FitPoint {
         simulate(Plan { costs: Costs { flush: self.flush(costs), ..costs }, ..self.plan }, games)
     }
 
-    /// Returns the measured time of the disk, or else that of `costs`.
+    /// Returns the measured time of the disk, or the time in `costs` if none was measured.
     fn flush(&self, costs: Costs) -> f64 {
         if self.plan.costs.flush > 0.0 { self.plan.costs.flush } else { costs.flush }
     }
@@ -71,7 +71,8 @@ impl FitPoint {
     }
 }
 
-/// Fits the costs in `free` to `seen`, from `start` on, with `games` games per simulation.
+/// Fits the costs in `free` to the measurements `seen`, with `games` games per simulation. The search begins at
+/// `start`; costs that aren't in `free` keep their values.
 pub fn fit(seen: &[FitPoint], start: Costs, free: &[Cost], games: u64) -> Costs {
     let off = |costs: Costs| -> Vec<f64> { seen.iter().flat_map(|seen| seen.off(costs, games)).collect() };
     let (mut best, mut rest) = (start, off(start));

@@ -1,4 +1,4 @@
-//! Arguments of `arena challenges` and `arena chat`, whose subcommands make one request each.
+//! Arguments of `arena challenges` and `arena chat`. Each subcommand makes one request.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value};

@@ -29,7 +29,7 @@ impl Patience {
     pub const AMONG_BOTS: Patience =
         Patience { deal: Duration::from_secs(30), words: Duration::from_secs(5), reads_numbers: false };
 
-    /// The limits for games with people, who need time to read and type.
+    /// The limits for games with people. People need time to read and type.
     pub const WITH_PEOPLE: Patience =
         Patience { deal: Duration::from_secs(600), words: Duration::from_secs(300), reads_numbers: true };
 }

@@ -27,7 +27,7 @@ pub fn find_game(name: &str) -> Result<&'static GameType, Failure> {
     })
 }
 
-/// Finds the built-in game of this name, for leagues, whose rules must not change.
+/// Finds the built-in game of this name. Leagues use only built-in games, because a league's rules must not change.
 pub fn find_builtin(name: &str) -> Result<&'static GameType, Failure> {
     if scripts::is_folder(name) {
         let sentence = format_args!(

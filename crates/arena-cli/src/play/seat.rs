@@ -43,7 +43,7 @@ pub struct PlayerSeat {
     /// Names that belonged to no known player when they first appeared. Each of them causes only one request for the
     /// list of players.
     strangers: BTreeSet<String>,
-    /// False once a search of the server's lists hasn't found the session.
+    /// True until a search of the server's lists fails to find the session.
     is_listed: bool,
     /// The command to return to the seat.
     back: String,

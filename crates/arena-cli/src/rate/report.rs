@@ -369,7 +369,7 @@ impl Rated {
         agents.iter().map(|agent| self.name(*agent)).collect()
     }
 
-    /// Returns a sentence with the agents whose rating distance from the rest of the group is unknown.
+    /// Returns a sentence that names the agents at an unknown rating distance from the rest of the group.
     fn outside(&self, group: &Group) -> Option<String> {
         let core: Vec<AgentIndex> = group.fit.core().map(|place| group.agents[place.0]).collect();
         let outside: Vec<AgentIndex> = group.agents.iter().copied().filter(|agent| !core.contains(agent)).collect();

@@ -56,7 +56,7 @@ pub struct Sources {
     pgn: HashMap<u64, Vec<PathBuf>>,
     /// The fingerprint of each agent's files, and the journal that names it.
     fingerprints: BTreeMap<String, (String, PathBuf)>,
-    /// The agents whose differing fingerprints have been reported.
+    /// The agents already reported as having differing fingerprints.
     differing: BTreeSet<String>,
 }
 

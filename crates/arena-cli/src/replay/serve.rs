@@ -75,7 +75,7 @@ fn routes(library: Arc<Library>) -> Router {
         .layer(middleware::from_fn(guard))
 }
 
-/// Refuses requests whose `Host` isn't the loopback, and adds security headers to all answers.
+/// Refuses requests with a `Host` other than the loopback, and adds security headers to all answers.
 async fn guard(request: Request, next: Next) -> Response {
     let mut answer = match is_local(request.headers()) {
         true => next.run(request).await,

@@ -236,7 +236,7 @@ fn a_weak_or_readable_secret_prevents_the_start() {
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).unwrap();
     let refused = run(&serve);
     assert_eq!(refused.code, 6, "{}", refused.stderr);
-    assert!(refused.stderr.contains(&format!("the secret {kept} is accessible to other users")), "{refused:?}");
+    assert!(refused.stderr.contains(&format!("the secret file {kept} is accessible to other users")), "{refused:?}");
     // A server without authentication needs no secret, and ignores AUTH_SECRET.
     let args = ["serve", "--listen", "127.0.0.1:0", "--data", data];
     stop(Running::start_with(&args, &[("AUTH_SECRET", "short")]));

@@ -637,14 +637,14 @@ fn a_damaged_journal_is_refused_with_the_line() {
         &[plan, &one.replace(r#""ranks":["#, r#""ranks":[7,"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but a list of another length
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but one of its lists has another length
     "#]],
     );
     check(
         &[plan, &one.replace(r#""scores":["#, r#""scores":[7,"#), ""],
         13,
         expect![[r#"
-        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but a list of another length
+        error: OUT/tournament.jsonl, line 2: game 1 has 2 seats, but one of its lists has another length
     "#]],
     );
     check(

@@ -18,8 +18,9 @@ pub(crate) fn numbers_in(text: &str) -> impl Iterator<Item = Result<u64, BadNumb
     runs(text).map(|Run { before, digits, .. }| if is_signed(before) { Err(BadNumber::Negative) } else { read(digits) })
 }
 
-/// Returns the runs of digits in a text, in order, as integer amounts. Two runs that one of `joints` connects are both
-/// [`BadNumber::NotWhole`], so `33.5` isn't read as 33 and 5. A dollar sign may precede a number.
+/// Returns the runs of digits in a text, in order, as integer amounts. If one of the characters in `joints` stands
+/// between two runs, both are [`BadNumber::NotWhole`]. So with the joint `.`, the text `33.5` isn't read as 33 and 5. A
+/// dollar sign may precede a number.
 pub(crate) fn amounts_in(text: &str, joints: &[char]) -> impl Iterator<Item = Result<u64, BadNumber>> {
     runs(text).map(move |Run { before, digits, after }| {
         let starts_with_digit = |text: &str| text.starts_with(|char: char| char.is_ascii_digit());

@@ -60,7 +60,7 @@ pub struct TrialResult {
     pub rejected: u64,
     /// The longest wait for the agent.
     pub longest: Duration,
-    /// The number of steps beyond the limit.
+    /// The number of steps that took longer than the step limit.
     pub overtime: u64,
     /// True if the agent lost synchronization with the messages, so that the trial ended early.
     pub is_broken: bool,

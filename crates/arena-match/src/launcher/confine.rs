@@ -26,7 +26,7 @@ use super::exposure::entries;
 use super::{LaunchPlan, Setup};
 use crate::process::{ActiveSandbox, Limits, StartError};
 
-/// The newest Landlock version whose rights are requested. Older kernels enforce the rights they support.
+/// The newest Landlock version in use: all of its rights are requested. Older kernels enforce the rights they support.
 const NEWEST_ABI: ABI = ABI::V9;
 
 /// Files and folders of `/etc` that programs read at their start. None contains information on users or

@@ -90,8 +90,8 @@ pub struct GameType {
 }
 
 impl GameType {
-    /// Returns the seat whose points stand first in a result such as `1-0`: White's seat, or seat 0 in a game without
-    /// White. The seed may determine White's seat.
+    /// Returns the seat that a result such as `1-0` lists first: White's seat, or seat 0 in a game without White. The
+    /// seed may determine White's seat.
     pub fn first_seat(&'static self, options: &Map<String, Value>, seed: &Seed, seats: usize) -> usize {
         let setup = Setup { agents: agent_ids(seed, seats), seed: seed.clone() };
         self.start(options, setup).map_or(0, |game| first_seat(&*game, seats))

@@ -316,8 +316,7 @@ pub fn ranks(scores: &[f64], is_out: impl Fn(usize) -> bool) -> Vec<usize> {
     (0..scores.len()).map(|seat| 1 + (0..scores.len()).filter(|other| is_better(*other, seat)).count()).collect()
 }
 
-/// Returns the seat whose points stand first in a result such as `1-0`: White's seat, or seat 0 in a game without
-/// White.
+/// Returns the seat that a result such as `1-0` lists first: White's seat, or seat 0 in a game without White.
 pub fn first_seat<G: AnyGame + ?Sized>(game: &G, seats: usize) -> usize {
     (0..seats).find(|seat| game.side(Seat(*seat)) == Some("WHITE")).unwrap_or(0)
 }

@@ -374,7 +374,7 @@ impl Fit {
         self.strengths.len()
     }
 
-    /// Returns the agents of the core, whose ratings have the requested mean.
+    /// Returns the agents of the core. The mean of their ratings is the requested one.
     pub fn core(&self) -> impl Iterator<Item = AgentIndex> + '_ {
         (0..self.agents()).filter(|agent| self.reach.core()[*agent]).map(AgentIndex)
     }

@@ -28,9 +28,9 @@ pub struct Forecast<'f> {
     can_play: Vec<bool>,
 }
 
-/// Chooses `seats` distinct agents whose next game is expected to narrow the widest interval most. The first agent has
-/// the widest interval; each further agent is the opponent whose presence narrows this interval most. The list is empty
-/// if there are too few agents, or fewer than two seats.
+/// Chooses `seats` distinct agents. Their next game is expected to narrow the widest interval most. The first agent has
+/// the widest interval; each further agent is the opponent that narrows this interval most. The list is empty if there
+/// are too few agents, or fewer than two seats.
 ///
 /// The information of a game follows from the model. It is largest against an opponent of equal strength with a narrow
 /// interval. Of equal candidates, the agent with the lowest number is chosen; before the first game, all agents are

@@ -41,7 +41,7 @@ impl Fit {
     /// other intervals.
     ///
     /// Ties are formed from the top. A tie begins with the highest agent that isn't in a tie yet. It ends before the
-    /// first agent whose interval lies entirely below the interval of the tie's first agent.
+    /// first agent with an interval entirely below that of the tie's first agent.
     pub fn ranking(&self) -> Ranking {
         let order = self.order();
         let intervals: Vec<_> = (0..self.agents()).map(|agent| self.interval(AgentIndex(agent))).collect();

@@ -37,7 +37,7 @@ pub enum RulesError {
     /// A number of agents or options that the game doesn't support.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Games of only one agent, whose results don't compare agents.
+    /// Games of only one agent. Their results don't compare agents.
     #[error("a league needs games of at least 2 agents")]
     Alone,
     /// A current season that was started with another version of the rules.

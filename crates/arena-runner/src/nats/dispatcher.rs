@@ -80,7 +80,7 @@ pub struct Dispatcher<'a, T> {
     on_event: T,
     /// The matches without a published job, in the order of play.
     queue: VecDeque<Pairing>,
-    /// The matches whose jobs are on the queue or being played, by number.
+    /// The matches with a job on the queue or in play, by number.
     open: BTreeMap<usize, Pairing>,
     /// The open matches that are reserved for one worker: the worker's id, by match number.
     reserved: BTreeMap<usize, String>,
@@ -93,7 +93,7 @@ pub struct Dispatcher<'a, T> {
     unable: BTreeSet<String>,
     /// The sets of agents, by name, for which a check found that their matches aren't reproducible.
     unlike: BTreeSet<Vec<String>>,
-    /// By worker name: the number of matches whose deviating result the worker's machine may have caused.
+    /// By worker name: the number of matches with a deviating result that the worker's machine may have caused.
     by_machine: BTreeMap<String, usize>,
     began: Instant,
     /// The time of the last report of a job.

@@ -37,7 +37,7 @@ pub(super) struct McpCaller {
     keys: String,
     /// The `Idempotency-Key` headers.
     once: Vec<HeaderValue>,
-    /// True if the request was passed to REST, whose rate limit has counted it.
+    /// True if the request was passed to REST, so the rate limit has counted it.
     counted: AtomicBool,
 }
 
@@ -93,7 +93,7 @@ struct ToolAnswer {
     failed: bool,
 }
 
-/// The error of an invalid call, or of a call whose response was cut off.
+/// The error of an invalid call, or of a call with a truncated response.
 #[derive(Debug)]
 struct BadCall {
     code: &'static str,

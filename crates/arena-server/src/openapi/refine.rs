@@ -167,8 +167,7 @@ fn body_of(operation: &mut Value) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// Returns the field `from` for the body of an operation whose query has a parameter `from`; `None` for other
-/// operations.
+/// Returns the field `from` for the body of an operation with a query parameter `from`; `None` for other operations.
 fn sender(operation: &Value) -> Option<Value> {
     let parameters = operation["parameters"].as_array()?;
     parameters.iter().find(|parameter| parameter["name"] == "from")?;

@@ -27,7 +27,7 @@ pub(super) struct SessionPage<'s> {
     pub(super) limit: usize,
     /// Number of sessions skipped.
     pub(super) offset: u64,
-    /// Profiles of the users whose identities this page shows, by user id.
+    /// Profiles of the users that this page identifies, by user id.
     #[schema(value_type = BTreeMap<String, UserProfile>)]
     pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }

@@ -96,7 +96,7 @@ struct Unfinished {
     until: u64,
 }
 
-/// A response whose rows are read while it is written.
+/// A response that reads its rows while it is written.
 struct RowsResponse {
     arena: Arena,
     lists: VecDeque<Unfinished>,

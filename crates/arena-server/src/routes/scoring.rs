@@ -143,7 +143,7 @@ struct StrategyShown {
     metrics: Vec<MetricShown>,
     /// The hosted challenge types whose games the strategy counts. For the global strategy: those of its source.
     challenges: Vec<String>,
-    /// For the global strategy: the strategy whose metrics it averages.
+    /// For the global strategy: the strategy that it averages.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<&'static str>,
 }

@@ -197,7 +197,7 @@ impl From<Unanswered> for ApiError {
     }
 }
 
-/// A response whose messages are read while it is written.
+/// A response that reads its messages while it is written.
 struct Pieces {
     arena: Arena,
     /// The memory budget; `None` if the response isn't written to a connection.

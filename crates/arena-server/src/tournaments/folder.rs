@@ -40,7 +40,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Creates an unfinished folder, whose final path is `name` in `folder`.
+    /// Creates an unfinished folder. Its final path is `name` in `folder`.
     pub(super) fn begin(folder: &Path, name: &str) -> io::Result<Draft> {
         let path = folder.join(format!("{UNFINISHED}{name}"));
         DirBuilder::new().mode(0o755).create(&path)?;

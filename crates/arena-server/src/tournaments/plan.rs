@@ -29,7 +29,7 @@ pub(crate) struct NewTournament {
     pub(crate) seed: Option<Seed>,
 }
 
-/// Builds the plan of a tournament of these agents, whose folders are in `folder`.
+/// Builds the plan of a tournament of these agents. `folder` contains the agents' folders.
 ///
 /// # Errors
 /// If the request is invalid, or has more agents or games than the settings allow.

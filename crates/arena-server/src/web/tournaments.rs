@@ -28,7 +28,7 @@ const TO_COME: usize = 12;
 /// Maximum number of rounds on a page.
 const ROUNDS: usize = 40;
 
-/// Maximum number of agents for a head-to-head table, whose size grows with the square of that number.
+/// Maximum number of agents for a head-to-head table. The table's size grows with the square of that number.
 const MOST_CROSSED: usize = 24;
 
 /// Renders the notice that tournaments are disabled on this server.

@@ -63,8 +63,8 @@ pub(crate) async fn add_delta(
     Ok(counts?.or(totals?))
 }
 
-/// Adds to counts. Returns a description if a count becomes impossible, or if it differs from the mirror in a database
-/// that isn't shared.
+/// Adds `rows` to the stored counts of sessions. Returns a description if a count goes out of its range, or if it
+/// differs from the count in `mirror`. `mirror` is `None` in a shared database.
 async fn add_counts(
     client: &Client,
     statements: &Statements,
@@ -90,7 +90,7 @@ async fn add_counts(
     Ok(suspect)
 }
 
-/// Adds to totals. Returns a description if a total becomes impossible.
+/// Adds `rows` to the stored totals. Returns a description if a total becomes negative.
 async fn add_totals(
     client: &Client,
     statements: &Statements,

@@ -258,11 +258,11 @@ impl Holder {
     }
 
     /// Locks the database for shared use. The first node updates the schema and the scoring, and stores the `terms`.
-    /// Later nodes must have the same schema, scoring and terms. Returns the writing connection and the random id of
+    /// Later nodes must have the same schema, scoring and `terms`. Returns the writing connection and the random id of
     /// this node.
     ///
     /// # Errors
-    /// As [`Holder::take`], and if this node's terms differ from those of the others.
+    /// As [`Holder::take`], and if this node's `terms` differ from those of the others.
     pub(crate) async fn join(
         database: &DatabaseUrl,
         scoring: &Scoring,
@@ -283,8 +283,8 @@ impl Holder {
         lock(database, &client, Access::Shared).await?;
         let is_first = wait_for(&client, "pg_try_advisory_lock", LOCK, Duration::ZERO).await?;
         if is_first {
-            // Other nodes may only be disconnected temporarily. If schema, scoring and terms are unchanged, those nodes
-            // may return.
+            // Other nodes may only be disconnected temporarily. If schema, scoring and `terms` are unchanged, those
+            // nodes may return.
             let terms_unchanged = check_terms(database, &client, scoring, terms).await.is_ok();
             migrate(&client).await?;
             follow_scoring(&mut Db::Postgres(Arc::clone(&client)), scoring).await?;
@@ -354,12 +354,12 @@ async fn holder_of(client: &Client) -> Result<Option<String>, StoreError> {
     Ok(found.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Returns the name of a term's row in the table `notes`.
+/// Returns the name of the row in the table `notes` that stores a setting of [`NodeTerms`].
 fn note_of(term: &str) -> String {
     format!("term: {term}")
 }
 
-/// Stores the terms that other nodes must have.
+/// Stores the settings that later nodes must share ([`NodeTerms`]).
 async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError> {
     let (names, values): (Vec<String>, Vec<&str>) =
         terms.iter().map(|(name, value)| (note_of(name), value.as_str())).unzip();
@@ -369,7 +369,7 @@ async fn set_terms(client: &Client, terms: &NodeTerms) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Checks that this node has the stored schema, scoring and terms.
+/// Checks that this node's schema, scoring and [`NodeTerms`] equal the stored ones.
 async fn check_terms(
     database: &DatabaseUrl,
     client: &Arc<Client>,

@@ -251,7 +251,7 @@ impl SqliteWriterState {
         self.mirror.rankings.forget_all();
     }
 
-    /// Reads the last assigned numbers. A row that was added by hand may have the next number.
+    /// Reads the last assigned numbers again, because a row that was added by hand may have used the next number.
     fn read_numbers(&mut self) {
         match read_numbers(self.connection()) {
             Ok(numbers) => self.writing.numbers.read_again(numbers),

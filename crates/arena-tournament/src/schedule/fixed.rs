@@ -1,4 +1,4 @@
-//! Round-robin and gauntlet, the formats whose pairings are all known from the start.
+//! Round-robin and gauntlet, the formats with all pairings known from the start.
 
 use super::{Scheduled, Scheduler};
 use crate::format::FormatInfo;

@@ -252,7 +252,7 @@ const TERMINATIONS: [&str; 9] = [
 fn known_termination<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Termination, D::Error> {
     let text = String::deserialize(deserializer)?;
     let known = TERMINATIONS.into_iter().find(|termination| *termination == text);
-    known.ok_or_else(|| D::Error::custom(format!("a game doesn't end by {text}")))
+    known.ok_or_else(|| D::Error::custom(format!("unknown cause of a game's end: {text}")))
 }
 
 impl Hosted for Chess {

@@ -43,7 +43,7 @@ pub fn forage(agent: &str, state: &Value, spawn_actor_cost: f64, make_base_cost:
     actions
 }
 
-/// Returns the actions of an agent whose actors attack the nearest actor or base of another agent.
+/// Returns the actions of a raiding agent: each of its actors attacks the nearest actor or base of another agent.
 pub fn raid(agent: &str, state: &Value, attack_range: f64) -> Vec<Value> {
     let others = || list(&state["actors"]).chain(list(&state["bases"])).filter(|entity| entity["owner_id"] != agent);
     let go = |actor: &Value| {

@@ -1,5 +1,5 @@
-//! Cross-checks of workers' results. The dispatcher has other workers play the same match, and quarantines workers
-//! whose results deviate.
+//! Cross-checks of workers' results. The dispatcher has other workers play the same match, and quarantines workers with
+//! deviating results.
 
 use std::time::Duration;
 
@@ -185,8 +185,8 @@ impl<E, T: FnMut(&Journal, Event) -> Result<(), E>> Dispatcher<'_, T> {
         }
     }
 
-    /// Adds remarks on the matches whose checks are still open at the end, and on deviations that a worker's machine
-    /// may have caused.
+    /// Adds remarks on the matches with checks still open at the end, and on deviations that a worker's machine may
+    /// have caused.
     pub(super) fn report_unchecked(&mut self) -> Result<(), RunError<E>> {
         let alone = self.checks.values().filter(|check| !check.is_closed && check.plays.len() < 2).count();
         let disputed: Vec<String> = (self.checks.iter())

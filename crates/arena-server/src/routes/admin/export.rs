@@ -1,7 +1,7 @@
 //! `GET /api/admin/export`: all data as JSON lines, streamed.
 //!
-//! Each line is an object whose first field is `kind`: a `user`, a `session` with its private data, or a `message` of
-//! the preceding session. No other route returns the private data of all players.
+//! Each line is an object with `kind` as its first field: a `user`, a `session` with its private data, or a `message`
+//! of the preceding session. No other route returns the private data of all players.
 
 use arena_engine::{Administrator, EngineError, Export, Exported};
 use arena_model::{reveal_message, reveal_session};
