@@ -26,6 +26,7 @@ mod simulation;
 mod stream;
 mod usage;
 
+use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -73,6 +74,15 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
     }
     server::sweep(&arguments.work())?;
     let machine = Machine::detect(&arguments.work())?;
+    let settings = json!({
+        "quick": arguments.quick,
+        "scenarios": arguments.scenarios,
+        "rounds": arguments.rounds(),
+        "seconds_per_round": arguments.round()?.as_secs_f64(),
+        "client_threads": arguments.threads(),
+        "binary_bytes": fs::metadata(arguments.arena()).map_or(0, |binary| binary.len()),
+    });
+    let path = arguments.json();
     let start = Instant::now();
     let mut report = Report::default();
     for scenario in scenarios::LIST.iter().filter(wanted) {
@@ -82,6 +92,8 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
             eprintln!("{}: {err:#}", scenario.name);
             report.failure(scenario.name, &err);
         }
+        // A run that is stopped leaves the results of the finished scenarios.
+        report.write_json(&path, &machine, &settings)?;
     }
     // If stdout is not a terminal, the table has its natural width.
     println!("{}", report.table());
@@ -93,15 +105,6 @@ fn measure(arguments: &Arguments) -> anyhow::Result<()> {
         machine.load_before,
         if arguments.quick { " Quick: sizes are smaller than those of the goals." } else { "" },
     );
-    let settings = json!({
-        "quick": arguments.quick,
-        "scenarios": arguments.scenarios,
-        "rounds": arguments.rounds(),
-        "seconds_per_round": arguments.round()?.as_secs_f64(),
-        "client_threads": arguments.threads(),
-    });
-    let path = arguments.json();
-    report.write_json(&path, &machine, &settings)?;
     eprintln!("total {:.0} s; the complete report is in {}", start.elapsed().as_secs_f64(), path.display());
     match report.trouble() {
         None => Ok(()),

@@ -1,6 +1,7 @@
 //! The SQLite store: one file in the data folder, one writer thread, and connections for readers.
 
 mod batch;
+mod checkpoints;
 mod writer;
 
 use std::cmp::Ordering;
@@ -103,7 +104,7 @@ impl SqliteStore {
         let counts = read_or_mend_counts(&mut connection)?;
         let mirror = Mirror::of(counts, scoring, Rankings::default(), Arc::default());
         let connection = count(connection, &mirror)?;
-        let writer = SqliteWriter::start(connection, mirror.clone())?;
+        let writer = SqliteWriter::start(connection, &file, mirror.clone())?;
         let readers = SqliteReaders(Arc::new(Pool { idle: Mutex::new(Vec::new()), file }));
         Ok(SqliteStore { readers, writer, mirror, _lock: lock })
     }

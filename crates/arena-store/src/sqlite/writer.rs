@@ -4,6 +4,7 @@
 //! that they share the cost of one fsync.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,6 +16,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
+use super::checkpoints::{Checkpoints, checkpoint};
 use super::{BUSY_TIMEOUT, read_counts};
 use crate::db::{Db, Failure, at_once};
 use crate::derived;
@@ -34,9 +36,6 @@ const MAX_BATCH: usize = 1024;
 /// commit. Measured with 64 connections, 0.2 to 0.4 ms give the most games per second and the shortest p99.
 const GATHER: Duration = Duration::from_micros(250);
 
-/// The number of pages (4 KiB each) in the write-ahead log at which a checkpoint moves them to the database file.
-const CHECKPOINT_PAGES: i64 = 16_384;
-
 /// The interval between attempts to empty the write-ahead log after content was erased.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -48,9 +47,9 @@ pub(crate) struct SqliteWriter {
 }
 
 impl SqliteWriter {
-    pub(super) fn start(connection: Connection, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
+    pub(super) fn start(mut connection: Connection, file: &Path, mirror: Mirror) -> Result<SqliteWriter, StoreError> {
         connection.set_prepared_statement_cache_capacity(32);
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        let checkpoints = Checkpoints::start(&mut connection, file)?;
         let numbers = read_numbers(&connection)?;
         let (jobs, waiting) = channel();
         let writing = Writing {
@@ -61,8 +60,8 @@ impl SqliteWriter {
             journal_entry: JournalEntry::default(),
             sharing: None,
         };
-        let mut state =
-            SqliteWriterState { writing, mirror: mirror.clone(), statements: Statements::new(), erased: None };
+        let (mirror_of_state, statements) = (mirror.clone(), Statements::new());
+        let mut state = SqliteWriterState { writing, mirror: mirror_of_state, statements, checkpoints, erased: None };
         let thread = std::thread::Builder::new()
             .name("arena-store".to_owned())
             .spawn(move || {
@@ -180,6 +179,7 @@ struct SqliteWriterState {
     writing: Writing,
     mirror: Mirror,
     statements: Statements,
+    checkpoints: Checkpoints,
     /// The time of the last failed attempt to empty the write-ahead log after content was erased.
     erased: Option<Instant>,
 }
@@ -228,11 +228,20 @@ impl SqliteWriterState {
                 self.roll_back();
                 self.read_again();
             }
+            self.advance_checkpoint();
             self.mirror.health.rest();
         }
+        self.checkpoints.stop();
         // The final checkpoint empties the write-ahead log, so that the next start has nothing to recover.
         if let Err(error) = self.connection().pragma_update(None, "wal_checkpoint", "TRUNCATE") {
             tracing::warn!(%error, "the final checkpoint of the write-ahead log failed: {error}");
+        }
+    }
+
+    fn advance_checkpoint(&mut self) {
+        match &self.writing.db {
+            Db::Sqlite(connection) => self.checkpoints.advance(connection),
+            Db::Postgres(_) | Db::Reader(_) => unreachable!("this writer only has connections to SQLite"),
         }
     }
 
@@ -386,12 +395,11 @@ impl SqliteWriterState {
     /// Moves the write-ahead log to the database file and empties the log, so that the log contains no erased content.
     /// If a reader of an older state prevents this, the writer tries again later.
     fn empty_log(&mut self) {
-        let emptied = self.connection().busy_timeout(Duration::ZERO).and_then(|()| {
-            self.connection().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-        });
-        match emptied {
-            Ok(0) => self.erased = None,
-            Ok(_) => self.erased = Some(Instant::now()),
+        let connection = self.connection();
+        let is_blocked = connection.busy_timeout(Duration::ZERO).and_then(|()| checkpoint(connection, "TRUNCATE"));
+        match is_blocked {
+            Ok(false) => self.erased = None,
+            Ok(true) => self.erased = Some(Instant::now()),
             Err(error) => {
                 tracing::warn!(%error, "erased content cannot be removed from the write-ahead log yet: {error}; retrying");
                 self.erased = Some(Instant::now());
