@@ -73,8 +73,8 @@ def test_the_end_of_stdin_is_the_end_too(tmp_path: Path) -> None:
         ("return [{'x': float('nan')}]", "ValueError"),
         ("return [{'x': object()}]", "TypeError: a value of type object cannot be written as JSON"),
         ("return None", "TypeError"),
-        ("return {'action': 'move'}", "has to return a list of actions"),
-        ("return [{'x': 'y' * 1024 * 1024}]", "is too long"),
+        ("return {'action': 'move'}", "must return a list of actions"),
+        ("return [{'x': 'y' * 1024 * 1024}]", "at most 1048576 are allowed"),
     ],
 )
 def test_what_goes_wrong_in_an_epoch_costs_that_epoch(tmp_path: Path, body: str, log: str) -> None:

@@ -88,7 +88,7 @@ def test_files_that_hold_no_key_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.key"
     for text in ("", "zz", "00", "302e020100300506032b656e04220420" + "11" * 32, "é"):
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(ValueError, match=r"x\.key holds"):
+        with pytest.raises(ValueError, match=r"x\.key isn't a"):
             Identity.load(path)
     with pytest.raises(FileNotFoundError):
         Identity.find("nobody", tmp_path)

@@ -246,7 +246,7 @@ fn a_server_that_was_killed_or_stopped_gets_the_same_standings() {
     let outcome = fixture.wait(&failing, |outcome| outcome["state"] != "queued" && outcome["state"] != "running");
     assert_eq!((&outcome["state"], &outcome["gamesPlayed"]), (&json!("failed"), &json!(0)));
     let reason = format!(
-        "agent bot4: agents/{}/files/bot4.py: No such file or directory (os error 2)",
+        "agent bot4: agents/{}/files/bot4.py cannot be read: No such file or directory (os error 2)",
         fourth["id"].as_str().unwrap()
     );
     assert_eq!(outcome["reason"], reason);
