@@ -328,7 +328,7 @@ async fn sessions_without_a_seed_are_over(storage: TestStorage) {
     drop(store);
     storage.change("UPDATE sessions SET status = 'open' WHERE imported IS NOT NULL");
     let damaged = open(&storage).await.find_session(imported.facts.id).await.expect_err("it can't be played");
-    assert!(damaged.to_string().contains("without a seed"), "{damaged}");
+    assert!(damaged.to_string().contains("has no seed"), "{damaged}");
 }
 
 async fn running_sessions_are_found_among_many_ended_ones(storage: TestStorage) {
