@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: runs the test `crates/arena-server/tests/it/services/fuzz.rs` and prints its report. The test
+//! `cargo xtask fuzz`: runs the test `crates/arena-server/tests/http/services/fuzz.rs` and prints its report. The test
 //! sends a real server requests that are generated from the server's OpenAPI description. `--long` uses more cases.
 
 use std::hash::{BuildHasher, RandomState};
@@ -19,7 +19,7 @@ pub fn fuzz(root: &Path, long: bool) -> anyhow::Result<()> {
     python::prepare(root)?;
     let filter = "fuzz::every_answer";
     let mut test =
-        cargo(root, &["test", "--locked", "-p", "arena-server", "--test", "it", filter, "--", "--nocapture"]);
+        cargo(root, &["test", "--locked", "-p", "arena-server", "--test", "http", filter, "--", "--nocapture"]);
     if long {
         let seed = std::env::var("ARENA_FUZZ_SEED").unwrap_or_else(|_| any_seed());
         say(&format!("to repeat these cases: ARENA_FUZZ_SEED={seed} cargo xtask fuzz --long"));

@@ -37,7 +37,7 @@ Commands:
   soak [NAME...]   Run long forms of tests: rules, crash, faults, docs, properties, fuzz
                    [default: all, which takes hours]
   screenshots      Take the pictures of pages in docs/screens again
-  test [TIER]      Run the tests of a tier: quick (needs Rust only), slow, services, program, browser,
+  test [TIER]      Run the tests of a tier: quick (needs Rust only), http, slow, services, program, browser,
                    cluster [default: quick]";
 
 fn main() -> ExitCode {

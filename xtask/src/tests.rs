@@ -1,8 +1,9 @@
 //! `cargo xtask test`: runs the tests of one tier. Tiers differ in their requirements and duration.
 //!
 //! The place and the name of a test determine its tier. A test is quick if it is in a library, or in a binary `it`
-//! outside of modules `services` and `slow` and without `postgres` in its path. Tests in the other binaries have the
-//! tier of their binary. Quick and slow tests need Rust only; the other tiers need more programs (`cargo xtask setup`).
+//! outside of modules `services` and `slow` and without `postgres` in its path. The same holds for the binary `http`,
+//! the tests of the server's routes. Tests in the other binaries have the tier of their binary. Quick tests, those of
+//! `http` and slow ones need Rust only; the other tiers need more programs (`cargo xtask setup`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -17,7 +18,7 @@ struct Tier {
     runs: &'static [&'static [&'static str]],
 }
 
-const TIERS: [Tier; 6] = [
+const TIERS: [Tier; 7] = [
     Tier {
         name: "quick",
         runs: &[&[
@@ -34,11 +35,15 @@ const TIERS: [Tier; 6] = [
             "postgres",
         ]],
     },
-    Tier { name: "slow", runs: &[&["--lib", "--test", "it", "--", "slow::"]] },
+    Tier {
+        name: "http",
+        runs: &[&["--test", "http", "--", "--skip", "services::", "--skip", "slow::", "--skip", "postgres"]],
+    },
+    Tier { name: "slow", runs: &[&["--lib", "--test", "it", "--test", "http", "--", "slow::"]] },
     Tier {
         name: "services",
         runs: &[
-            &["--lib", "--test", "it", "--", "services::", "postgres"],
+            &["--lib", "--test", "it", "--test", "http", "--", "services::", "postgres"],
             &["--test", "processes", "--test", "fleet"],
         ],
     },
@@ -47,7 +52,7 @@ const TIERS: [Tier; 6] = [
     Tier { name: "cluster", runs: &[&["--test", "cluster"]] },
 ];
 
-/// The variable that makes the test kit refuse to start services in quick tests.
+/// The variable that makes the test kit refuse to start services in tests that need Rust only.
 const QUICK_ONLY: &str = "ARENA_TESTS_WITHOUT_SERVICES";
 
 /// Runs the tests of a tier, or the quick tests if `name` is empty.
@@ -66,7 +71,7 @@ pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
     for args in tier.runs {
         let mut command = cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]);
         command.args(*args);
-        if tier.name == TIERS[0].name {
+        if ["quick", "http"].contains(&tier.name) {
             command.env(QUICK_ONLY, "1");
         }
         passed &= run(command).is_ok();

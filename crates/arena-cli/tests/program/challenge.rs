@@ -163,7 +163,10 @@ fn a_challenge_is_checked_with_the_given_options() {
 
 #[test]
 fn a_missing_or_invalid_challenge_is_reported_in_a_sentence() {
-    for (what, why) in [("nothing-here", "there is no folder and no built-in challenge named nothing-here"), (".", "it has no challenge.json")] {
+    for (what, why) in [
+        ("nothing-here", "there is no folder and no built-in challenge named nothing-here"),
+        (".", "it has no challenge.json"),
+    ] {
         let checked = run(&["author", "check", what]);
         assert!(checked.code != 0 && checked.stderr.contains(why), "{checked:#?}");
         assert_eq!(checked.stderr.lines().count(), 1, "{checked:#?}");

@@ -1,6 +1,6 @@
 """Hooks of schemathesis for an arena: keys, signatures and short waits.
 
-tests/it/services/fuzz.rs runs schemathesis and writes the server's ids to the file that ARENA_FUZZ_SEEDS names. All choices depend
+tests/http/services/fuzz.rs runs schemathesis and writes the server's ids to the file that ARENA_FUZZ_SEEDS names. All choices depend
 only on the case, so that a run is reproducible.
 """
 

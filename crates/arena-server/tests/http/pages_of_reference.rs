@@ -1,5 +1,5 @@
 //! Pages of reference: error codes and metrics, which are generated, and settings. To update them, run
-//! `UPDATE_EXPECT=1 cargo test -p arena-server --test it pages_of_reference`.
+//! `UPDATE_EXPECT=1 cargo test -p arena-server --test http pages_of_reference`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
