@@ -194,11 +194,17 @@ impl Inner {
                 Err(CommitError::Conflict | CommitError::Answered(_)) => {
                     // The next groups have one transition each, so that a conflict concerns only one request.
                     limit = 1;
+                    let is_public = posting.is_some();
                     if begun.elapsed() > LONGEST_CONTENTION {
                         decided.into_iter().for_each(|(request, _)| request.finish(Ok(Err(EngineError::Contended))));
+                        // The next request has its own time, and is decided on the other node's data.
+                        live.mark_stale();
+                        if is_public {
+                            self.public.freshness.mark();
+                        }
+                        (attempt, begun) = (0, Instant::now());
                         continue;
                     }
-                    let is_public = posting.is_some();
                     drop(posting);
                     decided.into_iter().rev().for_each(|(request, _)| requests.push_front(request));
                     if let Err(error) = self.follow_conflict(live, is_public, attempt).await {

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -74,13 +74,15 @@ impl Checkpoints {
     pub(super) fn advance(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if !self.copying {
-            if pages >= self.begin_at {
-                self.copying = self.due.as_ref().is_some_and(|due| due.send(()).is_ok());
+            if pages < self.begin_at {
+                return;
             }
-            return;
+            self.copying = self.due.as_ref().is_some_and(|due| due.send(()).is_ok());
         }
+        // If the thread has ended after a panic, its channels are closed, and the writer copies all pages.
         let must_wait = pages >= self.begin_at.saturating_add(WAIT_AT_PAGES);
-        let is_done = if must_wait { self.done.recv().is_ok() } else { self.done.try_recv().is_ok() };
+        let answer = if must_wait { self.done.recv().map_err(TryRecvError::from) } else { self.done.try_recv() };
+        let is_done = answer != Err(TryRecvError::Empty);
         if is_done {
             self.copying = false;
             let restarted = self.restart_log(writer).unwrap_or_else(|error| {
