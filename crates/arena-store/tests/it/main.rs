@@ -315,3 +315,22 @@ fn who_comes_while_another_one_is_ending_waits() {
     FolderLock::take(folder.path()).expect("the lock is released in time");
     ending.join().expect("no panic");
 }
+
+#[tokio::test]
+async fn the_write_ahead_log_begins_anew_while_writes_go_on() {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let store = Store::open(folder.path(), Scoring::default()).expect("the store opens");
+    let session = session(1);
+    let (id, no) = (session.facts.id, create(&store, &session).await);
+    let text = "x".repeat(1 << 20);
+    for index in 1..=320 {
+        let commit = Commit {
+            change: SessionChange::Stays(no),
+            messages: vec![said(Channel::Chat(id), index, &text)],
+            answers: Vec::new(),
+        };
+        store.commit(commit).await.expect("the commit is stored");
+    }
+    let log = std::fs::metadata(folder.path().join("arena.sqlite3-wal")).expect("the log exists").len();
+    assert!(log < 256 << 20, "{log} bytes in the log after 320 MiB of messages");
+}
