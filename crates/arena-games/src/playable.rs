@@ -28,6 +28,9 @@ type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 pub struct Kit {
     /// The additional scoring strategies of its sessions. A server applies its default strategies to every challenge.
     pub scoring: &'static [&'static str],
+    /// The picture for lists and tiles: an SVG of public facts, in the colors of the page's style sheet. Pages insert it as
+    /// markup, so it has no ids and no styles.
+    pub picture: Option<&'static str>,
     /// The board for terminals.
     pub terminal: Option<Draw>,
     /// The board for browsers.
@@ -82,6 +85,7 @@ impl Kit {
     /// The default kit: two scoring strategies and no other part.
     pub const USUAL: Kit = Kit {
         scoring: &["win-rate", "consecutive"],
+        picture: None,
         terminal: None,
         module: None,
         scores: None,

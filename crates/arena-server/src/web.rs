@@ -10,6 +10,7 @@ mod agents;
 mod assets;
 mod board;
 mod challenges;
+mod components;
 mod events;
 mod form;
 mod history;
@@ -45,7 +46,7 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 
 /// Returns the routes of all pages and of the files that pages load.
 pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
-    vec![
+    let mut list = vec![
         ("/", get(home::show)),
         ("/admin", get(admin::show)),
         ("/style.css", get(assets::style)),
@@ -69,7 +70,11 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/users/{id}", get(users::show)),
         ("/users/{id}/rating.svg", get(plots::user)),
         ("/leaderboard.svg", get(plots::leaderboard)),
-    ]
+    ];
+    if cfg!(debug_assertions) {
+        list.push(("/components", get(components::show)));
+    }
+    list
 }
 
 /// A result whose error is shown as a page.
