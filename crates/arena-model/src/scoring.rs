@@ -27,10 +27,14 @@ pub use global_average::GLOBAL_AVERAGE;
 pub struct Strategy {
     /// The strategy's name, such as `win-rate`.
     pub name: &'static str,
+    /// The strategy's name for people, such as `Win rate`.
+    pub title: &'static str,
+    /// The measure in one sentence, for people.
+    pub summary: &'static str,
     /// The strategy's metrics, the most important first.
     pub metrics: &'static [Metric],
     /// True if a game counts only if it has at least two players and all of them are identified.
-    needs_known_players: bool,
+    pub needs_known_players: bool,
     /// Returns the observation of the player on a seat: one number for each metric, in their order.
     observe: fn(&GameResult<'_>, Seat) -> Vec<f64>,
 }

@@ -70,6 +70,24 @@ impl Verdict {
         }
     }
 
+    /// Returns the reason as a clause about the agent, such as `it exceeded its time limit`.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Verdict::StartupFail => "its program didn't start",
+            Verdict::PingFail => "it didn't answer the check before the game",
+            Verdict::SetAgentIdFail => "it answered with another id",
+            Verdict::MissingAgentId => "too many replies lacked its id",
+            Verdict::AgentIdSpoofing => "it used another player's id",
+            Verdict::TooManyErrors => "too many lines weren't valid replies",
+            Verdict::Timeout => "it exceeded its time limit",
+            Verdict::Crashed => "its program ended during the game",
+            Verdict::OutputLimit => "it wrote more than the output limit",
+            Verdict::MemoryLimit => "it exceeded its memory limit",
+            Verdict::IllegalMove => "it made a move that the rules forbid",
+            Verdict::NoAction => "it didn't move when the game waited for it",
+        }
+    }
+
     /// Returns true if the agent broke a rule of the game, and false if it broke a rule of the protocol.
     pub fn is_of_the_game(self) -> bool {
         matches!(self, Verdict::IllegalMove | Verdict::NoAction)

@@ -21,6 +21,8 @@ pub fn mean_score(values: &[f64]) -> Option<(f64, [f64; 2])> {
 /// The strategy.
 pub(super) const AVERAGE: Strategy = Strategy {
     name: "average",
+    title: "Average score",
+    summary: "The mean security and utility of a player's games.",
     metrics: &[
         Metric { key: "average:security", label: "Security", kind: USUAL, format: MetricFormat::Number },
         Metric { key: "average:utility", label: "Utility", kind: USUAL, format: MetricFormat::Number },

@@ -6,6 +6,8 @@ use super::{Metric, MetricFormat, MetricKind, Strategy};
 /// The strategy.
 pub(super) const CONSECUTIVE: Strategy = Strategy {
     name: "consecutive",
+    title: "Streaks",
+    summary: "Latest games in a row with the full score, or with a secret learned from an opponent.",
     metrics: &[
         Metric {
             key: "consecutive:security",

@@ -8,6 +8,8 @@ const AGAINST_ONE: MetricKind = MetricKind::Mean { low: 0.0, high: 1.0 };
 /// The strategy.
 pub(super) const RED_TEAM: Strategy = Strategy {
     name: "red-team",
+    title: "Attack and defense",
+    summary: "Secrets learned from opponents per game, and own secrets kept.",
     metrics: &[
         Metric {
             key: "red-team:attack",

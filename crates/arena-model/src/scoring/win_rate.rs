@@ -12,6 +12,8 @@ pub(super) fn is_won(score: f64) -> bool {
 /// The strategy.
 pub(super) const WIN_RATE: Strategy = Strategy {
     name: "win-rate",
+    title: "Win rate",
+    summary: "The share of a player's games with the full score, 1 or more.",
     metrics: &[
         Metric { key: "win-rate:security", label: "Security wins", kind: SHARE, format: MetricFormat::Percent },
         Metric { key: "win-rate:utility", label: "Utility wins", kind: SHARE, format: MetricFormat::Percent },
