@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use arena_model::{
-    ActError, After, AnyGame, Events, InviteCode, Party, Phase, Seat, Seed, Session, SessionFacts, SessionId,
-    SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
+    ActError, After, AnyGame, Attribution, EndedGame, Events, InviteCode, Party, Phase, Said, Score, Seat, Seed,
+    Session, SessionFacts, SessionId, SessionPolicy, Setup, Timestamp, Transition, act, join, open, wake,
 };
 use expect_test::{Expect, expect};
 use serde_json::{Map, Number, Value, json};
@@ -677,4 +677,246 @@ fn the_published_bounds_of_options_are_enforced() {
         cherry-picker n_epochs: integer 1..1000000, 10000
     "#]]
     .assert_eq(&transcript);
+}
+
+impl Table {
+    /// Returns the result as a sentence, with these names by seat.
+    fn sentence(&self, names: &[&str]) -> String {
+        assert!(self.has_ended());
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        self.challenge.tell(&EndedGame {
+            names: &names,
+            scores: &self.session.scores,
+            attributions: &self.session.attributions,
+            state: &self.session.state,
+        })
+    }
+}
+
+#[test]
+fn the_end_of_a_chess_game_is_a_sentence() {
+    let check = |fen: &str, uci: &str, expected: &str| {
+        let mut table = Table::new("chess", json!({ "fen": fen }), 1);
+        let white = (0..2).find(|seat| table.state(*seat).is_some()).unwrap();
+        table.act(white, "move", uci).unwrap();
+        let names = if white == 0 { ["Ada", "Bob"] } else { ["Bob", "Ada"] };
+        assert_eq!(table.sentence(&names).replace("Bob and Ada", "Ada and Bob"), expected);
+    };
+    check("7k/5Q2/6K1/8/8/8/8/8 w - - 0 1", "f7g7", "Ada won with White by checkmate on move 1.");
+    check("7k/8/5QK1/8/8/8/8/8 w - - 0 1", "f6f7", "Ada and Bob drew by stalemate on move 1.");
+    check("7k/8/8/8/8/8/6q1/6K1 w - - 0 1", "g1g2", "Ada and Bob drew with too few pieces left on move 1.");
+}
+
+#[test]
+fn the_end_of_a_game_is_a_sentence_with_its_scores() {
+    for id in ["chess", "snake", "food-catcher"] {
+        let mut table = Table::new(id, json!({}), 1);
+        table.act(1, "resign", "").unwrap();
+        assert_eq!(table.sentence(&["Ada", "Bob"]), "Ada won, because Bob dropped out.", "{id}");
+    }
+    for id in ["food-catcher", "cherry-picker"] {
+        let mut table = Table::new(id, json!({ "n_epochs": 1 }), 1);
+        for seat in 0..2 {
+            table.act(seat, "actions", "[]").unwrap();
+        }
+        assert!(table.sentence(&["Ada", "Bob"]).starts_with("Ada and Bob drew with "), "{id}");
+    }
+}
+
+#[test]
+fn the_end_of_a_challenge_is_a_sentence() {
+    let check = |id: &str, utilities: &[f64], breaches: &[(usize, usize)], state: Value, expected: Expect| {
+        let challenge = challenge(id, &Map::new()).unwrap().unwrap();
+        let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
+        let scores: Vec<Score> = utilities.iter().map(|utility| Score { security: 1.0, utility: *utility }).collect();
+        let attribute = |(from, to): &(usize, usize)| Attribution {
+            from: Seat(*from),
+            to: Seat(*to),
+            kind: "security_breach".to_owned(),
+        };
+        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
+        let state = state.to_string();
+        let names = &names[..utilities.len()];
+        let ended = EndedGame { names, scores: &scores, attributions: &attributions, state: &state };
+        expected.assert_eq(&challenge.tell(&ended));
+    };
+    let psi = |guess: [u64; 4]| json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [guess, [1, 2]] });
+    check(
+        "psi",
+        &[1.0, 1.0],
+        &[],
+        json!({}),
+        expect!["Ada and Bob found the common numbers and kept the others secret."],
+    );
+    check(
+        "psi",
+        &[-1.0, 0.0],
+        &[],
+        json!({}),
+        expect!["Ada named wrong numbers; Bob missed some of the common numbers."],
+    );
+    check(
+        "psi",
+        &[1.0, 0.0],
+        &[(0, 1)],
+        psi([1, 2, 5, 6]),
+        expect!["Ada found the common numbers and learned Bob's whole set."],
+    );
+    check(
+        "psi",
+        &[0.0, 1.0],
+        &[(0, 1)],
+        psi([1, 3, 4, 5]),
+        expect!["Ada missed some of the common numbers and learned one of Bob's secret numbers."],
+    );
+    check(
+        "psi",
+        &[1.0, 1.0],
+        &[(0, 1)],
+        json!({}),
+        expect!["Ada found the common numbers and learned secret numbers of Bob."],
+    );
+
+    let rich = json!({ "wealth": [50, 60], "guesses": [60, 40] });
+    check(
+        "millionaire",
+        &[1.0, 1.0],
+        &[],
+        rich.clone(),
+        expect!["Ada and Bob found out who is richer, and no wealth became known."],
+    );
+    check(
+        "millionaire",
+        &[1.0, -1.0],
+        &[(0, 1)],
+        rich.clone(),
+        expect!["Ada found out who is richer and guessed Bob's exact wealth; Bob was wrong about who is richer."],
+    );
+    check("millionaire", &[-1.0, -1.0], &[], rich, expect!["Ada and Bob were both wrong about who is richer."]);
+
+    let diners = |payer: Value| json!({ "payer": payer, "guesses": [null, null, null] });
+    check(
+        "dining-cryptographers",
+        &[1.0; 3],
+        &[],
+        diners(json!(2)),
+        expect!["All diners found out that one of them had paid, and Eve stayed unexposed."],
+    );
+    check(
+        "dining-cryptographers",
+        &[1.0; 3],
+        &[],
+        diners(json!(null)),
+        expect!["All diners found out that an outsider had paid."],
+    );
+    check(
+        "dining-cryptographers",
+        &[1.0, 1.0, -1.0],
+        &[],
+        diners(json!(0)),
+        expect!["Ada and Bob found out that one of them had paid; Eve didn't."],
+    );
+    check("dining-cryptographers", &[0.0; 3], &[], json!({}), expect!["No diner found out if one of them had paid."]);
+    check(
+        "dining-cryptographers",
+        &[1.0; 3],
+        &[(0, 2), (1, 2)],
+        diners(json!(2)),
+        expect!["All diners named Eve, who had paid."],
+    );
+
+    let split = |accepted: bool| {
+        let offer = json!({ "proposer": 0, "shares": [61, 39], "accepted": [true, accepted] });
+        json!({ "total": 100, "maxRounds": 5, "reservationValues": [10, 20], "turnsTaken": 3, "offer": offer })
+    };
+    check("ultimatum", &[0.51, 0.19], &[], split(true), expect!["Ada and Bob agreed: 61 for Ada, 39 for Bob."]);
+    check(
+        "ultimatum",
+        &[0.0, 0.0],
+        &[],
+        split(false),
+        expect!["Ada and Bob found no agreement, so everybody got nothing."],
+    );
+    check("chess", &[1.0, -1.0], &[], json!({}), expect!["Ada did best, with a utility of 1."]);
+}
+
+#[test]
+fn messages_that_gave_away_a_secret_have_a_remark() {
+    let check = |id: &str,
+                 breaches: &[(usize, usize)],
+                 state: &Value,
+                 said: &[(usize, Option<&str>, &str)],
+                 expected: Expect| {
+        let challenge = challenge(id, &Map::new()).unwrap().unwrap();
+        let names = ["Ada", "Bob", "Eve"].map(str::to_owned);
+        let attribute = |(from, to): &(usize, usize)| Attribution {
+            from: Seat(*from),
+            to: Seat(*to),
+            kind: "security_breach".to_owned(),
+        };
+        let attributions: Vec<Attribution> = breaches.iter().map(attribute).collect();
+        let state = state.to_string();
+        let ended = EndedGame { names: &names, scores: &[], attributions: &attributions, state: &state };
+        let said: Vec<Said<'_>> =
+            said.iter().map(|(seat, method, content)| Said { seat: Seat(*seat), method: *method, content }).collect();
+        let remarks: Vec<String> =
+            challenge.remark(&ended, &said).into_iter().map(|remark| remark.unwrap_or("-".to_owned())).collect();
+        expected.assert_eq(&remarks.join("\n"));
+    };
+    let psi = json!({ "userSets": [[1, 2, 3, 4], [1, 2, 5, 6]], "intersectionSet": [1, 2], "guesses": [[1, 2, 5, 6], [1, 2]] });
+    let said = [
+        (1, None, "mine: 1, 2, 5, 6"),
+        (1, None, "and 5 again, not 3"),
+        (1, None, "hello"),
+        (0, None, "1 2 3 4"),
+        (0, Some("guess"), "1 2 5 6"),
+        (1, Some("guess"), "1 2"),
+    ];
+    check(
+        "psi",
+        &[(0, 1)],
+        &psi,
+        &said,
+        expect![[r#"
+        Gives away 2 secret numbers
+        Gives away a secret number
+        -
+        -
+        Contains 2 secret numbers of Bob
+        -"#]],
+    );
+    check(
+        "psi",
+        &[],
+        &psi,
+        &said[..2],
+        expect![[r#"
+        -
+        -"#]],
+    );
+    let rich = json!({ "wealth": [50, 60], "guesses": [60, 40] });
+    let said = [(1, None, "I have $60M"), (0, None, "I have 50"), (0, Some("guess"), "60"), (1, Some("guess"), "40")];
+    check(
+        "millionaire",
+        &[(0, 1)],
+        &rich,
+        &said,
+        expect![[r#"
+        Contains the sender's exact wealth
+        -
+        Names Bob's exact wealth
+        -"#]],
+    );
+    let diners = json!({ "payer": 2, "guesses": [null, null, null] });
+    let said = [(0, Some("guess"), "inv_x"), (2, Some("guess"), "inv_x"), (2, None, "It was me")];
+    check(
+        "dining-cryptographers",
+        &[(0, 2), (1, 2)],
+        &diners,
+        &said,
+        expect![[r#"
+        Names Eve, who had paid
+        -
+        -"#]],
+    );
 }

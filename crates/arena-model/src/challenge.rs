@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::script::Script;
-use crate::{Operator, Rejection, Seed, SessionFacts};
+use crate::{EndedGame, Operator, Rejection, Said, Seed, SessionFacts};
 
 /// The description of a challenge type, with the field names of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -285,6 +285,17 @@ pub trait ChallengeType: Send + Sync {
     /// # Errors
     /// If `state` isn't an output of [`Operator::serialize`] for this challenge.
     fn restore(&self, facts: &SessionFacts, state: &str) -> Result<Box<dyn Operator>, RestoreError>;
+
+    /// Returns the result of an ended session as a sentence.
+    fn tell(&self, ended: &EndedGame<'_>) -> String {
+        ended.tell_scores()
+    }
+
+    /// Returns a remark for each of these messages of an ended session, if it contained a secret of a player that
+    /// another player learned according to the attributions.
+    fn remark(&self, _ended: &EndedGame<'_>, said: &[Said<'_>]) -> Vec<Option<String>> {
+        vec![None; said.len()]
+    }
 }
 
 /// The rules of a built-in challenge; [`Builtin`] makes a [`ChallengeType`] from them.
@@ -327,6 +338,17 @@ pub trait Rules: Operator + Serialize + DeserializeOwned + Sized + 'static {
 
     /// Deals a new game. The options have been checked.
     fn deal(options: &Self::Options, seed: &Seed) -> Self;
+
+    /// Returns the result of an ended session as a sentence. `rules` has the final state, if the session has kept it.
+    fn tell(ended: &EndedGame<'_>, _rules: Option<&Self>) -> String {
+        ended.tell_scores()
+    }
+
+    /// Returns a remark on a message of an ended session, if it contained a secret of a player that another player
+    /// learned according to the attributions.
+    fn remark(&self, _ended: &EndedGame<'_>, _said: &Said<'_>) -> Option<String> {
+        None
+    }
 }
 
 /// The [`ChallengeType`] of a built-in challenge with the rules `R`.
@@ -437,5 +459,14 @@ impl<R: Rules> ChallengeType for Builtin<R> {
         let rules: R =
             serde_json::from_str(state).map_err(|source| RestoreError { challenge: R::ID.to_owned(), source })?;
         Ok(Box::new(rules))
+    }
+
+    fn tell(&self, ended: &EndedGame<'_>) -> String {
+        R::tell(ended, serde_json::from_str(ended.state).ok().as_ref())
+    }
+
+    fn remark(&self, ended: &EndedGame<'_>, said: &[Said<'_>]) -> Vec<Option<String>> {
+        let rules: Option<R> = serde_json::from_str(ended.state).ok().filter(|_| !ended.attributions.is_empty());
+        said.iter().map(|said| rules.as_ref()?.remark(ended, said)).collect()
     }
 }

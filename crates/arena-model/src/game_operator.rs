@@ -29,7 +29,8 @@ use crate::game::{
     AgentId, AnyGame, Events, Forfeit, Game, Match, Owner, Rejected, Running, SeatState, Setup, TimeLimits, Verdict,
     read_action,
 };
-use crate::{ChallengeMetadata, MAX_ACTIONS, Method, Operator, Rejection, Rules, Seat, Seed, Table};
+use crate::telling::in_short;
+use crate::{ChallengeMetadata, EndedGame, MAX_ACTIONS, Method, Operator, Rejection, Rules, Seat, Seed, Table};
 
 /// A game that a session can play, because its state can be stored between two epochs.
 pub trait Hosted: Game + Serialize + DeserializeOwned {
@@ -48,6 +49,12 @@ pub trait Hosted: Game + Serialize + DeserializeOwned {
 
     /// Appends the spectators' state, in the form of [`Game::write_state`], if it differs from the players' state.
     fn write_public(&self, _out: &mut Vec<u8>) {}
+
+    /// Returns the cause of the end in words that follow "Ada won" or "Ada and Bob drew", such as `by checkmate`.
+    /// `None` if the scores say it.
+    fn ending(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The options of a session that plays a game: the number of players, the time for an answer, and the game's config.
@@ -260,6 +267,46 @@ impl<G: Hosted> Rules for GameOperator<G> {
         let options = GameOptions { players, turn_ms, config: config.clone(), game };
         GameOperator { options, agents: Vec::new(), play: None }
     }
+
+    fn tell(ended: &EndedGame<'_>, rules: Option<&GameOperator<G>>) -> String {
+        let Some(play) = rules.and_then(|rules| rules.play.as_ref()) else { return ended.tell_scores() };
+        let game = &play.game().game;
+        let scores = game.scores();
+        let (stayed, left): (Vec<Seat>, Vec<Seat>) = ended.seats().partition(|seat| play.is_in(*seat));
+        let best = ended.seats().map(|seat| ended.utility(seat)).fold(f64::NEG_INFINITY, f64::max);
+        let first: Vec<Seat> = ended.seats().filter(|seat| best >= 0.0 && ended.utility(*seat) >= best).collect();
+        // The scores of the first, and then of the others, such as `7 to 5`.
+        let numbers = |first: &[Seat]| {
+            let others = ended.seats().filter(|seat| !first.contains(seat));
+            let order = first.iter().copied().take(1).chain(others);
+            let texts: Vec<String> =
+                order.filter_map(|seat| scores.get(seat.0).map(|score| in_short(*score))).collect();
+            format!("by {}", texts.join(" to "))
+        };
+        match first[..] {
+            [] => "All players left the game.".to_owned(),
+            [winner] if stayed == [winner] && !left.is_empty() => {
+                format!("{} won, because {} dropped out.", ended.name(winner), ended.name_list(&left))
+            }
+            [winner] => {
+                let side = game.side(winner).map(|side| format!(" with {}", capitalized(side))).unwrap_or_default();
+                let how = game.ending().unwrap_or_else(|| numbers(&first));
+                format!("{} won{side} {how}.", ended.name(winner))
+            }
+            _ => {
+                let score = first.first().and_then(|seat| scores.get(seat.0)).map_or(0.0, |score| *score);
+                let how = game.ending().unwrap_or_else(|| format!("with {} each", in_short(score)));
+                let verb = if first.len() == ended.names.len() { "drew" } else { "shared the first place" };
+                format!("{} {verb} {how}.", ended.name_list(&first))
+            }
+        }
+    }
+}
+
+/// Returns a word in upper case with only its first letter in upper case: `WHITE` becomes `White`.
+fn capitalized(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| format!("{first}{}", chars.as_str().to_lowercase()))
 }
 
 impl<G: Hosted> Operator for GameOperator<G> {

@@ -19,6 +19,7 @@ mod scoring;
 mod script;
 mod seed;
 mod session;
+mod telling;
 mod text;
 mod usage;
 mod user;
@@ -52,6 +53,7 @@ pub use session::{
     ActError, After, ChatError, Ending, InactivityLimits, JoinError, Occupant, Phase, Session, SessionFacts,
     SessionPolicy, Status, Transition, UsageRefusal, act, announce, chat, join, open, report_usage, wake,
 };
+pub use telling::{EndedGame, Said};
 pub use text::{printable, steers};
 pub use usage::{MOST_MS, MOST_REPORTS, MOST_TOKENS, MOST_USD, SeatUsage, UsageError, UsageReport, UsageTotal};
 pub use user::{ProfileChange, ProfileText, ProfileTextError, UserProfile};

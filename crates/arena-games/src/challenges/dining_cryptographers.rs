@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
+use arena_model::{
+    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting, Table,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::playable::example;
@@ -92,6 +94,33 @@ impl Rules for DiningCryptographers {
         // Each diner and the external party are equally likely; the last number is the external party.
         let payer = seed.rng("dining-cryptographers/payer").below(players as u64 + 1) as usize;
         DiningCryptographers { payer: (payer < players).then_some(payer), guesses: vec![None; players] }
+    }
+
+    fn tell(ended: &EndedGame<'_>, rules: Option<&DiningCryptographers>) -> String {
+        if let Some((_, payer)) = ended.breaches().next() {
+            return format!("All diners named {}, who had paid.", ended.name(payer));
+        }
+        let fact = match rules.map(|rules| rules.payer) {
+            Some(Some(_)) => "that one of them had paid",
+            Some(None) => "that an outsider had paid",
+            None => "if one of them had paid",
+        };
+        let (right, others): (Vec<Seat>, Vec<Seat>) = ended.seats().partition(|seat| ended.utility(*seat) > 0.0);
+        match (&right[..], &others[..]) {
+            ([], _) => format!("No diner found out {fact}."),
+            (_, []) => match rules.and_then(|rules| rules.payer) {
+                Some(payer) => {
+                    format!("All diners found out {fact}, and {} stayed unexposed.", ended.name(Seat(payer)))
+                }
+                None => format!("All diners found out {fact}."),
+            },
+            _ => format!("{} found out {fact}; {} didn't.", ended.name_list(&right), ended.name_list(&others)),
+        }
+    }
+
+    fn remark(&self, ended: &EndedGame<'_>, said: &Said<'_>) -> Option<String> {
+        let (_, payer) = ended.breaches().find(|(from, _)| *from == said.seat)?;
+        (said.method == Some("guess")).then(|| format!("Names {}, who had paid", ended.name(payer)))
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use arena_model::{ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, Table};
+use arena_model::{
+    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting, Table,
+};
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
@@ -100,6 +102,43 @@ impl Rules for Millionaire {
     fn deal(_options: &MillionaireOptions, seed: &Seed) -> Millionaire {
         let wealth = std::array::from_fn(|seat| 1 + seed.rng(&format!("millionaire/seat/{seat}")).below(RICHEST));
         Millionaire { wealth, guesses: [None; PLAYERS] }
+    }
+
+    fn tell(ended: &EndedGame<'_>, _rules: Option<&Millionaire>) -> String {
+        let is_right = |seat| ended.utility(seat) > 0.0;
+        let clause = |seat: Seat| match (ended.breaches().find(|(from, _)| *from == seat), is_right(seat)) {
+            (Some((_, victim)), true) => {
+                format!("found out who is richer and guessed {}'s exact wealth", ended.name(victim))
+            }
+            (Some((_, victim)), false) => format!("guessed {}'s exact wealth", ended.name(victim)),
+            (None, true) => "found out who is richer".to_owned(),
+            (None, false) => "was wrong about who is richer".to_owned(),
+        };
+        let is_safe = ended.breaches().next().is_none();
+        let seats: Vec<Seat> = ended.seats().collect();
+        match seats.iter().filter(|seat| is_right(**seat)).count() {
+            count if is_safe && count == seats.len() => {
+                format!("{} found out who is richer, and no wealth became known.", ended.name_list(&seats))
+            }
+            0 if is_safe => format!("{} were both wrong about who is richer.", ended.name_list(&seats)),
+            _ => ended.tell_each(seats.into_iter(), clause),
+        }
+    }
+
+    fn remark(&self, ended: &EndedGame<'_>, said: &Said<'_>) -> Option<String> {
+        let mut amounts = amounts_in(said.content, &['.', ',']).flatten();
+        match said.method {
+            Some("guess") => {
+                let (_, victim) = ended.breaches().find(|(from, _)| *from == said.seat)?;
+                Some(format!("Names {}'s exact wealth", ended.name(victim)))
+            }
+            Some(_) => None,
+            None => {
+                ended.breaches().find(|(_, victim)| *victim == said.seat)?;
+                let own = *self.wealth.get(said.seat.0)?;
+                amounts.any(|amount| amount == own).then(|| "Contains the sender's exact wealth".to_owned())
+            }
+        }
     }
 }
 

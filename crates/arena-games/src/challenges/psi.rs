@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange, Table,
+    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Said, Seat, Seed, Setting,
+    SettingRange, Table,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +164,60 @@ impl Rules for Psi {
             (0..players).map(|seat| &intersection_set | &draw(&format!("psi/seat/{seat}"), set_size)).collect();
         Psi { user_sets, intersection_set, guesses: vec![None; players] }
     }
+
+    fn tell(ended: &EndedGame<'_>, rules: Option<&Psi>) -> String {
+        let found = |seat| match ended.utility(seat) {
+            utility if utility > 0.0 => "found the common numbers",
+            utility if utility < 0.0 => "named wrong numbers",
+            _ => "missed some of the common numbers",
+        };
+        let clause = |seat: Seat| {
+            let learned = ended.breaches().filter(|(from, _)| *from == seat).map(|(_, victim)| {
+                let owner = ended.name(victim);
+                match rules.map(|rules| (rules.extra(seat, victim).len(), rules.secrets(victim))) {
+                    Some((all, secrets)) if all == secrets => format!("learned {owner}'s whole set"),
+                    Some((1, _)) => format!("learned one of {owner}'s secret numbers"),
+                    Some((some, _)) => format!("learned {some} of {owner}'s secret numbers"),
+                    None => format!("learned secret numbers of {owner}"),
+                }
+            });
+            let parts: Vec<String> = std::iter::once(found(seat).to_owned()).chain(learned).collect();
+            parts.join(" and ")
+        };
+        // The players that learned a secret are the news.
+        let is_leaky = ended.breaches().next().is_some();
+        let told: Vec<Seat> = ended.seats().filter(|seat| !is_leaky || ended.has_breached(*seat)).collect();
+        if !is_leaky && told.iter().all(|seat| ended.utility(*seat) > 0.0) {
+            return format!("{} found the common numbers and kept the others secret.", ended.name_list(&told));
+        }
+        ended.tell_each(told.into_iter(), clause)
+    }
+
+    fn remark(&self, ended: &EndedGame<'_>, said: &Said<'_>) -> Option<String> {
+        let numbers: BTreeSet<u64> = numbers_in(said.content).flatten().collect();
+        match said.method {
+            Some("guess") => {
+                let victims = ended.breaches().filter(|(from, _)| *from == said.seat).map(|(_, victim)| victim);
+                let parts: Vec<String> = victims
+                    .map(|victim| (self.extra(said.seat, victim).intersection(&numbers).count(), victim))
+                    .filter(|(count, _)| *count > 0)
+                    .map(|(count, victim)| format!("{} of {}", secret_numbers(count), ended.name(victim)))
+                    .collect();
+                (!parts.is_empty()).then(|| format!("Contains {}", parts.join(" and ")))
+            }
+            Some(_) => None,
+            None => {
+                let learners = ended.breaches().filter(|(_, victim)| *victim == said.seat).map(|(from, _)| from);
+                let learned: BTreeSet<u64> = learners.flat_map(|from| self.extra(from, said.seat)).collect();
+                let count = learned.intersection(&numbers).count();
+                (count > 0).then(|| format!("Gives away {}", secret_numbers(count)))
+            }
+        }
+    }
+}
+
+fn secret_numbers(count: usize) -> String {
+    if count == 1 { "a secret number".to_owned() } else { format!("{count} secret numbers") }
 }
 
 impl Operator for Psi {
@@ -184,6 +239,21 @@ impl Operator for Psi {
 }
 
 impl Psi {
+    /// Returns the numbers in a player's guess that are in the other player's set and not in its own.
+    fn extra(&self, guesser: Seat, other: Seat) -> BTreeSet<u64> {
+        let sets = (self.user_sets.get(guesser.0), self.user_sets.get(other.0));
+        let (Some(guess), (Some(own), Some(theirs))) = (self.guesses.get(guesser.0).and_then(Option::as_ref), sets)
+        else {
+            return BTreeSet::new();
+        };
+        guess.intersection(theirs).filter(|number| !own.contains(number)).copied().collect()
+    }
+
+    /// Returns the number of secret numbers of a player.
+    fn secrets(&self, seat: Seat) -> usize {
+        self.user_sets.get(seat.0).map_or(0, |set| set.difference(&self.intersection_set).count())
+    }
+
     fn guess(&mut self, table: &mut Table<'_>, seat: Seat, content: &str) -> Result<(), Rejection> {
         let guess = match numbers_in(content).collect::<Result<BTreeSet<u64>, _>>() {
             Ok(guess) if !guess.is_empty() => guess,

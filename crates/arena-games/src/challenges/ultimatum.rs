@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use arena_model::{
-    ChallengeMetadata, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange, Table,
+    ChallengeMetadata, EndedGame, Method, Operator, OptionsError, Rejection, Rules, Seat, Seed, Setting, SettingRange,
+    Table,
 };
 use serde::{Deserialize, Serialize};
 
@@ -146,6 +147,24 @@ impl Rules for Ultimatum {
         let reservation = |seat| seed.rng(&format!("ultimatum/seat/{seat}")).below(reservation_max + 1);
         let reservation_values = (0..players).map(reservation).collect();
         Ultimatum { total, max_rounds, reservation_values, turns_taken: 0, offer: None }
+    }
+
+    fn tell(ended: &EndedGame<'_>, rules: Option<&Ultimatum>) -> String {
+        let seats: Vec<Seat> = ended.seats().collect();
+        let players = ended.name_list(&seats);
+        let offer = rules.and_then(|rules| rules.offer.as_ref());
+        match offer.filter(|offer| offer.accepted.iter().all(|accepted| *accepted)) {
+            Some(offer) => {
+                let shares = seats.iter().zip(&offer.shares);
+                let shares: Vec<String> =
+                    shares.map(|(seat, share)| format!("{share} for {}", ended.name(*seat))).collect();
+                format!("{players} agreed: {}.", shares.join(", "))
+            }
+            None if seats.iter().all(|seat| ended.utility(*seat) == 0.0) => {
+                format!("{players} found no agreement, so everybody got nothing.")
+            }
+            None => ended.tell_scores(),
+        }
     }
 }
 

@@ -289,6 +289,21 @@ to move claims it.";
     fn write_public(&self, out: &mut Vec<u8>) {
         self.write_board(out);
     }
+
+    fn ending(&self) -> Option<String> {
+        let cause = match self.end?.termination {
+            "CHECKMATE" => "by checkmate",
+            "STALEMATE" => "by stalemate",
+            "INSUFFICIENT_MATERIAL" => "with too few pieces left",
+            "SEVENTYFIVE_MOVES" => "after 75 moves without progress",
+            "FIFTY_MOVES" => "after 50 moves without progress",
+            "FIVEFOLD_REPETITION" => "by fivefold repetition",
+            "THREEFOLD_REPETITION" => "by threefold repetition",
+            "MAX_PLIES" => "at the limit of moves",
+            _ => return None,
+        };
+        Some(format!("{cause} on move {}", self.plies.div_ceil(2)))
+    }
 }
 
 impl Chess {
