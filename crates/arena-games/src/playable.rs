@@ -28,8 +28,8 @@ type CreateResult = Result<Arc<dyn ChallengeType>, OptionsError>;
 pub struct Kit {
     /// The additional scoring strategies of its sessions. A server applies its default strategies to every challenge.
     pub scoring: &'static [&'static str],
-    /// The picture for lists and tiles: an SVG of public facts, in the colors of the page's style sheet. Pages insert it as
-    /// markup, so it has no ids and no styles.
+    /// The picture for lists and tiles: a static SVG in the colors of the page's style sheet. Pages insert it as markup,
+    /// so it has no ids and no inline styles.
     pub picture: Option<&'static str>,
     /// The board for terminals.
     pub terminal: Option<Draw>,

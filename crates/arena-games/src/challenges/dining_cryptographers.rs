@@ -12,6 +12,7 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
+    picture: Some(include_str!("dining_cryptographers.svg")),
     samples: &[&[("agent.py", example!("python/dining.py"))]],
     ..Kit::USUAL
 });

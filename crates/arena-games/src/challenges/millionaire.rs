@@ -11,8 +11,11 @@ use super::numbers::{BadNumber, amounts_in};
 use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `challenges.rs`.
-pub const PLAYABLE: Playable =
-    Playable::challenge::<Millionaire>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
+pub const PLAYABLE: Playable = Playable::challenge::<Millionaire>(Kit {
+    picture: Some(include_str!("millionaire.svg")),
+    scoring: &["win-rate", "red-team", "consecutive"],
+    ..Kit::USUAL
+});
 
 /// Options of `millionaire`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
+    picture: Some(include_str!("psi.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
     samples: &[&[("agent.py", example!("python/psi.py"))]],
     ..Kit::USUAL

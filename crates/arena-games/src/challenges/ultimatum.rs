@@ -12,8 +12,11 @@ use super::numbers::{BadNumber, amounts_in};
 use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `challenges.rs`.
-pub const PLAYABLE: Playable =
-    Playable::challenge::<Ultimatum>(Kit { scoring: &["win-rate", "red-team", "consecutive"], ..Kit::USUAL });
+pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
+    picture: Some(include_str!("ultimatum.svg")),
+    scoring: &["win-rate", "red-team", "consecutive"],
+    ..Kit::USUAL
+});
 
 /// Options of `ultimatum`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

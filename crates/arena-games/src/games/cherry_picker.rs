@@ -27,6 +27,7 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
+    picture: Some(include_str!("cherry_picker.svg")),
     terminal: Some(terminal::draw_worlds),
     module: Some(MODULE),
     scores: Some(read_scores),

@@ -25,6 +25,7 @@ use crate::{Kit, Playable};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
+    picture: Some(include_str!("food_catcher.svg")),
     terminal: Some(terminal::draw_shared),
     module: Some(MODULE),
     scores: Some(read_scores),

@@ -1,9 +1,11 @@
-//! Leaderboards: a scatter plot of security and utility, and a sortable table.
+//! Leaderboards: a scatter plot of security and utility, and a sortable table of the same players. A rank is a range:
+//! players whose 95 % intervals overlap can't be ordered, so they share ranks.
 
-use arena_model::{Board, Metric, MetricKind, Order, ScoringEntry, UserProfile};
-use arena_report::{Axes, Estimate, Interval, Picture, Point, number_of, scatter};
+use arena_model::{Board, Metric, MetricFormat, MetricKind, Order, ScoringEntry, UserProfile};
+use arena_report::{Axes, Estimate, Interval, Picture, Point, listed, number_of, printable, scatter};
 use maud::{Markup, PreEscaped, html};
 
+use super::components;
 use super::layout::cut;
 use super::{PageResult, Query, seen, with_query};
 use crate::arena::Arena;
@@ -11,10 +13,13 @@ use crate::error::ApiError;
 use crate::routes::orders;
 
 /// Maximum number of players in a plot. The dots of more players would overlap.
-const DOTS: usize = 30;
+pub(super) const DOTS: usize = 30;
 
 /// Number of top players among which players of one kind are searched.
 const SEARCHED: usize = 1000;
+
+/// Maximum number of names in the sentence about the lead.
+const LEADERS: usize = 3;
 
 /// Filter of a leaderboard by kind of player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +27,15 @@ pub(super) enum PlayerKind {
     All,
     /// Players who name no model and aren't benchmark models.
     Humans,
+    /// Players who name a model or program, and benchmark models.
+    Models,
     /// Players that the administrator has marked as benchmark models.
     Benchmarks,
 }
 
 impl PlayerKind {
-    pub(super) const ALL: [PlayerKind; 3] = [PlayerKind::All, PlayerKind::Humans, PlayerKind::Benchmarks];
+    pub(super) const ALL: [PlayerKind; 4] =
+        [PlayerKind::All, PlayerKind::Humans, PlayerKind::Models, PlayerKind::Benchmarks];
 
     /// Parses the parameter `players` of a query.
     ///
@@ -36,7 +44,7 @@ impl PlayerKind {
     pub(super) fn of(query: &Query) -> PageResult<PlayerKind> {
         let wanted = query.get("players").unwrap_or("");
         let found = PlayerKind::ALL.into_iter().find(|kind| kind.name() == wanted);
-        let unknown = || ApiError::bad_request("INVALID_FIELD", "players must be one of: humans, benchmark");
+        let unknown = || ApiError::bad_request("INVALID_FIELD", "players must be one of: humans, models, benchmark");
         Ok(found.ok_or_else(unknown)?)
     }
 
@@ -45,6 +53,7 @@ impl PlayerKind {
         match self {
             PlayerKind::All => "",
             PlayerKind::Humans => "humans",
+            PlayerKind::Models => "models",
             PlayerKind::Benchmarks => "benchmark",
         }
     }
@@ -52,7 +61,8 @@ impl PlayerKind {
     pub(super) fn title(self) -> &'static str {
         match self {
             PlayerKind::All => "All players",
-            PlayerKind::Humans => "Humans",
+            PlayerKind::Humans => "People",
+            PlayerKind::Models => "Models and bots",
             PlayerKind::Benchmarks => "Benchmark models",
         }
     }
@@ -61,6 +71,7 @@ impl PlayerKind {
         match self {
             PlayerKind::All => true,
             PlayerKind::Humans => !profile.is_benchmark && profile.model.is_none(),
+            PlayerKind::Models => profile.is_benchmark || profile.model.is_some(),
             PlayerKind::Benchmarks => profile.is_benchmark,
         }
     }
@@ -115,10 +126,10 @@ impl Leaderboard {
                 @if let Some(picture) = self.picture(title) {
                     figure {
                         div.scroll tabindex="0" { (PreEscaped(picture.to_element())) }
-                        figcaption { "Each dot is a player; the lines are 95 % intervals. The upper right is best. No player beats a player on the orange steps in both measures." }
+                        figcaption { "A dot is a player, with its 95 % intervals. The upper right is best. No player beats those on the orange steps in both measures." }
                     }
                 }
-                div { (self.table(path, query)) }
+                div { p { (self.lead()) } (self.table(path, query)) }
             }
         }
     }
@@ -141,38 +152,72 @@ impl Leaderboard {
         scatter(&points, &Axes { title, x: "security →", y: "utility ↑" })
     }
 
+    /// Returns the players' ids and names, in the order of the table.
+    pub(super) fn players(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.players
+            .iter()
+            .map(|(profile, _)| (profile.user_id.as_str(), seen::name_of(&profile.user_id, Some(profile))))
+    }
+
+    /// Returns a sentence on the lead and its certainty.
+    pub(super) fn lead(&self) -> String {
+        let ranks = self.ranks();
+        let first: Vec<String> = (ranks.iter().zip(self.players()))
+            .filter(|((best, _), _)| *best == 1)
+            .map(|(_, (_, name))| printable(name).chars().take(28).collect())
+            .collect();
+        let measure = self.metrics.iter().find(|metric| metric.key == self.order.metric);
+        let measure = measure.map_or_else(String::new, |metric| metric.label.to_lowercase());
+        let Some(leader) = first.first() else { return "No players yet.".to_owned() };
+        let has_intervals = self.players.iter().any(|(_, entry)| entry.intervals.contains_key(self.order.metric));
+        match (first.len(), has_intervals) {
+            (1, _) if self.players.len() == 1 => format!("{leader} is the only player so far."),
+            (1, true) => format!("{leader} leads in {measure}: the 95 % interval lies above all others."),
+            (1, false) => format!("{leader} leads in {measure}."),
+            (many, false) if many <= LEADERS => format!("{} share the lead in {measure}.", listed(&first)),
+            (many, false) => format!("{many} players share the lead in {measure}."),
+            (many, true) if many <= LEADERS => {
+                format!("{} may lead in {measure}: their 95 % intervals overlap.", listed(&first))
+            }
+            (many, true) => {
+                format!("No clear leader in {measure} yet: the 95 % intervals of {many} players overlap.")
+            }
+        }
+    }
+
     /// Renders the table of players. The column headings link to `path` with another order.
-    fn table(&self, path: &str, query: &Query) -> Markup {
+    pub(super) fn table(&self, path: &str, query: &Query) -> Markup {
+        let ranks = self.ranks();
         html! {
             div.scroll tabindex="0" { table.ranks {
                 thead { tr {
-                    th.number scope="col" { "#" }
+                    th.number scope="col" { "Rank" }
                     th scope="col" { "Player" }
-                    th.number scope="col" { "Games" }
                     @for metric in self.metrics { (self.heading(metric, path, query)) }
+                    th.number.games scope="col" { "Games" }
                 } }
                 tbody {
-                    @for (place, (profile, entry)) in (1_usize..).zip(&self.players) {
+                    @for ((best, worst), (profile, entry)) in ranks.iter().zip(&self.players) {
                         tr {
-                            td.number { (self.rank(place)) }
-                            td.name { (player(profile)) }
-                            td.number { (entry.games_played) }
-                            @for metric in self.metrics {
-                                td.number {
-                                    @match entry.metrics.get(metric.key) {
-                                        Some(value) => { (number_of(*value)) (interval(entry, metric.key)) }
-                                        None => "–"
-                                    }
-                                }
-                            }
+                            td.number { (rank_text(*best, *worst)) }
+                            td.name { (player(profile)) small.below.played { (counted(entry.games_played)) } }
+                            @for metric in self.metrics { td.number { (estimate(metric, entry)) } }
+                            td.number.games { (entry.games_played) }
                         }
                     }
                 }
             } }
-            @if self.has_ties() { p.more { "Players marked = share a rank, since their 95 % intervals in the sorted column overlap." } }
+            @if ranks.iter().any(|(best, worst)| best != worst) {
+                p.more { "Players share ranks if their 95 % intervals overlap or their scores are equal." @if self.is_cut() { " Ranks compare the players listed here." } }
+            }
             @if self.kind != PlayerKind::All { p.more { (searched(self.total)) } }
-            @if self.kind == PlayerKind::All && self.total > self.players.len() as u64 { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
+            @if self.kind == PlayerKind::All && self.is_cut() { p.more { "Top " (self.players.len()) " of " (self.total) " players." } }
         }
+    }
+
+    /// True if the board has more players than the table, or may have more of the wanted kind.
+    fn is_cut(&self) -> bool {
+        self.total > self.players.len() as u64
     }
 
     /// Returns an entry's interval of the metric by which the board is sorted. For a metric without intervals, such as
@@ -182,28 +227,10 @@ impl Leaderboard {
         Some(entry.intervals.get(self.order.metric).copied().unwrap_or([*value, *value]))
     }
 
-    /// Returns the best rank that a player can have according to the intervals: 1 + the number of players whose
-    /// intervals lie entirely above the player's. `place` is the player's position on the board, from 1. All these
-    /// players precede the player, since the board is sorted by the metric or by the lower end of its interval.
-    fn best_rank(&self, place: usize) -> usize {
-        let own = self.players.get(place - 1).and_then(|(_, entry)| self.sorted_by(entry));
-        let Some([_, high]) = own else { return place };
-        let above =
-            |(_, entry): &&(UserProfile, ScoringEntry)| self.sorted_by(entry).is_some_and(|[low, _]| low > high);
-        1 + self.players[..place - 1].iter().filter(above).count()
-    }
-
-    /// Returns the rank of the player at the position `place` (from 1), with the suffix `=` if another player has the
-    /// same rank.
-    fn rank(&self, place: usize) -> String {
-        let rank = self.best_rank(place);
-        let others = (1..=self.players.len()).filter(|other| *other != place);
-        let is_shared = others.map(|other| self.best_rank(other)).any(|other| other == rank);
-        format!("{rank}{}", if is_shared { "=" } else { "" })
-    }
-
-    fn has_ties(&self) -> bool {
-        (1..=self.players.len()).any(|place| self.rank(place).ends_with('='))
+    /// Returns the ranks that the intervals permit, as the best and the worst rank of each player in the table.
+    fn ranks(&self) -> Vec<(usize, usize)> {
+        let ends: Vec<Option<[f64; 2]>> = self.players.iter().map(|(_, entry)| self.sorted_by(entry)).collect();
+        ranks_of(&ends)
     }
 
     /// Renders a column heading that sorts by the column's metric, or by the lower end of its interval if it has one.
@@ -219,19 +246,57 @@ impl Leaderboard {
     }
 }
 
+/// Returns the best and the worst rank of each of these intervals. An interval ranks below those that lie entirely
+/// above it. A missing interval may have any rank.
+fn ranks_of(ends: &[Option<[f64; 2]>]) -> Vec<(usize, usize)> {
+    let count = |is_counted: &dyn Fn([f64; 2]) -> bool| ends.iter().flatten().filter(|ends| is_counted(**ends)).count();
+    ends.iter()
+        .map(|own| match own {
+            Some([low, high]) => (1 + count(&|[other, _]| other > *high), ends.len() - count(&|[_, other]| other < *low)),
+            None => (1, ends.len()),
+        })
+        .collect()
+}
+
+/// Formats a range of ranks: `2`, or `1–3`.
+pub(super) fn rank_text(best: usize, worst: usize) -> String {
+    if best == worst { best.to_string() } else { format!("{best}–{worst}") }
+}
+
+/// Formats a number of games: `1 game`, or `12 games`.
+pub(super) fn counted(games: u64) -> String {
+    if games == 1 { "1 game".to_owned() } else { format!("{games} games") }
+}
+
+/// Renders a metric of a player: the interval as a picture, the value, and the ends of the interval.
+pub(super) fn estimate(metric: &Metric, entry: &ScoringEntry) -> Markup {
+    let Some(value) = entry.metrics.get(metric.key).copied() else { return html! { "–" } };
+    let ends = entry.intervals.get(metric.key).copied();
+    html! {
+        @if let (Some([low, high]), MetricKind::Mean { low: least, high: most }) = (ends, metric.kind) {
+            @let at = |value: f64| (value - least) / (most - least);
+            (components::interval(at(low), at(value), at(high)))
+        }
+        b { (metric_text(metric, value)) }
+        @if let Some([low, high]) = ends {
+            small.ends title="95 % interval" { (metric_text(metric, low)) " to " (metric_text(metric, high)) }
+        }
+    }
+}
+
+/// Formats a value of a metric, such as `0.72`, `72 %` or `3`.
+pub(super) fn metric_text(metric: &Metric, value: f64) -> String {
+    match metric.format {
+        MetricFormat::Percent => format!("{} %", number_of((value * 100.0).round())),
+        MetricFormat::Number | MetricFormat::Count => number_of(value),
+    }
+}
+
 /// Returns the sentence with the number of players among which players of one kind are searched.
 fn searched(total: u64) -> String {
     match total > SEARCHED as u64 {
         true => format!("Searched among the top {SEARCHED} of all {total} players."),
         false => format!("Searched among all {total} players."),
-    }
-}
-
-fn interval(entry: &ScoringEntry, key: &str) -> Markup {
-    html! {
-        @if let Some([low, high]) = entry.intervals.get(key) {
-            small.interval title="95 % interval" { " " (number_of(*low)) " … " (number_of(*high)) }
-        }
     }
 }
 
@@ -252,6 +317,22 @@ pub(super) fn user_path(user: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_are_the_ranges_that_intervals_permit() {
+        let one = |value: f64| Some([value, value]);
+        for (ends, ranks) in [
+            (vec![], ""),
+            (vec![Some([0.8, 1.0]), Some([0.5, 0.7]), Some([0.1, 0.3])], "1 2 3"),
+            (vec![Some([0.5, 1.0]), Some([0.4, 0.6]), Some([0.1, 0.3])], "1–2 1–2 3"),
+            (vec![Some([0.5, 1.0]), Some([0.2, 0.6]), Some([0.1, 0.3])], "1–2 1–3 2–3"),
+            (vec![one(3.0), one(2.0), one(2.0), one(0.0)], "1 2–3 2–3 4"),
+            (vec![one(3.0), None], "1–2 1–2"),
+        ] {
+            let texts: Vec<String> = ranks_of(&ends).into_iter().map(|(best, worst)| rank_text(best, worst)).collect();
+            assert_eq!(texts.join(" "), ranks, "{ends:?}");
+        }
+    }
 
     #[test]
     fn a_short_leaderboard_is_searched_completely() {

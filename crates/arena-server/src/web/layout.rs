@@ -62,11 +62,12 @@ impl Page {
                     (top(self.nav_entry.path()))
                     main id="content" tabindex="-1" { (self.body) }
                     footer {
-                        p {
-                            a href="/skill.md" { "Agent guide" } " (" a href="/skill.json" { "JSON" } ") · "
-                            a href="/docs" { "HTTP API" } " (" a href="/openapi.json" { "OpenAPI" } ") · "
-                            a href="/api/metadata" { "metadata" } " · " a href="/metrics" { "metrics" } " · " a href="/admin" { "administration" }
-                        }
+                        a href="/skill.md" { "Agent guide" }
+                        a href="/docs" { "HTTP API" }
+                        a href="/openapi.json" { "OpenAPI" }
+                        a href="/agents" { "Agents" }
+                        a href="/metrics" { "Metrics" }
+                        a href="/admin" { "Administration" }
                     }
                 }
             }
@@ -81,10 +82,23 @@ pub(crate) fn top(here: &str) -> Markup {
     html! {
         header.top {
             nav aria-label="Site" {
-                (link("/", "Arena")) (link("/challenges", "Challenges")) (link("/tournaments", "Tournaments"))
+                a.home href="/" aria-current=[(here == "/").then_some("page")] { (logo()) "Arena" }
+                (link("/challenges", "Play")) (link("/#now", "Watch")) (link("/#leaders", "Leaderboards"))
+                (link("/tournaments", "Tournaments"))
                 span.stretch {}
-                (link("/docs", "HTTP API")) (link("/skill.md", "For agents"))
+                (link("/docs", "Docs")) (link("/skill.md", "For agents"))
             }
+        }
+    }
+}
+
+/// Renders the logo: two sets that overlap, as in `icon.svg`.
+fn logo() -> Markup {
+    html! {
+        svg.logo viewBox="0 0 28 28" width="28" height="28" aria-hidden="true" {
+            circle.left cx="10.5" cy="14" r="9.5" {}
+            circle.right cx="17.5" cy="14" r="9.5" {}
+            path.lens d="M14 5.168A9.5 9.5 0 0 1 14 22.832A9.5 9.5 0 0 1 14 5.168Z" {}
         }
     }
 }

@@ -8,9 +8,9 @@ use axum::http::{HeaderValue, header};
 use maud::{Markup, html};
 
 use super::assets::{tag_of, tagged};
-use super::board::{Leaderboard, PlayerKind};
+use super::board::{DOTS, Leaderboard, PlayerKind};
 use super::history::History;
-use super::{PageResult, Visit, agents, home};
+use super::{PageResult, Visit, agents, leaderboards};
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::routes::id_of_tournament;
@@ -23,11 +23,12 @@ const FRESH: HeaderValue = HeaderValue::from_static("public, max-age=60");
 const POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
 
-/// `GET /leaderboard.svg`, with the parameters `challenge` and `players` of the front page.
+/// `GET /leaderboard.svg`, with the parameters `challenge`, `strategy`, `players` and `sort` of the leaderboard's page.
 pub(super) async fn leaderboard(State(arena): State<Arena>, visit: Visit) -> PageResult {
-    let wanted = home::wanted(&arena, &visit)?;
-    let board = match home::board_of(&arena, wanted) {
-        Some(board) => Leaderboard::read(&arena, board, None, (PlayerKind::of(&visit.query)?, home::PLAYERS)).await?,
+    let query = &visit.query;
+    let wanted = query.get("challenge").filter(|challenge| !challenge.is_empty());
+    let board = match leaderboards::wanted_board(&arena, wanted, query.get("strategy"))? {
+        Some(board) => Leaderboard::read(&arena, board, query.get("sort"), (PlayerKind::of(query)?, DOTS)).await?,
         None => None,
     };
     let title =

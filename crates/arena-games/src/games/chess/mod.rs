@@ -42,6 +42,7 @@ use position::{Play, Position};
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
+    picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),
     bots: Some([&bots::PLANNER, &bots::GRABBER]),

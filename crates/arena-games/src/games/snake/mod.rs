@@ -46,6 +46,7 @@ use board::SnakeBoard;
 
 /// The catalogue entry, listed in `games.rs`.
 pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
+    picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "snake", script: include_str!("board.js"), style: "" }),
     scores: Some(read_scores),
