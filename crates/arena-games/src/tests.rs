@@ -362,7 +362,8 @@ fn every_entry_brings_parts_that_fit() {
         }
         // Pages insert the pictures as markup, several of them on one page, under a policy that forbids inline styles.
         let picture = kit.picture.unwrap_or_default().trim_end();
-        let is_whole = picture.starts_with("<svg class=\"art\" viewBox=\"0 0 160 120\" ") && picture.ends_with("</svg>");
+        let is_whole =
+            picture.starts_with("<svg class=\"art\" viewBox=\"0 0 160 120\" ") && picture.ends_with("</svg>");
         assert!(is_whole && picture.len() < 2000, "{id}: {picture}");
         for banned in [" id=", "style", "<script", "href", " on"] {
             assert!(!picture.contains(banned), "{id}: {banned} in its picture");

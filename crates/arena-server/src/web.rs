@@ -10,12 +10,14 @@ mod agents;
 mod assets;
 mod board;
 mod challenges;
+mod compare;
 mod components;
 mod events;
 mod form;
 mod history;
 mod home;
 mod layout;
+mod leaderboards;
 mod play;
 mod plots;
 mod replays;
@@ -57,6 +59,8 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/sessions/{id}/replay", get(events::show)),
         ("/sessions/{id}/events", get(events::list)),
         ("/play/{invite}", get(play::show).post(play::act)),
+        ("/leaderboards", get(leaderboards::list)),
+        ("/leaderboards/{challenge}", get(leaderboards::show)),
         ("/tournaments", get(tournaments::list)),
         ("/tournaments/{id}", get(tournaments::show)),
         ("/tournaments/{id}/matches/{number}/replay", get(replays::show)),

@@ -33,6 +33,7 @@ static STYLE: LazyLock<Asset> = LazyLock::new(|| {
 static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let own = [
         Asset::new("icon.svg", SVG, include_str!("icon.svg")),
+        Asset::new("tables.css", CSS, include_str!("tables.css")),
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
         Asset::new("session.js", SCRIPT, include_str!("session.js")),
         Asset::new("play.js", SCRIPT, include_str!("play.js")),

@@ -252,7 +252,9 @@ fn ranks_of(ends: &[Option<[f64; 2]>]) -> Vec<(usize, usize)> {
     let count = |is_counted: &dyn Fn([f64; 2]) -> bool| ends.iter().flatten().filter(|ends| is_counted(**ends)).count();
     ends.iter()
         .map(|own| match own {
-            Some([low, high]) => (1 + count(&|[other, _]| other > *high), ends.len() - count(&|[_, other]| other < *low)),
+            Some([low, high]) => {
+                (1 + count(&|[other, _]| other > *high), ends.len() - count(&|[_, other]| other < *low))
+            }
             None => (1, ends.len()),
         })
         .collect()
@@ -311,7 +313,12 @@ pub(super) fn player(profile: &UserProfile) -> Markup {
 
 /// Returns the path of a user's page.
 pub(super) fn user_path(user: &str) -> String {
-    format!("/users/{}", percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC))
+    format!("/users/{}", encoded(user))
+}
+
+/// Encodes a user's id for an address.
+pub(super) fn encoded(user: &str) -> String {
+    percent_encoding::utf8_percent_encode(user, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 #[cfg(test)]

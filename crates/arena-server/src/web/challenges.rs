@@ -15,6 +15,7 @@ use super::board::{Leaderboard, PlayerKind};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{NavEntry, Page, badge, cut, explained, shown};
+use super::leaderboards::title_of_strategy;
 use super::play::to_seat;
 use super::seen::{RedactedSession, is_invite_code};
 use super::sessions::read_list;
@@ -106,13 +107,13 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
             }
             @for (strategy, board) in &boards {
-                h3 { (strategy) }
+                h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(strategy)) } }
                 (board.both(&format!("{name}: {strategy}"), &path, &visit.query))
                 p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }
     };
-    Ok(answer(&Page::new(&metadata.name, NavEntry::Challenges, body)))
+    Ok(answer(&Page::new(&metadata.name, NavEntry::Challenges, body).with_style("tables.css")))
 }
 
 /// Returns the non-empty boards by strategy name. `sort` applies to the boards that have the metric.

@@ -65,8 +65,7 @@ impl Comparison {
         let scoring = arena.engine.scoring();
         let mut profiles = arena.engine.find_profiles(&[one.clone(), other.clone()]).await?;
         let unknown = || ApiError::not_found("USER_NOT_FOUND", "User not found");
-        let profiles =
-            [profiles.remove(one).ok_or_else(unknown)?, profiles.remove(other).ok_or_else(unknown)?];
+        let profiles = [profiles.remove(one).ok_or_else(unknown)?, profiles.remove(other).ok_or_else(unknown)?];
         let first = arena.engine.find_standings(one).await?.unwrap_or_default();
         let second = arena.engine.find_standings(other).await?.unwrap_or_default();
         let entries = [scoring.entry(board, &first), scoring.entry(board, &second)];
@@ -104,8 +103,12 @@ impl Comparison {
     fn sentence(&self) -> String {
         let [one, other] = self.profiles.each_ref().map(name);
         let [Some(first), Some(second)] = &self.entries else {
-            let missing: Vec<String> =
-                [one, other].into_iter().zip(&self.entries).filter(|(_, entry)| entry.is_none()).map(|(name, _)| name).collect();
+            let missing: Vec<String> = [one, other]
+                .into_iter()
+                .zip(&self.entries)
+                .filter(|(_, entry)| entry.is_none())
+                .map(|(name, _)| name)
+                .collect();
             let verb = if missing.len() == 1 { "has" } else { "have" };
             return format!("{} {verb} no finished game on this leaderboard yet.", listed(&missing));
         };

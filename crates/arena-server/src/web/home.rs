@@ -99,7 +99,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
     };
-    Ok(answer(&Page::new("Arena", NavEntry::Home, body).with_script("home.js")))
+    Ok(answer(&Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
 }
 
 /// Returns the challenge type that the query selects; `None` for all types.

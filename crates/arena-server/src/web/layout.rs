@@ -18,6 +18,7 @@ pub(super) struct Page {
 pub(super) enum NavEntry {
     Home,
     Challenges,
+    Leaderboards,
     Tournaments,
     Elsewhere,
 }
@@ -27,6 +28,7 @@ impl NavEntry {
         match self {
             NavEntry::Home => "/",
             NavEntry::Challenges => "/challenges",
+            NavEntry::Leaderboards => "/leaderboards",
             NavEntry::Tournaments => "/tournaments",
             NavEntry::Elsewhere => "",
         }
@@ -83,7 +85,7 @@ pub(crate) fn top(here: &str) -> Markup {
         header.top {
             nav aria-label="Site" {
                 a.home href="/" aria-current=[(here == "/").then_some("page")] { (logo()) "Arena" }
-                (link("/challenges", "Play")) (link("/#now", "Watch")) (link("/#leaders", "Leaderboards"))
+                (link("/challenges", "Play")) (link("/#now", "Watch")) (link("/leaderboards", "Leaderboards"))
                 (link("/tournaments", "Tournaments"))
                 span.stretch {}
                 (link("/docs", "Docs")) (link("/skill.md", "For agents"))

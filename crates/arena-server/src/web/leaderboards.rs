@@ -25,7 +25,11 @@ const CHECKED: usize = 100;
 ///
 /// # Errors
 /// If the challenge or the strategy is unknown.
-pub(super) fn wanted_board(arena: &Arena, challenge: Option<&str>, strategy: Option<&str>) -> PageResult<Option<Board>> {
+pub(super) fn wanted_board(
+    arena: &Arena,
+    challenge: Option<&str>,
+    strategy: Option<&str>,
+) -> PageResult<Option<Board>> {
     let Some(challenge) = challenge else {
         return Ok(arena.engine.scoring().has_global().then(|| arena.engine.global_board()));
     };
@@ -44,7 +48,9 @@ pub(super) fn wanted_board(arena: &Arena, challenge: Option<&str>, strategy: Opt
 pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult {
     let global = wanted_board(&arena, None, None)?;
     let shown = match global {
-        Some(board) => Some(section(&arena, &visit, board, ("/leaderboards", "/leaderboard.svg", "All challenges")).await?),
+        Some(board) => {
+            Some(section(&arena, &visit, board, ("/leaderboards", "/leaderboard.svg", "All challenges")).await?)
+        }
         None => None,
     };
     let hosted = arena.engine.challenges();
@@ -151,8 +157,11 @@ async fn section(
     };
     let filtered = |kind: PlayerKind| {
         let parts = [("strategy", strategy), ("players", kind.name())];
-        let parts: Vec<String> =
-            parts.iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name}={value}")).collect();
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         if parts.is_empty() { path.to_owned() } else { format!("{path}?{}", parts.join("&")) }
     };
     let image = {
@@ -282,7 +291,7 @@ pub(super) fn title_of(arena: &Arena, board: &Board) -> (String, &'static str) {
 }
 
 /// Returns a strategy's name for people.
-fn title_of_strategy(name: &str) -> &'static str {
+pub(super) fn title_of_strategy(name: &str) -> &'static str {
     match strategies().iter().find(|strategy| strategy.name == name) {
         Some(strategy) => strategy.title,
         None if name == GLOBAL_AVERAGE => "Mean over challenges",

@@ -1,14 +1,15 @@
 //! `GET /users/{id}`: a user's profile, standings and games.
 
-use arena_model::{Board, UserId};
-use arena_report::number_of;
+use arena_model::{Board, ScoringEntry, UserId, UserProfile};
 use arena_store::Page as Listed;
 use axum::extract::State;
 use maud::{PreEscaped, html};
 
-use super::board::user_path;
+use super::board::{counted, encoded, estimate, metric_text, user_path};
+use super::components;
 use super::history::History;
 use super::layout::{NavEntry, Page, cut, shown};
+use super::leaderboards::{path_of_board, title_of};
 use super::plots::embed;
 use super::seen;
 use super::sessions::SessionTable;
@@ -47,32 +48,38 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         _ => None,
     };
     let name = seen::name_of(&id, Some(profile));
+    let known = listable(id.as_str());
     let body = html! {
         div.intro {
-            h1 { (cut(name, 60)) @if profile.is_benchmark { " " span.badge { "benchmark" } } }
-            p.soft { "User " code { (shown(id.as_str())) } @if let Some(model) = &profile.model { ", model " (shown(model.as_str())) } }
+            p.row {
+                span.chip { (kind_of(profile)) }
+                @if let Some(model) = &profile.model { span.chip { (cut(model.as_str(), 40)) } }
+            }
+            h1 { (cut(name, 60)) }
+            p.lead { (sentence(&arena, &boards, sessions.total)) }
         }
         section {
-            h2 { "Standings" }
+            h2 { "Scores" }
             @if boards.is_empty() {
-                p.empty { "No finished rated games yet." }
+                (components::empty("No finished rated games yet.", Some(("/challenges", "Play a game"))))
             } @else {
-                div.scroll tabindex="0" { table {
-                    thead { tr { th scope="col" { "Challenge" } th scope="col" { "Measure" } th.number scope="col" { "Value" } th.number scope="col" { "95 % interval" } th.number scope="col" { "Games" } } }
+                div.scroll tabindex="0" { table.ranks {
+                    thead { tr { th scope="col" { "Leaderboard" } th scope="col" { "Measure" } th.number scope="col" { "Score, 95 % interval" } th.number.games scope="col" { "Games" } } }
                     tbody {
                         @for (entry, board) in &boards {
+                            @let (challenge, strategy) = title_of(&arena, board);
                             @for metric in scoring.metrics(board) {
                                 tr {
-                                    td { @match board { Board::Global(_) => "all", Board::Of { challenge, .. } => a href={ "/challenges/" (challenge) "#boards" } { (challenge) } } }
-                                    td { (metric.label) @if let Board::Of { strategy, .. } = board { " " small { (strategy) } } }
-                                    td.number { (entry.metrics.get(metric.key).map_or_else(|| "–".to_owned(), |value| number_of(*value))) }
-                                    td.number { (entry.intervals.get(metric.key).map_or_else(|| "–".to_owned(), |[low, high]| format!("{} … {}", number_of(*low), number_of(*high)))) }
-                                    td.number { (entry.games_played) }
+                                    td.name { a href=(path_of_board(board)) { (challenge) } small.below { (strategy) } small.below.played { (counted(entry.games_played)) } }
+                                    td.name { (metric.label) }
+                                    td.number { (estimate(metric, entry)) }
+                                    td.number.games { (entry.games_played) }
                                 }
                             }
                         }
                     }
                 } }
+                @if known { p.more { a href={ "/leaderboards?compare=" (encoded(id.as_str())) "#compare" } { "Compare with another player" } } }
             }
         }
         @if let Some(picture) = &picture {
@@ -88,9 +95,52 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         @if let Some(met) = met { section { h2 { "Head to head" } (met) } }
         section {
             h2 { "Games" }
-            @if sessions.sessions.is_empty() { p.empty { "No games yet." } } @else { (sessions.table()) }
+            @if sessions.sessions.is_empty() { (components::empty("No games yet.", None)) } @else { (sessions.table()) }
             (pager(&path, &visit.query, (offset, SESSIONS, sessions.total)))
         }
+        details {
+            summary { "Details" }
+            dl.details {
+                dt { "User id" } dd { code { (shown(id.as_str())) } }
+                @if let Some(model) = &profile.model { dt { "Model" } dd { (shown(model.as_str())) } }
+                dt { "Profile" } dd { a href={ "/api/users/" (encoded(id.as_str())) } { "JSON" } }
+            }
+        }
     };
-    Ok(answer(&Page::new(name, NavEntry::Elsewhere, body)))
+    Ok(answer(&Page::new(name, NavEntry::Leaderboards, body).with_style("tables.css")))
+}
+
+/// Returns the kind of a player in words.
+fn kind_of(profile: &UserProfile) -> &'static str {
+    match (profile.is_benchmark, &profile.model) {
+        (true, _) => "benchmark model",
+        (false, Some(_)) => "model or bot",
+        (false, None) => "person",
+    }
+}
+
+/// Returns a sentence on the player's best measure.
+fn sentence(arena: &Arena, boards: &[(ScoringEntry, Board)], played: u64) -> String {
+    let scoring = arena.engine.scoring();
+    // The lower end of an interval doesn't favor a few lucky games.
+    let measures = boards.iter().filter(|(_, board)| matches!(board, Board::Of { .. })).flat_map(|(entry, board)| {
+        let utility = scoring.metrics(board).iter().filter(|metric| metric.key.ends_with(":utility"));
+        utility.filter_map(move |metric| Some((entry.intervals.get(metric.key)?[0], metric, entry, board)))
+    });
+    let best = measures.max_by(|(one, ..), (other, ..)| one.total_cmp(other));
+    let Some((_, metric, entry, board)) = best else {
+        return match played {
+            0 => "Has not played yet.".to_owned(),
+            _ => "No finished rated games yet.".to_owned(),
+        };
+    };
+    let (challenge, _) = title_of(arena, board);
+    let value = entry.metrics.get(metric.key).copied().unwrap_or_default();
+    let games = counted(entry.games_played);
+    format!("Best at {challenge}: {} {} in {games}.", metric.label.to_lowercase(), metric_text(metric, value))
+}
+
+/// True if the id can stand in a list of two ids with a comma.
+fn listable(id: &str) -> bool {
+    !id.contains(',')
 }
