@@ -35,6 +35,8 @@ pub struct Kit {
     pub terminal: Option<Draw>,
     /// The board for browsers.
     pub module: Option<Module>,
+    /// The controls of a seat in browsers.
+    pub controls: Option<SeatControls>,
     /// The function that reads the agents' scores from a state, for the score curves of replays.
     pub scores: Option<ReadScores>,
     /// The house bots, which play against guests and each other.
@@ -54,6 +56,15 @@ pub struct Module {
     pub script: &'static str,
     /// The style sheet.
     pub style: &'static str,
+}
+
+/// A browser module with a seat's controls; `seat/parts.js` of `arena-web` describes its exports.
+#[derive(Debug, Clone, Copy)]
+pub struct SeatControls {
+    /// The name without `.js`. Challenges with the same controls share a module.
+    pub name: &'static str,
+    /// The JavaScript. It may import `./parts.js`, `../boards/seats.js`, and its game's board from `../boards`.
+    pub script: &'static str,
 }
 
 /// A function from a state, as JSON text, and the agents' ids to the agents' scores. It returns `None` if the state
@@ -88,6 +99,7 @@ impl Kit {
         picture: None,
         terminal: None,
         module: None,
+        controls: None,
         scores: None,
         bots: None,
         exhibit: None,

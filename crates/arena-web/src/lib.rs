@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use arena_games::{Module, Playable};
+use arena_games::{Module, Playable, SeatControls};
 use maud::{DOCTYPE, Markup, html};
 
 /// The content security policy of pages with these files: resources of the same origin only.
@@ -69,6 +69,25 @@ fn modules() -> Vec<Module> {
     let by_name = arena_games::all().filter_map(|playable| playable.kit.module).map(|module| (module.name, module));
     by_name.collect::<BTreeMap<_, _>>().into_values().collect()
 }
+
+/// The generated module `seat/controls.js`: a map from challenges to functions that load their controls. A page loads
+/// the controls of one challenge only.
+static CONTROLS: LazyLock<String> = LazyLock::new(|| {
+    let entry = |playable: &Playable| {
+        Some(format!("  [\"{}\", () => import(\"./{}.js\")],\n", playable.id, playable.kit.controls?.name))
+    };
+    let entries: String = arena_games::all().filter_map(entry).collect();
+    format!("// The controls of a seat, by challenge.\nexport const CONTROLS = new Map([\n{entries}]);\n")
+});
+
+/// The files of the page of a seat, besides [`ASSETS`]: the controls of all challenges. Replays don't need them.
+pub static SEAT_ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let script = |name: &str, text| Asset { path: format!("seat/{name}.js").leak(), media_type: SCRIPT, text };
+    let by_name = arena_games::all().filter_map(|playable| playable.kit.controls).map(|module| (module.name, module));
+    let modules: BTreeMap<&str, SeatControls> = by_name.collect();
+    let parts = [script("controls", &CONTROLS), script("parts", include_str!("../assets/seat/parts.js"))];
+    parts.into_iter().chain(modules.into_values().map(|module| script(module.name, module.script))).collect()
+});
 
 /// The files in `assets`, except `boards.css`, which is combined with the styles of games.
 const FILES: &[Asset] = assets![
@@ -166,16 +185,17 @@ mod tests {
     #[test]
     fn modules_import_existing_files_only() {
         let mut imports = 0;
-        for asset in &*ASSETS {
+        let all: Vec<&Asset> = ASSETS.iter().chain(&*SEAT_ASSETS).collect();
+        for asset in &all {
             let folder = asset.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            for import in quoted(asset.text, "from \"") {
+            for import in [quoted(asset.text, "from \""), quoted(asset.text, "import(\"")].concat() {
                 let path = match (import.strip_prefix("./"), import.strip_prefix("../")) {
                     (Some(beside), _) if folder.is_empty() => beside.to_owned(),
                     (Some(beside), _) => format!("{folder}/{beside}"),
                     (_, Some(above)) => above.to_owned(),
                     _ => panic!("{} imports {import}", asset.path),
                 };
-                assert!(ASSETS.iter().any(|other| other.path == path), "{} imports {path}", asset.path);
+                assert!(all.iter().any(|other| other.path == path), "{} imports {path}", asset.path);
                 imports += 1;
             }
         }
@@ -187,7 +207,7 @@ mod tests {
     fn nothing_makes_markup_of_texts() {
         let ways =
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser"];
-        for asset in &*ASSETS {
+        for asset in ASSETS.iter().chain(&*SEAT_ASSETS) {
             let found = ways.iter().find(|way| asset.text.contains(**way));
             assert_eq!(found, None, "{}", asset.path);
             assert!(

@@ -8,11 +8,12 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::playable::example;
-use crate::{Kit, Playable};
+use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<DiningCryptographers>(Kit {
     picture: Some(include_str!("dining_cryptographers.svg")),
+    controls: Some(SeatControls { name: "dining_cryptographers", script: include_str!("dining_cryptographers.js") }),
     samples: &[&[("agent.py", example!("python/dining.py"))]],
     ..Kit::USUAL
 });

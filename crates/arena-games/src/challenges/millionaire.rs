@@ -8,12 +8,13 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
-use crate::{Kit, Playable};
+use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Millionaire>(Kit {
     picture: Some(include_str!("millionaire.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
+    controls: Some(SeatControls { name: "millionaire", script: include_str!("millionaire.js") }),
     ..Kit::USUAL
 });
 

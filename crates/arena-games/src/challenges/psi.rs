@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use super::numbers::{numbers_in, set_text};
 use crate::playable::example;
-use crate::{Kit, Playable};
+use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Psi>(Kit {
     picture: Some(include_str!("psi.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
+    controls: Some(SeatControls { name: "psi", script: include_str!("psi.js") }),
     samples: &[&[("agent.py", example!("python/psi.py"))]],
     ..Kit::USUAL
 });

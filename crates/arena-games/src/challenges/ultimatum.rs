@@ -9,12 +9,13 @@ use arena_model::{
 use serde::{Deserialize, Serialize};
 
 use super::numbers::{BadNumber, amounts_in};
-use crate::{Kit, Playable};
+use crate::{Kit, Playable, SeatControls};
 
 /// The catalogue entry, listed in `challenges.rs`.
 pub const PLAYABLE: Playable = Playable::challenge::<Ultimatum>(Kit {
     picture: Some(include_str!("ultimatum.svg")),
     scoring: &["win-rate", "red-team", "consecutive"],
+    controls: Some(SeatControls { name: "ultimatum", script: include_str!("ultimatum.js") }),
     ..Kit::USUAL
 });
 

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use arena_model::hex;
-use arena_web::{ASSETS, BOARDS_STYLE};
+use arena_web::{ASSETS, BOARDS_STYLE, SEAT_ASSETS};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -44,11 +44,14 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("message.js", SCRIPT, include_str!("message.js")),
         Asset::new("home.js", SCRIPT, include_str!("home.js")),
         Asset::new("live.js", SCRIPT, include_str!("live.js")),
-        Asset::new("moves.js", SCRIPT, include_str!("moves.js")),
+        Asset::new("play.css", CSS, include_str!("play.css")),
+        Asset::new("icon-turn.svg", SVG, include_str!("icon-turn.svg")),
     ];
     // Live pages and replays draw games with the same modules.
-    let shared =
-        ASSETS.iter().map(|asset| Asset::new(asset.path, HeaderValue::from_static(asset.media_type), asset.text));
+    let shared = ASSETS
+        .iter()
+        .chain(&*SEAT_ASSETS)
+        .map(|asset| Asset::new(asset.path, HeaderValue::from_static(asset.media_type), asset.text));
     own.into_iter().chain(shared).collect()
 });
 

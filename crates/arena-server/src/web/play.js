@@ -1,8 +1,11 @@
-// The page of a seat: forms without page loads, moves on the board, and session keys in authentication mode.
+// The page of a seat: the controls of its challenge, forms without page loads, the banner with the seat's turn, and
+// session keys in authentication mode.
 
 import { board, key, session } from "./session.js";
+import { CONTROLS } from "./seat/controls.js";
+import { joined } from "./seat/parts.js";
 import { remember, sign } from "./keys.js";
-import { offer } from "./moves.js";
+import { stateOf } from "./live.js";
 
 const seat = document.getElementById("seat").dataset;
 const refusal = document.getElementById("refusal");
@@ -61,7 +64,7 @@ document.addEventListener("submit", async (event) => {
     const fields = new FormData(form, event.submitter);
     let done;
     if (wanted === "join") await join();
-    else if (wanted === "act") done = await act(form.dataset.method, fields.get("content"));
+    else if (wanted === "act") done = await game.act(form.dataset.method, fields.get("content"));
     else {
         const message = { channel: session.session, content: fields.get("content") };
         if (fields.get("to")) message.to = fields.get("to");
@@ -72,31 +75,168 @@ document.addEventListener("submit", async (event) => {
     if (done && written) written.value = "";
 });
 
-const isKeyless = seat.mode === "authentication" && seat.seated === "true" && !key;
+const isSeated = seat.seated === "true";
+const isKeyless = seat.mode === "authentication" && isSeated && !key;
 
 /** Hides the forms if this browser has no session key for the seat. */
 function hideForms() {
     if (isKeyless) for (const form of document.querySelectorAll("form[data-do]")) form.hidden = true;
 }
 
-document.addEventListener("renewed", hideForms);
-hideForms();
-
 if (isKeyless) {
     refusal.textContent = "This browser has no key to this seat, so only public data is shown.";
     refusal.hidden = false;
-} else if (seat.seated === "true") {
-    if (session.challenge === "chess") board.onDrawn = offer((move) => act("move", move));
+}
+
+/** The operator's messages by index. A message of which the text becomes readable replaces its redacted version. */
+const messages = new Map();
+
+/** The operator's last request for moves: its index and the asked players. */
+let request = { index: 0, asked: [] };
+
+/** The indexes of the last messages by sender, and of the last request that this page has answered. */
+let [lastBy, answered] = [new Map(), 0];
+
+/** The game as the controls see it; `seat/parts.js` describes it. */
+const game = {
+    board,
+    config: { ...board.config },
+    messages: [],
+    get ids() {
+        return board.ids;
+    },
+    get names() {
+        return board.ids.map((_, at) => (at === board.seat ? "You" : `Player ${at + 1}`));
+    },
+    get seat() {
+        return board.seat;
+    },
+    get states() {
+        return board.states;
+    },
+    get state() {
+        return board.latest;
+    },
+    get isAsked() {
+        return session.status === "active" && request.asked.includes(board.own) && !hasAnswered(board.own);
+    },
+    /** Sends a move, unless another one is on its way. */
+    async act(method, content) {
+        if (game.isSending) return false;
+        game.isSending = true;
+        const index = request.index;
+        const done = await act(method, content);
+        game.isSending = false;
+        if (done) answered = Math.max(answered, index);
+        show();
+        return Boolean(done);
+    },
+};
+
+/** Returns true if a player has answered the operator's last request. */
+function hasAnswered(id) {
+    return (lastBy.get(id) ?? 0) > request.index || (id === board.own && answered >= request.index && request.index > 0);
+}
+
+document.addEventListener("messages", ({ detail }) => {
+    if (detail.channel !== "operator") return;
+    for (const message of detail.messages) learn(message);
+    game.messages = [...messages.values()].sort((one, other) => one.index - other.index);
+    show();
+});
+
+function learn(message) {
+    const before = messages.get(message.index);
+    if (!before || before.redacted) messages.set(message.index, message);
+    if (message.from !== "operator") lastBy.set(message.from, Math.max(lastBy.get(message.from) ?? 0, message.index));
+    const update = stateOf(message);
+    if (update?.asked.length && message.index > request.index) request = { index: message.index, asked: update.asked };
+    if (message.from === "operator" && !message.redacted && message.content.startsWith('{"set_agent_id"')) readNotice(message.content);
+}
+
+/** Reads the game's constants from the operator's notice at the start. */
+function readNotice(text) {
+    try {
+        Object.assign(game.config, JSON.parse(text).config);
+        Object.assign(board.config, game.config);
+    } catch {
+        // The message has another form, so the session's options stay.
+    }
+}
+
+// The turn.
+
+const banner = document.getElementById("turn");
+const icon = document.querySelector("link[rel=icon]");
+const usual = { title: document.title, icon: icon?.getAttribute("href") };
+
+/** Returns the seat's turn by the operator's last request. */
+function turnByRequest() {
+    if (game.isAsked) return { isMine: true, text: "" };
+    const awaited = game.names.filter((_, at) => request.asked.includes(game.ids[at]) && !hasAnswered(game.ids[at]));
+    return { isMine: false, text: awaited.length ? `Waiting for ${joined(awaited)}.` : "Waiting for the others." };
+}
+
+function turnNow() {
+    if (session.status === "open") {
+        const missing = Array.from({ length: Math.max(0, Number(session.seats) - game.ids.length) }, (_, at) => `Player ${game.ids.length + at + 1}`);
+        return { title: `Waiting for ${joined(missing) || "the other players"} to join`, text: "The game begins when all seats are taken." };
+    }
+    const { isMine, text } = controls?.turn?.(game) ?? (request.index ? turnByRequest() : { isMine: false, text: "" });
+    if (isMine) return { isMine, title: "Your move", text };
+    const [title, ...rest] = text.split(". ");
+    return { title: title.replace(/\.$/, "") || "The game is on", text: rest.join(". ") };
+}
+
+function showTurn() {
+    const isOver = session.status === "ended";
+    banner.hidden = isOver || !isSeated || isKeyless;
+    const turn = banner.hidden ? {} : turnNow();
+    banner.classList.toggle("wait", !turn.isMine);
+    for (const [id, text] of [["turn-title", turn.title ?? ""], ["turn-text", turn.text ?? ""]]) {
+        const place = document.getElementById(id);
+        if (place.textContent !== text) place.textContent = text;
+    }
+    document.title = turn.isMine ? `● Your move · ${usual.title}` : usual.title;
+    icon?.setAttribute("href", turn.isMine ? "/web/icon-turn.svg" : usual.icon);
+}
+
+// The controls.
+
+const panel = document.getElementById("controls");
+/** The module with the controls of the challenge, and the function that updates the panel. */
+let [controls, update] = [null, null];
+
+function show() {
+    panel.hidden = !update || session.status !== "active";
+    if (!panel.hidden) update();
+    showTurn();
+}
+
+async function loadControls() {
+    const load = CONTROLS.get(session.challenge);
+    if (!load || !isSeated || isKeyless) return;
+    try {
+        controls = await load();
+    } catch {
+        // Without its controls, the challenge is played by the forms.
+        const forms = document.getElementById("as-text");
+        if (forms) forms.open = true;
+        return;
+    }
+    // The panel is filled when all seats are taken, because it names the players.
+    if (session.status === "open") await new Promise((resolve) => document.addEventListener("renewed", () => session.status !== "open" && resolve()));
+    update = controls.start(panel, game);
+    show();
     board.draw();
 }
 
-const STEPS = { ArrowUp: "UP", ArrowRight: "RIGHT", ArrowDown: "DOWN", ArrowLeft: "LEFT" };
-
-if (session.challenge === "snake" && seat.seated === "true") {
-    document.addEventListener("keydown", (event) => {
-        const step = STEPS[event.key];
-        if (!step || session.status !== "active" || event.target.closest?.("input, textarea, select")) return;
-        event.preventDefault();
-        act("move", step);
-    });
-}
+document.addEventListener("renewed", () => {
+    hideForms();
+    show();
+});
+hideForms();
+board.onDrawn = (...drawn) => game.onDrawn?.(...drawn);
+show();
+board.draw();
+loadControls();

@@ -6,16 +6,18 @@
 
 use arena_engine::{Act, Chat, Join};
 use arena_model::{ChallengeMetadata, Channel, InviteCode, Method, Party, Session, Status, UserId, Viewer};
+use arena_report::utc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use super::components::{btn, primary};
 use super::form::Form;
-use super::layout::{NavEntry, Page, explained};
+use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
-use super::sessions::{Log, board, deal, heading, party_name, result};
+use super::sessions::{Log, deal, party_name, result};
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -47,11 +49,14 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let log = async |channel, name| Log::read(&arena, channel, viewer, visit.query.number(name)).await;
     let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
     let mode = if keys { "authentication" } else { "standalone" };
+    let name = metadata.map_or("a game", |metadata| &metadata.name);
+    let has_controls = has_controls(&seen.challenge_type);
     let body = html! {
-        (heading(&seen))
+        (title(&seen, name))
+        (turn(&seen, operator.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
             @if is_seated {
-                p { "You are " (party_name(&seen, &invite.to_string())) "." }
+                p.soft { "You are " (party_name(&seen, &invite.to_string())) "." }
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
@@ -60,42 +65,95 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         p.error id="refusal" role="alert" hidden {}
         (result(&seen, &profiles, operator.ending()))
-        div.stage {
-            (board(&seen, operator.deadline()))
-            section id="acts" {
-                @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
-                    h2 { "Your actions" }
-                    @if let Some(hint) = hint(&seen.challenge_type) { p { (hint) } }
-                    @if seen.challenge_type == "chess" { (promotion()) }
-                    @if seen.challenge_type == "snake" { (steps(&path)) }
-                    (acts(&path, metadata, seen.challenge_type == "chess" || seen.challenge_type == "snake"))
+        div.two.playing-seat {
+            div.card.pad {
+                section.live id="board" hidden aria-label="Board" {}
+                section.controls id="controls" hidden aria-label="Controls" {}
+                section id="acts" {
+                    @if is_seated && seen.status() == Status::Ended {
+                        p.row {
+                            (primary(&format!("/challenges/{}", seen.challenge_type), "Play again"))
+                            (btn(&format!("/sessions/{}/replay", seen.id), "Watch the replay"))
+                        }
+                    }
+                    @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
+                        @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }
+                        @else { h2 { "Your actions" } }
+                        (acts(&path, metadata, has_controls))
+                    }
+                }
+                @if let Some(metadata) = metadata { (rules(metadata, !is_seated)) }
+            }
+            div.card.pad {
+                section aria-labelledby="chat-title" {
+                    h2 id="chat-title" { "Chat" }
+                    (chat.list("chat", &seen, &visit, &path))
+                    @if is_seated { (talk(&path, &seen, invite, arena.settings.sessions.reveal_chat)) }
+                }
+                section aria-labelledby="operator-title" {
+                    h2 id="operator-title" { "Game log" }
+                    (operator.list("operator", &seen, &visit, &path))
                 }
             }
         }
-        div.channels {
-            section aria-labelledby="operator-title" {
-                h2 id="operator-title" { "Operator" }
-                (operator.list("operator", &seen, &visit, &path))
-            }
-            section aria-labelledby="chat-title" {
-                h2 id="chat-title" { "Chat" }
-                (chat.list("chat", &seen, &visit, &path))
-                @if is_seated { (talk(&path, &seen, invite)) }
-            }
-        }
-        @if let Some(metadata) = metadata {
-            details open[!is_seated] { summary { "Rules" } div.prose.rules { (explained(&metadata.prompt)) } }
-        }
         (deal(&seen))
     };
-    let name = metadata.map_or("a game", |metadata| &metadata.name);
-    Ok(answer(&Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body).with_script("play.js")))
+    let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body).with_script("play.js").with_style("play.css");
+    Ok(answer(&page))
+}
+
+/// Returns true if the challenge has controls for browsers.
+fn has_controls(challenge: &str) -> bool {
+    arena_games::all().any(|playable| playable.id == challenge && playable.kit.controls.is_some())
+}
+
+/// Renders the title. Data attributes pass the session's data to the scripts, as on the session's own page.
+fn title(session: &RedactedSession, name: &str) -> Markup {
+    let state = &session.state;
+    let (taken, seats) = (state.players.len(), session.invites.len());
+    html! {
+        div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
+            data-players=(state.players.join(" ")) data-options=(session.options) data-seats=(seats) {
+            h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } " " (badge(session.status())) }
+            p.soft { (taken) " of " (seats) " seats taken. " a href={ "/sessions/" (session.id) } { "Public page of this game" } }
+        }
+        p.soft.small role="status" id="connection" {}
+    }
+}
+
+/// Renders the banner with the seat's turn and the clock. The script updates the banner.
+fn turn(session: &RedactedSession, deadline: Option<i64>) -> Markup {
+    let deadline = deadline.filter(|_| session.status() == Status::Active);
+    let missing = session.invites.len() - session.state.players.len();
+    let text = match (session.status(), missing) {
+        (Status::Open, 1) => "Waiting for one more player to join",
+        (Status::Open, _) => "Waiting for the other players to join",
+        _ => "The game is on",
+    };
+    html! {
+        div.turn.wait id="turn" hidden[session.status() == Status::Ended] {
+            p role="status" { b id="turn-title" { (text) } " " span id="turn-text" {} }
+            time id="clock" hidden[deadline.is_none()] data-deadline=[deadline] data-short {
+                @if let Some(deadline) = deadline { "due at " (utc(deadline)[11..].trim_end_matches('Z')) " UTC" }
+            }
+        }
+    }
+}
+
+/// Renders the challenge's description, with all rules folded below it.
+fn rules(metadata: &ChallengeMetadata, is_open: bool) -> Markup {
+    html! {
+        section.rule aria-label="Rules" {
+            p.soft.small { (metadata.description) }
+            details open[is_open] { summary { "More rules" } div.prose.rules { (explained(&metadata.prompt)) } }
+        }
+    }
 }
 
 /// Renders the form that takes the seat.
 fn join(path: &str, keys: bool) -> Markup {
     html! {
-        form.card method="post" action=(path) data-do="join" {
+        form.card.pad method="post" action=(path) data-do="join" {
             input type="hidden" name="do" value="join";
             h2 { "Join the game" }
             @if keys {
@@ -105,84 +163,63 @@ fn join(path: &str, keys: bool) -> Markup {
                 label for="user" { "Your name on the leaderboard (optional)" }
                 input id="user" name="user" maxlength="255" autocomplete="nickname";
             }
-            button { "Take the seat" }
+            button.btn.primary { "Take the seat" }
         }
     }
 }
 
-/// Returns the instructions for playing on the board; `None` for challenges that aren't played on the board.
-fn hint(challenge: &str) -> Option<&'static str> {
-    match challenge {
-        "chess" => Some("Select one of your pieces on the board, then its target square."),
-        "snake" => Some(
-            "Steer your snake with the arrow keys or these buttons. All snakes move at once, when every player has chosen.",
-        ),
-        _ => None,
-    }
-}
-
-/// Renders the selector of the promotion piece, for pawns moved on the board.
-fn promotion() -> Markup {
+/// Renders a form for each method. The forms are folded if the challenge has controls. The form for resignation is
+/// always folded, so that a player doesn't resign by accident.
+fn acts(path: &str, metadata: &ChallengeMetadata, has_controls: bool) -> Markup {
+    let is_final = |method: &&Method| method.name == "resign";
+    let forms = |methods: Vec<&Method>| html! { div.cards { @for method in methods { (act_form(path, method)) } } };
+    let usual = forms(metadata.methods.iter().filter(|method| !is_final(method)).collect());
+    let last: Vec<&Method> = metadata.methods.iter().filter(is_final).collect();
     html! {
-        p.choice {
-            label for="promotion" { "Promote pawns to" }
-            select id="promotion" { @for (letter, piece) in [("q", "queen"), ("r", "rook"), ("b", "bishop"), ("n", "knight")] { option value=(letter) { (piece) } } }
+        @if has_controls {
+            details id="as-text" { summary { "Enter a move as text" } (usual) }
+        } @else {
+            (usual)
         }
-    }
-}
-
-/// Renders a button for each direction of a snake.
-fn steps(path: &str) -> Markup {
-    html! {
-        form.steps method="post" action=(path) data-do="act" data-method="move" {
-            input type="hidden" name="do" value="act";
-            input type="hidden" name="method" value="move";
-            @for (step, name, sign) in [("LEFT", "Left", "←"), ("UP", "Up", "↑"), ("DOWN", "Down", "↓"), ("RIGHT", "Right", "→")] {
-                button name="content" value=(step) aria-label=(name) { (sign) }
-                " "
-            }
+        @if !last.is_empty() {
+            details { summary { "Resign" } (forms(last)) }
         }
-    }
-}
-
-/// Renders a form for each method. The form for resignation is collapsed, so that a player doesn't resign by accident.
-/// For games that are played on the board, the form for moves as text is collapsed too.
-fn acts(path: &str, metadata: &ChallengeMetadata, is_on_board: bool) -> Markup {
-    let is_in_words = |method: &Method| is_on_board && ["move", "actions"].contains(&method.name.as_str());
-    let is_final = |method: &Method| method.name == "resign";
-    let usual = |method: &&Method| !is_in_words(method) && !is_final(method);
-    let apart = |summary: &str, methods: Vec<&Method>| {
-        html! {
-            @if !methods.is_empty() {
-                details { summary { (summary) } div.cards { @for method in methods { (act_form(path, method)) } } }
-            }
-        }
-    };
-    html! {
-        div.cards { @for method in metadata.methods.iter().filter(usual) { (act_form(path, method)) } }
-        (apart("Enter a move as text", metadata.methods.iter().filter(|method| is_in_words(method)).collect()))
-        (apart("Resign", metadata.methods.iter().filter(|method| is_final(method)).collect()))
     }
 }
 
 fn act_form(path: &str, method: &Method) -> Markup {
     let id = format!("act-{}", method.name);
+    let label = sentence_case(&method.name);
     html! {
-        form.card method="post" action=(path) data-do="act" data-method=(method.name) {
+        form.card.pad method="post" action=(path) data-do="act" data-method=(method.name) {
             input type="hidden" name="do" value="act";
             input type="hidden" name="method" value=(method.name);
-            label for=(id) { b { (method.name) } " – " (explained(&method.description)) }
+            label for=(id) { b { (label) } }
+            p.soft.small { (explained(&method.description)) }
             textarea id=(id) name="content" rows="1" {}
-            button { (method.name) }
+            button.btn { (label) }
         }
     }
 }
 
+/// Returns a method's name in words: `submit_offer` becomes `Submit offer`.
+fn sentence_case(name: &str) -> String {
+    let words = name.replace(['_', '-'], " ");
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Renders the chat form.
-fn talk(path: &str, session: &RedactedSession, own: InviteCode) -> Markup {
+fn talk(path: &str, session: &RedactedSession, own: InviteCode, reveal_chat: bool) -> Markup {
     let own = own.to_string();
+    let notice = if reveal_chat {
+        "Everything you write becomes public when the game ends."
+    } else {
+        "Spectators can read what you write to everyone. Your moves become public when the game ends."
+    };
     html! {
-        form method="post" action=(path) data-do="chat" {
+        form.talk method="post" action=(path) data-do="chat" {
+            p.callout.small { (notice) }
             input type="hidden" name="do" value="chat";
             label for="chat-content" { "Message" }
             textarea id="chat-content" name="content" rows="2" required {}
@@ -193,7 +230,7 @@ fn talk(path: &str, session: &RedactedSession, own: InviteCode) -> Markup {
                     option value=(player) { "Player " (seat + 1) " only" }
                 }
             }
-            button { "Send" }
+            button.btn { "Send" }
         }
     }
 }

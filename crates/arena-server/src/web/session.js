@@ -34,6 +34,7 @@ function take(messages, channel) {
         if (channel === "operator") learn(message);
         put(message, channel, list);
     }
+    document.dispatchEvent(new CustomEvent("messages", { detail: { messages, channel } }));
     if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
@@ -152,7 +153,9 @@ function showClock(at) {
     if (clock.hidden) return;
     const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
     const whose = toMove.includes(board.own) ? "Your move" : "Next move";
-    clock.textContent = `${whose} — ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} left`;
+    const left = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    // The banner of a seat says whose move it is.
+    clock.textContent = "short" in clock.dataset ? left : `${whose} — ${left} left`;
     clock.classList.toggle("late", seconds < 10);
 }
 

@@ -37,7 +37,7 @@ use serde_json::json;
 
 use super::digits::write_string;
 use crate::playable::example;
-use crate::{Exhibit, Kit, Module, Playable};
+use crate::{Exhibit, Kit, Module, Playable, SeatControls};
 use position::{Play, Position};
 
 /// The catalogue entry, listed in `games.rs`.
@@ -45,6 +45,7 @@ pub const PLAYABLE: Playable = Playable::game::<Chess>(Kit {
     picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "chess", script: include_str!("board.js"), style: include_str!("board.css") }),
+    controls: Some(SeatControls { name: "chess", script: include_str!("seat.js") }),
     bots: Some([&bots::PLANNER, &bots::GRABBER]),
     exhibit: Some(Exhibit { options: || json!({}), pace: Duration::from_millis(900) }),
     samples: &[&[("agent.py", example!("python/chess.py"))], &[("agent.js", example!("javascript/chess.js"))]],

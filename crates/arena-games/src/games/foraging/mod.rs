@@ -56,7 +56,7 @@ mod world;
 
 use serde::Deserialize;
 
-use crate::Module;
+use crate::{Module, SeatControls};
 pub use action::Action;
 pub use constants::Constants;
 #[cfg(test)]
@@ -65,6 +65,9 @@ pub use world::World;
 
 /// The board of a map in a browser.
 pub const MODULE: Module = Module { name: "foraging", script: include_str!("board.js"), style: "" };
+
+/// The controls of a seat in a browser.
+pub const CONTROLS: SeatControls = SeatControls { name: "foraging", script: include_str!("seat.js") };
 
 /// Reads the scores from a state: the food in each agent's bases.
 pub fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {

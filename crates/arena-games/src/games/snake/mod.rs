@@ -41,7 +41,7 @@ use serde_json::json;
 use super::digits::{write_number, write_string};
 use super::{EPOCHS, PLAYERS, check_bounds};
 use crate::playable::example;
-use crate::{Exhibit, Kit, Module, Playable};
+use crate::{Exhibit, Kit, Module, Playable, SeatControls};
 use board::SnakeBoard;
 
 /// The catalogue entry, listed in `games.rs`.
@@ -49,6 +49,7 @@ pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     picture: Some(include_str!("picture.svg")),
     terminal: Some(terminal::draw),
     module: Some(Module { name: "snake", script: include_str!("board.js"), style: "" }),
+    controls: Some(SeatControls { name: "snake", script: include_str!("seat.js") }),
     scores: Some(read_scores),
     bots: Some([&bots::CAREFUL, &bots::HUNGRY]),
     exhibit: Some(Exhibit {

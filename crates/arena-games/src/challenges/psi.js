@@ -1,0 +1,68 @@
+// The controls of private set intersection: the own numbers as chips to pick, and one final guess.
+import { make } from "../boards/seats.js";
+import { button, lastMatch, othersOf, ownMove, say, turnOfGuess, wrap } from "./parts.js";
+
+/** Returns this seat's turn. */
+export function turn(game) {
+  return turnOfGuess(game, (id) => `Player ${id} sent a guess`, `Talk with ${othersOf(game)}, then make your one guess.`);
+}
+
+/** Fills the panel. */
+export function start(panel, game) {
+  const picked = new Set();
+  const title = make("h2", "", "Your numbers");
+  const hint = make("p", "soft small");
+  const chips = make("div", "chips");
+  chips.setAttribute("role", "group");
+  chips.setAttribute("aria-label", "Your numbers");
+  const send = button("Guess", () => game.act("guess", text()), "btn primary");
+  send.id = "send-guess";
+  const done = make("p", "callout");
+  const text = () => [...picked].sort((one, other) => one - other).join(", ");
+
+  const field = make("input");
+  Object.assign(field, { type: "number", min: 0, id: "other-number", inputMode: "numeric" });
+  const label = make("label", "", "A number of another player");
+  label.htmlFor = field.id;
+  const add = button("Add to the guess", () => {
+    const number = Number(field.value);
+    field.value = "";
+    if (!Number.isInteger(number) || number < 0) return;
+    const known = chips.querySelector(`[data-number="${number}"]`);
+    if (!known) chips.append(chip(number));
+    if (!picked.has(number)) toggle(number);
+  });
+  field.addEventListener("keydown", (event) => event.key === "Enter" && add.click());
+  const more = wrap("details", "", make("summary", "", "Guess a number that isn't yours"), label, wrap("p", "row", field, add));
+  panel.append(title, hint, chips, wrap("p", "row", send), make("p", "soft small", "Your guess is final."), more, done);
+  const inputs = [send.parentElement, send.parentElement.nextElementSibling, more];
+
+  function chip(number) {
+    const made = button(String(number), () => toggle(number), "chip");
+    made.dataset.number = number;
+    made.setAttribute("aria-pressed", "false");
+    return made;
+  }
+
+  function toggle(number) {
+    if (!picked.delete(number)) picked.add(number);
+    chips.querySelector(`[data-number="${number}"]`).setAttribute("aria-pressed", String(picked.has(number)));
+    update();
+  }
+
+  function update() {
+    const set = lastMatch(game, /^Your private set is: \{([\d, ]*)\}/)?.[1];
+    if (set && !chips.children.length) chips.append(...set.split(",").map((number) => chip(Number(number))));
+    const { isMine } = turn(game);
+    const common = game.config.intersectionSize;
+    const shared = Number.isInteger(common) ? `${common} of them are also in the set of ${othersOf(game)}.` : "";
+    say(hint, set ? `Only you see them. ${shared} Pick those you believe are shared.` : "You get your numbers in a moment.");
+    say(send, picked.size ? `Guess ${text()}` : "Pick your numbers");
+    send.disabled = !isMine || picked.size === 0;
+    for (const each of inputs) each.hidden = !isMine;
+    for (const each of chips.children) each.disabled = !isMine;
+    done.hidden = isMine;
+    say(done, `Your guess: ${ownMove(game, "guess") ?? text()}. It is final.`);
+  }
+  return update;
+}
