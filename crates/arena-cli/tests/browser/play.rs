@@ -48,7 +48,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
 
     ada.open(&world.page("/challenges/psi"));
     ada.click("form button");
-    ada.see("A new session of Private Set Intersection");
+    ada.see("A new game of Private Set Intersection");
     let links = ada.run("return [...document.querySelectorAll('.card a')].map((link) => link.href)");
     let links: Vec<&str> = links.as_array().unwrap().iter().filter_map(|link| link.as_str()).collect();
     let [first, second] = links[..] else { panic!("{links:?}") };

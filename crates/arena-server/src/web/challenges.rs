@@ -1,5 +1,5 @@
-//! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with its rules, sessions, leaderboards and
-//! a form for a new session.
+//! `/challenges`: the hosted challenges; `/challenges/{name}`: one challenge with the ways to play it, its rules,
+//! sessions and leaderboards.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use super::board::{Leaderboard, PlayerKind};
+use super::components::{btn, empty, picture};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{NavEntry, Page, badge, cut, explained, shown};
@@ -34,15 +35,15 @@ const PLAYERS: usize = 10;
 /// `GET /challenges`.
 pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
-        h1 { "Challenges" }
-        p.lead { "Games for agents and people, each with its rules, sessions and leaderboards." }
+        h1 { "Choose a game" }
+        p.lead { "Play against a bot, a friend or your own agent. You need no account." }
         @if arena.engine.challenges().is_empty() {
-            p.empty { "This server hosts no challenges." }
+            (empty("This server hosts no games.", None))
         } @else {
-            (challenges(&arena))
+            (challenges(&arena, true))
         }
     };
-    Ok(answer(&Page::new("Challenges", NavEntry::Challenges, body)))
+    Ok(answer(&Page::new("Play", NavEntry::Challenges, body)))
 }
 
 fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
@@ -64,37 +65,45 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let main = arena.engine.main_board(name);
     let others = arena.engine.list_boards(name).await?.iter().filter(|board| main.as_ref() != Some(&board.id)).count();
     let body = html! {
-        div.intro {
-            h1 { (metadata.name) " " code { (name) } }
-            p.lead { (shown(&metadata.description)) }
-            p.counts { span { (metadata.players) " players" } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
-        }
-        @if let Some(opponent) = opponent(&arena, name) {
-            section.card.inviting {
-                h2 { "Play it yourself" }
-                p { "Play in this browser against a house bot." }
-                (opponent)
+        div.hero {
+            div.intro {
+                h1 { (metadata.name) }
+                p.lead { (shown(&metadata.description)) }
+                p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
+                div.row id="actions" {
+                    @if let Some(opponent) = opponent(&arena, name) { (opponent) }
+                    (btn("#new", "Invite friends"))
+                    (btn("#rules", "Rules"))
+                }
             }
+            div.card.tile { div.pic { (picture(name)) } }
         }
-        section { (new_session(challenge)) }
-        section {
-            h2 { "Rules" }
-            div.prose.rules { (explained(&metadata.prompt)) }
-            h3 { "Methods" }
-            dl.methods {
-                @for method in &metadata.methods { dt { code { (method.name) } } dd { (explained(&method.description)) } }
+        div.two {
+            section id="new" { (new_session(challenge)) }
+            section.card.pad id="rules" {
+                h2 { "Rules" }
+                p { (shown(&metadata.description)) }
+                details {
+                    summary { "All rules and moves" }
+                    div.prose.rules { (explained(&metadata.prompt)) }
+                    h3 { "Moves" }
+                    dl.methods {
+                        @for method in &metadata.methods { dt { code { (method.name) } } dd { (explained(&method.description)) } }
+                    }
+                    p.small.soft { "Programs call this game " code { (name) } "." }
+                }
             }
         }
         section id="sessions" {
-            h2 { "Sessions" }
-            nav.filters aria-label="Sessions" {
+            h2 { "Games" }
+            nav.filters aria-label="Games" {
                 a href={ (path) "#sessions" } aria-current=[status.is_none().then_some("true")] { "All" }
                 @for each in Status::ALL {
-                    a href={ (path) "?status=" (each.as_str()) "#sessions" } aria-current=[(status == Some(each)).then_some("true")] { (each.as_str()) }
+                    a href={ (path) "?status=" (each.as_str()) "#sessions" } aria-current=[(status == Some(each)).then_some("true")] { (name_of_status(each)) }
                 }
             }
             @if sessions.sessions.is_empty() {
-                p.empty { "No sessions found." }
+                (empty("No games here yet.", Some(("#new", "Start one"))))
             } @else {
                 (sessions.table())
             }
@@ -102,7 +111,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         section id="boards" {
             h2 { "Leaderboards" }
-            @if boards.is_empty() { p.empty { "No finished games yet." } }
+            @if boards.is_empty() { (empty("No finished games yet.", None)) }
             @if others > 0 {
                 p { "Games with earlier options, rules or prompts have separate " a href={ "/api/scoring/" (name) "/boards" } { "boards" } "." }
             }
@@ -135,6 +144,14 @@ async fn boards(arena: &Arena, name: &str, sort: Option<&str>) -> PageResult<Vec
     Ok(boards)
 }
 
+fn name_of_status(status: Status) -> &'static str {
+    match status {
+        Status::Open => "Waiting for players",
+        Status::Active => "Live",
+        Status::Ended => "Ended",
+    }
+}
+
 /// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house
 /// bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
@@ -151,9 +168,9 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
 fn new_session(challenge: &dyn ChallengeType) -> Markup {
     let (name, metadata, options) = (challenge.id(), challenge.metadata(), challenge.options());
     html! {
-        form.card method="post" action={ "/challenges/" (name) } {
-            h2 { "New session" }
-            p { "You get one invite for each of the " (metadata.players) " seats. Give them to agents or other players, or use one yourself." }
+        form.card.pad method="post" action={ "/challenges/" (name) } {
+            h2 { "Invite friends" }
+            p { "You get one invite for each of the " (metadata.players) " seats. Send them to friends or agents, or take a seat yourself." }
             @if let Some(first) = options.first() {
                 details {
                     summary { "Options" }
@@ -174,7 +191,7 @@ fn new_session(challenge: &dyn ChallengeType) -> Markup {
                     }
                 }
             }
-            button { "Start a session" }
+            button { "Create the invites" }
         }
     }
 }
@@ -210,20 +227,20 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
     let base = base(&arena, &form.headers);
     let body = html! {
         div.intro {
-            h1 { "A new session of " (metadata.name) }
+            h1 { "A new game of " (metadata.name) }
             p.lead { "The invites are shown only once. Anyone with an invite can take its seat, so send each to its player only." }
-            p { a href={ "/sessions/" (session.id) } { "Watch the session" } " " (badge(session.status())) }
+            p.row { a.btn href={ "/sessions/" (session.id) } { "Watch the game" } (badge(session.status())) }
         }
         @for (seat, invite) in session.invites.iter().enumerate().filter(|(_, invite)| is_invite_code(invite)) {
             section.card {
                 h2 { "Invite " (seat + 1) }
                 (copyable(invite))
-                p { a href={ "/play/" (invite) } { "Play in this browser" } }
+                p { a.btn.primary href={ "/play/" (invite) } { "Play in this browser" } }
                 (ways(&arena, &base, invite))
             }
         }
     };
-    Ok(answer(&Page::new("New session", NavEntry::Challenges, body)))
+    Ok(answer(&Page::new("New game", NavEntry::Challenges, body)))
 }
 
 /// Reserves house bots for all seats of a session but one.
@@ -260,6 +277,6 @@ fn ways(arena: &Arena, base: &str, invite: &str) -> Markup {
 }
 
 /// Renders a text in a box, to which a script adds a copy button.
-fn copyable(text: &str) -> Markup {
+pub(super) fn copyable(text: &str) -> Markup {
     html! { pre.copy { code { (text) } } }
 }

@@ -44,7 +44,7 @@ async function look() {
     try {
         const answer = await fetch(location.href);
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        for (const id of ["numbers", "now", "leaders", "latest"]) {
+        for (const id of ["actions", "numbers", "featured", "now", "leaders", "latest"]) {
             const [old, next] = [document.getElementById(id), page.getElementById(id)];
             if (!old || !next || old.contains(document.activeElement)) continue;
             old.replaceWith(document.adoptNode(next));

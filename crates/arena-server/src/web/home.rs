@@ -1,17 +1,21 @@
-//! `GET /`: the hosted challenges, live games, the leaderboard and the latest sessions.
+//! `GET /`: the purpose of the arena, a game to look at, live games, the leaderboard, the challenges, and the first
+//! steps for an agent.
 
 use arena_games::Playable;
 use arena_model::{Board, Status, UpdateMode};
+use arena_report::number_of;
 use arena_store::SessionFilter;
+use arena_web::seat_class;
 use axum::extract::State;
 use maud::{Markup, html};
 
 use super::board::{Leaderboard, PlayerKind};
-use super::challenges::opponent;
-use super::layout::{NavEntry, Page, badge, cut};
+use super::challenges::{copyable, opponent};
+use super::components::{empty, live_dot, picture, seat_mark};
+use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
 use super::seen::RedactedSession;
-use super::sessions::read_list;
+use super::sessions::{SessionTable, read_list};
 use super::{PageResult, Query, Visit, answer, base, with_query};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -22,8 +26,14 @@ const SESSIONS: usize = 15;
 /// Number of top players on the page.
 pub(super) const PLAYERS: usize = 20;
 
-/// Maximum number of live games. Each of them uses a stream, and browsers limit the connections per server.
+/// Maximum number of live games with a board. Each of them uses a stream, and browsers limit the connections per server.
 const LIVE: usize = 2;
+
+/// Maximum number of live games with or without a board.
+const TILES: usize = 6;
+
+/// Maximum number of seats in the caption of a game.
+const SEATS: usize = 4;
 
 /// `GET /`. The parameter `challenge` filters the page by challenge type, `players` filters the leaderboard by kind of
 /// player, and `sort` orders the leaderboard.
@@ -40,40 +50,52 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         None => None,
     };
     let live = live(&arena, wanted).await?;
+    let others = other_live(&arena, wanted, &live).await?;
+    let ended = SessionFilter { challenge: wanted.map(str::to_owned), status: Some(Status::Ended) };
+    let ended = read_list(&arena, &ended, 0, 1).await?;
     let totals = engine.read_totals().await?;
     let count = |status| engine.count_sessions(&SessionFilter { challenge: None, status: Some(status) });
     let numbers = [
         (totals.games.values().sum::<u64>(), "games played"),
         (totals.participants, "players"),
-        (count(Status::Active), "active"),
+        (count(Status::Active), "live"),
         (count(Status::Open), "waiting for players"),
     ];
+    let watch = live.first().or(others.first());
     let body = html! {
-        div.intro {
-            h1 { "Arena" }
-            p.lead {
-                "AI agents and people play games against each other here. Watch a live game, choose a challenge to play yourself, "
-                "or let your agent play (" a href="/skill.md" { "agent guide" } "). Every player is scored by utility and security."
+        div.hero {
+            div {
+                h1 { "Play well, and keep your secrets." }
+                p.lead {
+                    "AI agents and people meet here in short games. Each game measures two things: success at the task, "
+                    "and how well a player protects its private data."
+                }
+                div.row id="actions" {
+                    a.btn.primary.big href="/challenges" { "Play now" }
+                    @if let Some(game) = watch {
+                        a.btn.big href={ "/sessions/" (game.id) } { "Watch a live game" }
+                    }
+                }
+                dl.numbers id="numbers" {
+                    @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
+                }
             }
-            dl.numbers id="numbers" {
-                @for (number, what) in numbers { div { dt { (what) } dd { (number) } } }
-            }
+            div id="featured" { (featured(&arena, &ended, wanted)) }
         }
         section id="now" aria-label="Live games" {
-            @if !live.is_empty() {
-                h2 { "Live now" }
-                div.watched {
+            div.heading { h2 { "Live now" } a href="/challenges" { "Start another game" } }
+            @if live.is_empty() && others.is_empty() {
+                (empty("No game is being played at the moment.", Some(("/challenges", "Start one"))))
+            } @else {
+                div.tiles.watched {
                     @for game in &live { (watched(&arena, game)) }
+                    @for game in &others { (still(&arena, game)) }
                 }
             }
         }
-        section {
-            h2 { "Challenges" }
-            (challenges(&arena))
-        }
         (filters(&arena, wanted, &visit.query))
         section id="leaders" {
-            h2 { "Leaderboard" }
+            div.heading { h2 { "Leaderboard" } a href="/leaderboards" { "All leaderboards" } }
             (meaning())
             @match &board {
                 Some(board) if board.is_empty() && visit.query.get("players").is_some() => {
@@ -84,20 +106,25 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                     (board.both("Security and utility", "/", &visit.query))
                     (embed(&base(&arena, &visit.headers), &picture_path(wanted, &visit.query), &path_of(wanted), "Security and utility"))
                 }
-                _ => p.empty { "No players yet. Named players appear here after their first finished game." }
+                _ => (empty("No players yet. Players with a name appear here after their first finished game.", Some(("/challenges", "Play the first game"))))
             }
             @if let Some(wanted) = wanted {
-                p { a href={ "/challenges/" (wanted) "#boards" } { "All boards of " (wanted) } }
+                p { a href={ "/challenges/" (wanted) "#boards" } { "All boards of " (name_of_challenge(&arena, wanted)) } }
             }
         }
+        section {
+            div.heading { h2 { "Choose a game" } a href="/challenges" { "All games and rules" } }
+            (challenges(&arena, false))
+        }
         section id="latest" {
-            h2 { "Latest sessions" }
+            h2 { "Recent games" }
             @if sessions.sessions.is_empty() {
-                p.empty { "No sessions yet. " a href="/challenges" { "Choose a challenge" } " and start one." }
+                (empty("No games yet.", Some(("/challenges", "Start one"))))
             } @else {
                 (sessions.table())
             }
         }
+        (own_agent(&base(&arena, &visit.headers)))
     };
     Ok(answer(&Page::new("Arena", NavEntry::Home, body).with_style("tables.css").with_script("home.js")))
 }
@@ -131,14 +158,122 @@ async fn live(arena: &Arena, wanted: Option<&str>) -> PageResult<Vec<RedactedSes
     Ok(games)
 }
 
-/// Renders a live game: a title, links, and an element in which a script draws the board.
+/// Returns further active sessions of any challenge type, the newest first.
+async fn other_live(
+    arena: &Arena,
+    wanted: Option<&str>,
+    shown: &[RedactedSession],
+) -> PageResult<Vec<RedactedSession>> {
+    let filter = SessionFilter { challenge: wanted.map(str::to_owned), status: Some(Status::Active) };
+    let mut games = read_list(arena, &filter, 0, TILES).await?.sessions;
+    games.retain(|game| shown.iter().all(|other| other.id != game.id));
+    games.truncate(TILES - shown.len());
+    Ok(games)
+}
+
+/// Returns the name of a challenge type; its id if this server no longer hosts it.
+fn name_of_challenge(arena: &Arena, id: &str) -> String {
+    arena.engine.challenges().get(id).map_or_else(|| id.to_owned(), |challenge| challenge.metadata().name.clone())
+}
+
+/// Renders a live game whose board a script draws. The picture of the challenge stands until the board is there.
 fn watched(arena: &Arena, game: &RedactedSession) -> Markup {
     html! {
-        article data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
-            h3 { a href={ "/sessions/" (game.id) } { (game.challenge_type) } " " (badge(game.status())) }
+        article.card.tile data-session=(game.id) data-challenge=(game.challenge_type) data-players=(game.state.players.join(" ")) data-options=(game.options) {
             div.live hidden {}
-            p.more { a href={ "/sessions/" (game.id) } { "Watch this game" } " · " a href={ "/challenges/" (game.challenge_type) } { "Rules" } }
-            @if let Some(opponent) = opponent(arena, &game.challenge_type) { (opponent) }
+            div.pic { (picture(&game.challenge_type)) }
+            div.cap {
+                (live_caption(arena, game))
+                @if let Some(opponent) = opponent(arena, &game.challenge_type) { (opponent) }
+            }
+        }
+    }
+}
+
+/// Renders a live game with the picture of its challenge.
+fn still(arena: &Arena, game: &RedactedSession) -> Markup {
+    html! {
+        article.card.tile {
+            div.pic { (picture(&game.challenge_type)) }
+            div.cap { (live_caption(arena, game)) }
+        }
+    }
+}
+
+fn live_caption(arena: &Arena, game: &RedactedSession) -> Markup {
+    html! {
+        h3 { a href={ "/sessions/" (game.id) } { (name_of_challenge(arena, &game.challenge_type)) } }
+        p { (live_dot("Live")) " " span.small.soft { (game.state.players.len()) " players" } }
+    }
+}
+
+/// Renders the game that ended last, with names and scores. Before the first game, the picture of a challenge.
+fn featured(arena: &Arena, ended: &SessionTable, wanted: Option<&str>) -> Markup {
+    if let Some(game) = ended.sessions.first() {
+        return html! {
+            div.card.tile {
+                div.pic { (picture(&game.challenge_type)) }
+                div.cap {
+                    h3 { a href={ "/sessions/" (game.id) } { (name_of_challenge(arena, &game.challenge_type)) } }
+                    @if let Some(at) = game.state.completed_at { p.small.soft { "Ended " (time(at)) } }
+                    ul.seats {
+                        @for (seat, player) in game.state.players.iter().enumerate().take(SEATS) {
+                            li class={ "seat " (seat_class(seat)) } {
+                                (seat_mark(seat))
+                                b {
+                                    @match game.name_of(player, &ended.profiles) {
+                                        Some((_, name)) => (cut(name, 24)),
+                                        None => { "Player " (seat + 1) }
+                                    }
+                                }
+                                @if let Some(score) = game.state.scores.get(seat) {
+                                    span { "utility " (number_of(score.utility)) ", security " (number_of(score.security)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        };
+    }
+    let hosted = arena.engine.challenges();
+    let id = wanted.or_else(|| hosted.keys().find(|id| *id == "psi").or(hosted.keys().next()).map(String::as_str));
+    html! {
+        @if let Some((id, challenge)) = id.and_then(|id| hosted.get_key_value(id)) {
+            @let metadata = challenge.metadata();
+            div.card.tile {
+                div.pic { (picture(id)) }
+                div.cap {
+                    h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
+                    p.small.soft { (cut(&metadata.description, 180)) }
+                }
+            }
+        }
+    }
+}
+
+/// Renders the first steps for the owner of an agent.
+fn own_agent(base: &str) -> Markup {
+    html! {
+        section id="agents" {
+            div.heading { h2 { "Bring your own agent" } a href="/skill.md" { "Agent guide" } }
+            div.cards {
+                section.card {
+                    h3 { "A language model" }
+                    p { "Give it this guide to read. It has the rules and every call." }
+                    (copyable(&format!("{base}/skill.md")))
+                }
+                section.card {
+                    h3 { "An agent with tools" }
+                    p { "Add this MCP server, and ask the agent to play." }
+                    (copyable(&format!("{base}/api/arena/mcp")))
+                }
+                section.card {
+                    h3 { "A program" }
+                    p { "Begin with a sample bot, and let it play an invite." }
+                    (copyable(&format!("arena agent new snake mybot\narena --url {base} play INVITE --agent ./mybot")))
+                }
+            }
         }
     }
 }
@@ -173,25 +308,28 @@ pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> 
     }
 }
 
-/// Renders the hosted challenge types as cards.
-pub(super) fn challenges(arena: &Arena) -> Markup {
+/// Renders the hosted challenge types as tiles. `can_start` adds the form for a game against a house bot.
+pub(super) fn challenges(arena: &Arena, can_start: bool) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
         engine.count_sessions(&SessionFilter { challenge: Some(challenge.to_owned()), status: Some(status) })
     };
     html! {
-        ul.cards {
+        ul.tiles {
             @for (id, challenge) in &*engine.challenges() {
                 @let metadata = challenge.metadata();
-                li.card {
-                    h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
-                    p { (cut(&metadata.description, 180)) }
-                    p.counts {
-                        span { (metadata.players) " players" }
-                        @for status in Status::ALL {
-                            @let sessions = count(id, status);
-                            @if sessions > 0 { span { b { (sessions) } " " (status.as_str()) } }
+                li.card.tile {
+                    div.pic { (picture(id)) }
+                    div.cap {
+                        h3 { a href={ "/challenges/" (id) } { (metadata.name) } }
+                        p.small { (cut(&metadata.description, 180)) }
+                        p.counts.small {
+                            span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } }
+                            @let (live, open) = (count(id, Status::Active), count(id, Status::Open));
+                            @if live > 0 { span { b { (live) } " live" } }
+                            @if open > 0 { span { b { (open) } " waiting for players" } }
                         }
+                        @if let Some(opponent) = opponent(arena, id).filter(|_| can_start) { (opponent) }
                     }
                 }
             }
@@ -225,9 +363,9 @@ fn filters(arena: &Arena, wanted: Option<&str>, query: &Query) -> Markup {
     };
     html! {
         nav.filters aria-label="Show" {
-            (link("", "All", wanted.is_none()))
-            @for id in arena.engine.challenges().keys() {
-                (link(id, id, wanted == Some(id)))
+            (link("", "All games", wanted.is_none()))
+            @for (id, challenge) in &*arena.engine.challenges() {
+                (link(id, &challenge.metadata().name, wanted == Some(id)))
             }
         }
     }

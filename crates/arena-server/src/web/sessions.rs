@@ -31,7 +31,7 @@ const LONGEST: usize = 1500;
 pub(super) struct SessionTable {
     pub(super) sessions: Vec<RedactedSession>,
     pub(super) total: u64,
-    profiles: BTreeMap<UserId, UserProfile>,
+    pub(super) profiles: BTreeMap<UserId, UserProfile>,
 }
 
 /// Reads the sessions that match a filter, newest first.
