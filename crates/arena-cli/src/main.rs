@@ -13,6 +13,7 @@ mod client;
 mod completions;
 mod demo;
 mod exit;
+mod house;
 mod identity;
 mod interrupt;
 mod keys;

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use arena_engine::NatsUrl;
 use arena_identity::ServerSecret;
@@ -23,13 +24,14 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{ListenArgs, LogArgs, LogFormat, ServeArgs};
 use crate::exit::{Exit, Failure};
 use crate::matches::settings::launcher;
-use crate::{notify, output, scripts};
+use crate::{house, notify, output, scripts};
 
 /// Runs a server until Ctrl-C or SIGTERM.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
     start_log(&args.log, "info")?;
     let settings = settings(&args)?;
     let data = settings.data.clone();
+    let house = settings.has_house().then_some((settings.auth.enabled, settings.house.seats));
     let runtime = runtime()?;
     runtime.block_on(async {
         // The signal handler is installed before the server starts, so that an early signal isn't lost.
@@ -39,9 +41,14 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         if let Some(token) = server.new_admin_token() {
             output::print(&introduce(token, &data))?;
         }
+        if let Some((signs, seats)) = house {
+            let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
+            house::open(&server, signs, seats).map_err(no_thread)?;
+        }
         notify::send(notify::READY);
         let stop = async {
             stop.await;
+            house::ENDING.store(true, Ordering::Relaxed);
             notify::send(notify::STOPPING);
         };
         server.run(stop).await;

@@ -382,7 +382,7 @@ impl Inner {
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
         let seats = challenge.seats(&options);
-        let rated = self.catalogue.terms_of(&request.challenge, &options);
+        let rated = self.catalogue.terms_of(&request.challenge, &options).filter(|_| request.is_rated);
         let facts = SessionFacts {
             id: self.environment.session_id(now),
             challenge: request.challenge,

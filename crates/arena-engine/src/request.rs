@@ -55,6 +55,8 @@ pub struct Create {
     pub challenge: String,
     /// The options that differ from the challenge's defaults.
     pub options: Map<String, Value>,
+    /// True if the session counts on a board when its options are the challenge's. Games against house bots don't.
+    pub is_rated: bool,
 }
 
 /// A request to join a session.

@@ -9,6 +9,8 @@ pub struct HouseBot {
     pub name: &'static str,
     /// A description of the bot's strategy, for people.
     pub motto: &'static str,
+    /// The challenge's method that makes the bot's moves.
+    pub method: &'static str,
     pub(crate) think: fn(&BotInput<'_>) -> Option<String>,
 }
 
@@ -17,6 +19,8 @@ pub struct HouseBot {
 pub(crate) struct BotInput<'s> {
     /// The bot's id in the state.
     pub me: &'s str,
+    /// The game's constants, as the operator sent them; empty if the bot hasn't learned them.
+    pub config: &'s Map<String, Value>,
     /// The state as the operator sent it.
     pub state: &'s Map<String, Value>,
     /// The positions at the bot's earlier moves, as FEN, if the states have a `fen`.
@@ -27,18 +31,24 @@ pub(crate) struct BotInput<'s> {
 #[derive(Debug)]
 pub struct BotGame {
     player: &'static HouseBot,
+    config: Map<String, Value>,
     past: Vec<String>,
 }
 
 impl BotGame {
     /// Returns the bot before its first move.
     pub fn of(player: &'static HouseBot) -> BotGame {
-        BotGame { player, past: Vec::new() }
+        BotGame { player, config: Map::new(), past: Vec::new() }
     }
 
-    /// Returns the move in this state, as the content of the method `move`, or `None` if the bot finds no move.
+    /// Gives the bot the game's constants.
+    pub fn learn(&mut self, config: Map<String, Value>) {
+        self.config = config;
+    }
+
+    /// Returns the move in this state, as the content of [`HouseBot::method`], or `None` if the bot finds no move.
     pub fn decide(&mut self, me: &str, state: &Map<String, Value>) -> Option<String> {
-        let decided = (self.player.think)(&BotInput { me, state, past: &self.past });
+        let decided = (self.player.think)(&BotInput { me, config: &self.config, state, past: &self.past });
         if let Some(fen) = state.get("fen").and_then(Value::as_str) {
             self.past.push(fen.to_owned());
         }

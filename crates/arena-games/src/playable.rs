@@ -39,7 +39,7 @@ pub struct Kit {
     pub controls: Option<SeatControls>,
     /// The function that reads the agents' scores from a state, for the score curves of replays.
     pub scores: Option<ReadScores>,
-    /// The house bots, which play against guests and each other.
+    /// The house bots, which play against guests and each other: the stronger one first.
     pub bots: Option<[&'static HouseBot; 2]>,
     /// The settings of the sessions that the house bots play for the demo's spectators.
     pub exhibit: Option<Exhibit>,

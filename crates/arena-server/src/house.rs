@@ -8,6 +8,27 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// The strength of a house bot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Strength {
+    /// A bot that a beginner can beat.
+    Easy,
+    /// The usual strength.
+    #[default]
+    Normal,
+}
+
+impl Strength {
+    /// Parses `easy` or `normal`.
+    pub(crate) fn from_name(name: &str) -> Option<Strength> {
+        match name {
+            "easy" => Some(Strength::Easy),
+            "normal" => Some(Strength::Normal),
+            _ => None,
+        }
+    }
+}
+
 /// The house bots of a server.
 pub struct House {
     challenges: BTreeSet<String>,
@@ -22,6 +43,10 @@ pub struct HouseSeat {
     pub challenge: String,
     /// The invite of the seat.
     pub invite: String,
+    /// The strength of the bot.
+    pub strength: Strength,
+    /// The position among the session's seats for house bots, from 0.
+    pub number: usize,
     _place: OwnedSemaphorePermit,
 }
 
@@ -46,12 +71,19 @@ impl House {
     }
 
     /// Sends the seats of these invites to the house bots, as many as are reserved.
-    pub(crate) fn send(&self, challenge: &str, invites: &[String], Places(mut places): Places) {
+    pub(crate) fn send(
+        &self,
+        challenge: &str,
+        invites: &[String],
+        strength: Strength,
+        Places(mut places): Places,
+    ) {
         let seats = self.seats.lock();
-        for invite in invites {
+        for (number, invite) in invites.iter().enumerate() {
             let Some(place) = places.split(1) else { return };
+            let (challenge, invite) = (challenge.to_owned(), invite.clone());
             // Sending fails only if the receiver was dropped, which means that the server is stopping.
-            let _ = seats.send(HouseSeat { challenge: challenge.to_owned(), invite: invite.clone(), _place: place });
+            let _ = seats.send(HouseSeat { challenge, invite, strength, number, _place: place });
         }
     }
 }
@@ -69,7 +101,7 @@ mod tests {
         assert!(house.plays("chess") && !house.plays("golf"));
         let places = house.reserve(2).expect("both are free");
         assert!(house.reserve(1).is_none());
-        house.send("chess", &["inv_1".to_owned(), "inv_2".to_owned()], places);
+        house.send("chess", &["inv_1".to_owned(), "inv_2".to_owned()], Strength::Easy, places);
         let taken: Vec<HouseSeat> = seats.try_iter().collect();
         assert_eq!(taken.iter().map(|seat| seat.invite.as_str()).collect::<Vec<_>>(), ["inv_1", "inv_2"]);
         assert!(house.reserve(1).is_none());

@@ -32,12 +32,12 @@ mod web;
 
 pub use admin_token::{AdminToken, AdminTokenError, AdminTokenFileError};
 pub use auth::AuthError;
-pub use house::{House, HouseSeat};
+pub use house::{House, HouseSeat, Strength};
 pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings, SessionSettings,
+    AuthSettings, ChallengeSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings, SessionSettings,
     Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

@@ -48,7 +48,7 @@ pub(crate) use scoring::orders;
 pub(crate) use skill::base;
 pub(crate) use sync::MAX_WAIT_S;
 pub(crate) use tournaments::matches::MatchView;
-pub(crate) use tournaments::{TournamentView, id_of as id_of_tournament};
+pub(crate) use tournaments::{Stage, TournamentView, id_of as id_of_tournament};
 
 /// A route: its schemas and description for `/openapi.json`, and its handlers.
 type Route = UtoipaMethodRouter<Arena>;
@@ -282,7 +282,7 @@ mod tests {
             let challenges = settings.challenge_types().expect("the defaults are good");
             let store = Store::open(folder.path(), scoring).expect("a store");
             let engine = Engine::new(store, challenges, limits, Environment::system()).await.expect("an engine");
-            let create = Create { challenge: "psi".to_owned(), options: serde_json::Map::new() };
+            let create = Create { challenge: "psi".to_owned(), options: serde_json::Map::new(), is_rated: true };
             let respond = |written: &Written<'_>| {
                 let facts = &written.session.facts;
                 format!("{} {}", facts.id, facts.invites[0])

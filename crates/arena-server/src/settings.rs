@@ -52,6 +52,8 @@ pub struct Settings {
     pub scoring: ScoringSettings,
     /// Tournaments between agents.
     pub tournaments: TournamentSettings,
+    /// House bots.
+    pub house: HouseSettings,
 }
 
 impl Default for Settings {
@@ -71,6 +73,7 @@ impl Default for Settings {
             scripts: ScriptSettings::default(),
             scoring: ScoringSettings::default(),
             tournaments: TournamentSettings::default(),
+            house: HouseSettings::default(),
         }
     }
 }
@@ -286,6 +289,22 @@ impl Default for ScoringSettings {
     }
 }
 
+/// House bots, which play with visitors: `[house]` in `arena.toml`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HouseSettings {
+    /// True if the server has house bots. Default: true if it listens on loopback.
+    pub enabled: Option<bool>,
+    /// Maximum number of seats that house bots play at the same time, each on its own thread.
+    pub seats: usize,
+}
+
+impl Default for HouseSettings {
+    fn default() -> Self {
+        HouseSettings { enabled: None, seats: 16 }
+    }
+}
+
 /// Deserializes a string, or a list of at most one string.
 fn one_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
@@ -390,9 +409,15 @@ struct SettingsFile {
     scripts: Option<ScriptSettings>,
     scoring: Option<ScoringSettings>,
     tournaments: Option<TournamentSettings>,
+    house: Option<HouseSettings>,
 }
 
 impl Settings {
+    /// True if the server has house bots.
+    pub fn has_house(&self) -> bool {
+        self.house.enabled.unwrap_or(self.listen.ip().is_loopback())
+    }
+
     /// Reads settings from a file; missing keys have their defaults. The file is JSON if its name ends in `.json`,
     /// otherwise TOML.
     ///
@@ -428,6 +453,7 @@ impl Settings {
             scripts: parsed.scripts.unwrap_or_default(),
             scoring: parsed.scoring.unwrap_or_default(),
             tournaments: parsed.tournaments.unwrap_or_default(),
+            house: parsed.house.unwrap_or_default(),
         })
     }
 

@@ -9,10 +9,11 @@ use arena_wire::{Message, Messages};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::bots::DemoBot;
-use super::seat::{self, Patience, WAIT_S};
 use crate::client::{Arena, CallError, Read};
 use crate::exit::{Exit, Failure};
+use crate::house::bots::DemoBot;
+use crate::house::psi::{self, Patience};
+use crate::house::seat::{TakenSeat, WAIT_S};
 use crate::output::{Style, counted, print, printable};
 
 /// Time limit of a game between house bots, which takes a fraction of a second.
@@ -109,7 +110,8 @@ impl Account<'_> {
 
     /// Plays a bot's seat to the end of the game; the end of the demo doesn't interrupt the game.
     fn seat(&self, bot: &DemoBot, invite: &str) -> Result<(), CallError> {
-        seat::play(&self.arena.own_connection(), bot, invite, Patience::AMONG_BOTS, &AtomicBool::new(false))
+        let seat = TakenSeat::take(&self.arena.own_connection(), invite, bot.name)?;
+        psi::play(&seat, bot, Patience::AMONG_BOTS, &AtomicBool::new(false))
     }
 
     /// Prints the chat of a session until the operator announces the end.

@@ -1,37 +1,17 @@
 //! `arena demo`: a server, house bots that play on it through its public HTTP API, and a report of every game of `psi`.
 //!
 //! House bots also play chess and snake for visitors of the page ([`show`]), and against visitors who request an
-//! opponent ([`house`]).
+//! opponent ([`crate::house`]).
 //!
-//! A thread with its own HTTP client plays each seat and receives only that seat's data ([`seat`]). A pure function
-//! computes a bot's next action from these data ([`bots`]). An observer ([`account`]), which isn't a player, prints the
-//! chat as it happens, and the guesses when the server reveals them at the end.
-//!
-//! # How house bots talk
-//!
-//! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
-//! ([`convention::ChatLine`]). Each bot sends one such line as soon as it has received its set of numbers:
-//!
-//! ```text
-//! PLAIN 101 205 880 …                   the whole set
-//! DIGESTS salt=5f0c… 8a31… 90be… …      for each number, SHA-256 of `salt:number`, cut to 16 hex digits
-//! PASS                                  no information
-//! ```
-//!
-//! The speaker chooses the salt. The listener hashes its own numbers with the same salt; equal digests show the numbers
-//! that the speaker has too. Bots ignore any other text and keep waiting; a silent player counts as having passed.
+//! A thread with its own HTTP client plays each seat and receives only that seat's data. An observer ([`account`]), which
+//! isn't a player, prints the chat as it happens, and the guesses when the server reveals them at the end.
 
 mod account;
-mod bots;
-mod convention;
-mod house;
-mod seat;
 mod show;
 mod standings;
-mod table;
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -40,17 +20,15 @@ use arena_server::Settings;
 use tokio::sync::oneshot;
 
 use self::account::Account;
-use self::bots::{DemoBot, HOUSE};
 use self::show::Show;
 use self::standings::Standings;
 use crate::args::DemoArgs;
 use crate::client::Arena;
 use crate::exit::{Exit, Failure};
+use crate::house::bots::{DemoBot, HOUSE};
+use crate::house::{self, ENDING};
 use crate::output::{Style, note, print};
 use crate::serve;
-
-/// The flag that stops the threads of house bots at the end of the demo.
-static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Runs the server and the house bots and prints their games. Ends at Ctrl-C or SIGTERM, or, with `--once`, after the
 /// first games.
@@ -76,7 +54,9 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     };
     let listen = listen_address(args);
     let trust_network = args.listen.trust_network;
-    let server = runtime.block_on(serve::start(Settings { listen, data, trust_network, ..Settings::default() }))?;
+    let settings = Settings { listen, data, trust_network, ..Settings::default() };
+    let seats = settings.house.seats;
+    let server = runtime.block_on(serve::start(settings))?;
     let url = format!("http://{}", server.address());
     print(&match style {
         Style::Json => serde_json::json!({ "url": url }).to_string(),
@@ -84,7 +64,7 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
     })?;
     let arena = Arena::at(&url);
     let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
-    server.offer(house::open(&arena, &ENDING).map_err(no_thread)?);
+    house::open(&server, false, seats).map_err(no_thread)?;
 
     let (stop_server, server_stops) = oneshot::channel::<()>();
     let serving = runtime.spawn(server.run(async {
@@ -116,7 +96,8 @@ pub fn run(args: &DemoArgs, style: Style) -> Result<(), Failure> {
 /// Publishes each house bot's strategy in its profile. Failures are ignored; the next demo tries again.
 fn introduce(arena: &Arena) {
     let bots = HOUSE.iter().map(|bot| (bot.name, bot.motto));
-    let players = arena_games::all().filter_map(|playable| playable.kit.bots).flatten();
+    let shown = arena_games::all().filter(|playable| playable.kit.exhibit.is_some());
+    let players = shown.filter_map(|playable| playable.kit.bots).flatten();
     for (name, motto) in bots.chain(players.map(|player| (player.name, player.motto))) {
         let model = format!("a house bot that {motto}");
         let _ = arena.update_user(Some(name), ProfileUpdate { username: None, model: Some(&model) });

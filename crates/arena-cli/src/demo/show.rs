@@ -10,8 +10,10 @@ use arena_games::bots::HouseBot;
 use serde_json::{Map, Value};
 
 use super::account::Session;
-use super::table::{self, Manner};
 use crate::client::{Arena, CallError};
+use crate::house::seat::TakenSeat;
+use crate::house::table::{self, Manner};
+use crate::house::unless_stopped;
 
 /// A shown game, with its players.
 #[derive(Debug)]
@@ -84,15 +86,14 @@ impl Shown {
         let manner = Manner { pace: self.exhibit.pace, stop };
         thread::scope(|scope| {
             let seats: Vec<_> = (session.invites.iter().zip(players))
-                .map(|(invite, player)| scope.spawn(|| table::play(&arena.own_connection(), player, invite, manner)))
+                .map(|(invite, player)| {
+                    scope.spawn(move || {
+                        table::play(&TakenSeat::take(&arena.own_connection(), invite, player.name)?, player, manner)
+                    })
+                })
                 .collect();
             let panicked = || CallError::Request(format!("a house bot panicked in a game of {}", self.challenge));
             seats.into_iter().try_for_each(|seat| seat.join().map_err(|_| panicked())?)
         })
     }
-}
-
-/// Returns the error, or `Ok` if `stop` is set: requests fail while the server stops.
-pub fn unless_stopped(error: CallError, stop: &AtomicBool) -> Result<(), CallError> {
-    if stop.load(Ordering::Relaxed) { Ok(()) } else { Err(error) }
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::account::DemoGame;
-use super::bots::HOUSE;
 use crate::exit::Failure;
+use crate::house::bots::HOUSE;
 use crate::output::{Style, Table, print};
 
 /// Sums over the games so far, in the order of [`HOUSE`].

@@ -118,7 +118,8 @@ fn the_page_of_a_tournament_updates_while_it_is_played() {
     window.see("complete");
     let columns =
         "return [...document.querySelectorAll('table')].map((table) => [...table.querySelectorAll('tbody tr')].length)";
-    assert_eq!(window.run(columns), json!([3, 12]));
+    // Standings, head-to-head results, and games.
+    assert_eq!(window.run(columns), json!([3, 3, 12]));
     assert_eq!(window.run("return window.isSame"), json!(true), "the page was reloaded");
     for name in ["turner", "looper", "circler"] {
         assert!(window.sees(name), "{name}");

@@ -37,7 +37,7 @@ struct NewChallenge {
 pub(crate) async fn create_session(State(arena): State<Arena>, request: Post) -> ApiResult {
     let wanted: Option<NewChallenge> = request.find_body()?;
     let options = wanted.and_then(|wanted| wanted.options).unwrap_or_default();
-    let create = Create { challenge: request.param("name").to_owned(), options };
+    let create = Create { challenge: request.param("name").to_owned(), options, is_rated: true };
     let respond = Box::new(|written: &arena_engine::Written<'_>| to_text(&view(written.session, Viewer::Creator)));
     Ok(json(arena.engine.create(create, request.once_creating()?, respond).await?))
 }

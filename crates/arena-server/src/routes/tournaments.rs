@@ -83,7 +83,7 @@ pub(crate) struct TournamentView {
     pub(crate) games_per_minute: Option<f64>,
     /// Estimated time left at this rate, in seconds; present while the tournament is running.
     #[serde(skip_serializing_if = "Option::is_none")]
-    seconds_left: Option<f64>,
+    pub(crate) seconds_left: Option<f64>,
     /// Time of creation, in milliseconds since 1970.
     pub(crate) created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arena_report::{Curve, Estimate, Picture, TimeAxis, number_of, over_time};
+use arena_report::{Curve, Estimate, Interval, Picture, TimeAxis, number_of, over_time};
 use axum::extract::State;
 use maud::{Markup, PreEscaped, html};
 
+use super::components;
 use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
-use super::tournaments::{LISTED, none, state, title};
+use super::tournaments::{LISTED, elo, none, scale_of, state, title};
 use super::{PageResult, Visit, answer, base, pager};
 use crate::arena::Arena;
 use crate::routes::{AgentView, TournamentView, id_of_agent};
@@ -30,21 +31,21 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
         p.lead { "Programs that play in this server's tournaments." }
         @match &arena.tournaments { None => (none()), Some(tournaments) => (agent_table(tournaments, &visit, offset)) }
     };
-    Ok(answer(&Page::new("Agents", NavEntry::Tournaments, body)))
+    Ok(answer(&Page::new("Agents", NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 fn agent_table(tournaments: &Tournaments, visit: &Visit, offset: u64) -> Markup {
     let (agents, total) = tournaments.list_agents(offset, LISTED);
     html! {
         @if agents.is_empty() {
-            p.empty { "No agents yet. Upload one with " code { "POST /api/agents" } " (see the " a href="/docs#tournaments" { "API reference" } ")." }
+            div.empty { p { "No agents yet. Upload one with " code { "POST /api/agents" } " (see the " a href="/docs#tournaments" { "API reference" } ")." } }
         } @else {
-            div.scroll tabindex="0" { table {
-                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Id" } th scope="col" { "Added" } } }
+            div.scroll tabindex="0" { table.stacked {
+                thead { tr { th scope="col" { "Name" } th scope="col" { "Version" } th scope="col" { "Added" } } }
                 tbody { @for agent in agents.iter().map(|facts| AgentView::of(facts)) { tr {
                     td { a href={ "/agents/" (agent.id) } { (cut(&agent.name, 64)) } }
-                    td { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
-                    td { code { (agent.id) } } td { (time(agent.created_at)) }
+                    td data-label="Version" { @match &agent.version { Some(version) => (cut(version, 40)), None => "–" } }
+                    td data-label="Added" { (time(agent.created_at)) }
                 } } }
             } }
         }
@@ -97,6 +98,29 @@ impl AgentHistory {
         over_time(&TimeAxis { title: "Elo in each tournament, with 95 % interval", x: "tournaments" }, &[curve])
     }
 
+    /// Returns a sentence on the agent's games and its latest rating.
+    fn sentence(&self, met: &[(String, [u32; 3])]) -> String {
+        let sum = |at: usize| met.iter().map(|(_, results)| results[at]).sum::<u32>();
+        let (won, all) = (sum(0), (0..3).map(sum).sum::<u32>());
+        let tournaments = match self.total {
+            0 => return "Has not played a tournament yet.".to_owned(),
+            1 => "1 tournament".to_owned(),
+            many => format!("{many} tournaments"),
+        };
+        let rating = self.latest.iter().find_map(|(_, outcome)| {
+            let (outcome, number) = outcome.as_ref()?;
+            let (elo, interval) = (*outcome.ratings.get(*number)?)?;
+            elo.is_finite().then(|| (elo, interval))
+        });
+        let rating = rating.map_or_else(String::new, |(elo, interval)| {
+            format!(" Latest rating: Elo {}, 95 % interval {} to {}.", end(elo), end(interval.low), end(interval.high))
+        });
+        match all {
+            0 => format!("Entered {tournaments}; no games yet."),
+            all => format!("Ranked above the opponent in {won} of {all} results in {tournaments}.{rating}"),
+        }
+    }
+
     /// Counts the games won, drawn and lost against each opponent, most frequent opponents first.
     fn head_to_head(&self) -> Vec<(String, [u32; 3])> {
         let mut against: BTreeMap<String, [u32; 3]> = BTreeMap::new();
@@ -125,8 +149,9 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let met = history.head_to_head();
     let body = html! {
         div.intro {
-            h1 { (cut(&agent.name, 64)) @if let Some(version) = &agent.version { " " code { (cut(version, 40)) } } }
-            p.soft { "Agent " code { (agent.id) } ", added " (time(agent.created_at)) ". " a href="/agents" { "All agents" } }
+            p.row { a.small href="/agents" { "All agents" } @if let Some(version) = &agent.version { span.chip { "version " (cut(version, 40)) } } }
+            h1 { (cut(&agent.name, 64)) }
+            p.lead { (history.sentence(&met)) }
         }
         @if let Some(picture) = history.picture() {
             section {
@@ -141,7 +166,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         section {
             h2 { "Tournaments" }
             @if history.latest.is_empty() {
-                p.empty { "No tournaments yet." }
+                (components::empty("No tournaments yet.", Some(("/tournaments", "All tournaments"))))
             } @else {
                 (tournaments(&history))
             }
@@ -163,22 +188,34 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 }
             }
         }
+        details {
+            summary { "Details" }
+            dl.details {
+                dt { "Id" } dd { code { (agent.id) } }
+                dt { "Added" } dd { (time(agent.created_at)) }
+                dt { "Profile" } dd { a href={ "/api/agents/" (agent.id) } { "JSON" } }
+            }
+        }
     };
-    Ok(answer(&Page::new(&agent.name, NavEntry::Tournaments, body)))
+    Ok(answer(&Page::new(&agent.name, NavEntry::Tournaments, body).with_style("tables.css")))
 }
 
 fn tournaments(history: &AgentHistory) -> Markup {
+    let rating = |outcome: &Option<TournamentResults>| -> Option<(f64, Interval)> {
+        let (outcome, number) = outcome.as_ref()?;
+        *outcome.ratings.get(*number)?
+    };
+    let ratings = history.latest.iter().filter_map(|(_, outcome)| rating(outcome));
+    let scale = scale_of(ratings.flat_map(|(elo, interval)| [elo, interval.low, interval.high]));
     html! {
-        div.scroll tabindex="0" { table {
-            thead { tr { th scope="col" { "Tournament" } th scope="col" { "Game" } th scope="col" { "State" } th.number scope="col" { "Agents" } th.number scope="col" { "Elo" } th.number scope="col" { "95 % interval" } th scope="col" { "Created" } } }
+        div.scroll tabindex="0" { table.ranks {
+            thead { tr { th scope="col" { "Tournament" } th scope="col" { "State" } th.number.games scope="col" { "Agents" } th.number scope="col" { "Elo, 95 % interval" } th.games scope="col" { "Created" } } }
             tbody { @for (snapshot, outcome) in &history.latest { tr {
                 @let view = TournamentView::of(snapshot);
-                @let rating = outcome.as_ref().and_then(|(outcome, number)| *outcome.ratings.get(*number)?);
-                td { a href={ "/tournaments/" (view.id) } { (title(&view)) } } td { (view.game) } td { (state(&view)) }
-                td.number { (view.agents.len()) }
-                td.number { @match rating { Some((elo, _)) => (number_of(elo.round())), None => "–" } }
-                td.number { @match rating { Some((_, interval)) => { (end(interval.low)) " … " (end(interval.high)) }, None => "–" } }
-                td { (time(view.created_at)) }
+                td.name { a href={ "/tournaments/" (view.id) } { (title(&view)) } small.below { (view.game) } } td { (state(&view)) }
+                td.number.games { (view.agents.len()) }
+                td.number { @match rating(outcome) { Some((value, interval)) => (elo(value, interval, Some(scale))), None => "–" } }
+                td.games { (time(view.created_at)) }
             } } }
         } }
     }

@@ -24,7 +24,7 @@ use super::{PageResult, Visit, answer, base, pager};
 use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
-use crate::house::{House, Places};
+use crate::house::{House, Places, Strength};
 
 /// Number of sessions per page.
 const SESSIONS: usize = 20;
@@ -160,6 +160,7 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
         form method="post" action={ "/challenges/" (name) } {
             input type="hidden" name="against" value="house";
             button { "Play against a house bot" }
+            button.quiet name="strength" value="easy" { "Easy opponent" }
         }
     })
 }
@@ -211,17 +212,20 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         None => None,
         Some("house") => {
             let seats = challenge.resolve(&options).map_or(metadata.players, |options| challenge.seats(&options));
-            Some(reserve_bots(&arena, name, seats)?)
+            let strength = Strength::from_name(form.fields.get("strength").unwrap_or("normal"));
+            let unknown = || ApiError::bad_request("INVALID_FIELD", "strength must be `easy` or `normal`");
+            let (house, places) = reserve_bots(&arena, name, seats)?;
+            Some((house, places, strength.ok_or_else(unknown)?))
         }
         Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "against must be `house`").into()),
     };
-    let create = Create { challenge: name.to_owned(), options };
+    let create = Create { challenge: name.to_owned(), options, is_rated: house.is_none() };
     let respond =
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
-    if let (Some((house, places)), Some((own, others))) = (house, session.invites.split_first()) {
-        house.send(name, others, places);
+    if let (Some((house, places, strength)), Some((own, others))) = (house, session.invites.split_first()) {
+        house.send(name, others, strength, places);
         return Ok(to_seat(own));
     }
     let base = base(&arena, &form.headers);

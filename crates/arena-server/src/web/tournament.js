@@ -14,7 +14,10 @@ async function look() {
             const page = new DOMParser().parseFromString(await answer.text(), "text/html");
             const next = page.getElementById("live");
             if (next && !live.contains(document.activeElement)) {
+                // Opened details stay open.
+                const opened = [...live.querySelectorAll("details")].map(({ open }) => open);
                 live.replaceWith(document.adoptNode(next));
+                next.querySelectorAll("details").forEach((details, at) => { details.open ||= Boolean(opened[at]); });
                 for (const element of next.querySelectorAll("time[datetime]")) localize(element);
             }
         } catch {

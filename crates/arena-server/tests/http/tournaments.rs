@@ -244,6 +244,11 @@ fn a_tournament_is_played_and_reported() {
         assert!(page.text().contains(part), "no {part}: {}", page.text());
     }
     assert!(!page.text().contains("secret-path") && page.body.len() < 100_000);
+    // The games of two agents, and of agents that don't exist.
+    for (pair, replays) in [("0-1", 4), ("1-0", 4), ("0-9", 4), ("x", 4), ("0-0", 4)] {
+        let page = fixture.client.get(&format!("/tournaments/{id}?pair={pair}"));
+        assert_eq!((page.status, page.text().matches("/replay\"").count()), (200, replays), "{pair}");
+    }
     for (path, part) in [("/tournaments", "cup"), ("/agents", "bob")] {
         let page = fixture.client.get(path);
         assert!(page.text().contains(part) && !page.text().contains("secret-path"), "{path}: {}", page.text());

@@ -225,7 +225,7 @@ async fn one_invite_seats_one_player_and_one_key_answers_once() {
 
         let once = Once { key: [round + 100; 32], request: [2; 32] };
         let creations = nodes.iter().map(|node| {
-            let request = Create { challenge: "psi".to_owned(), options: Map::new() };
+            let request = Create { challenge: "psi".to_owned(), options: Map::new(), is_rated: true };
             let respond = Box::new(|written: &Written<'_>| written.session.facts.id.to_string());
             node.create(request, Some(once), respond)
         });

@@ -11,12 +11,20 @@ use serde_json::Value;
 use crate::bots::{BotInput, HouseBot};
 
 /// The bot that looks ahead.
-pub const PLANNER: HouseBot =
-    HouseBot { name: "planner", motto: "looks two moves ahead", think: |input| think(input, 2, true) };
+pub const PLANNER: HouseBot = HouseBot {
+    name: "planner",
+    motto: "looks two moves ahead",
+    method: "move",
+    think: |input| think(input, 2, true),
+};
 
 /// The bot that doesn't look ahead.
-pub const GRABBER: HouseBot =
-    HouseBot { name: "grabber", motto: "captures everything it can", think: |input| think(input, 1, false) };
+pub const GRABBER: HouseBot = HouseBot {
+    name: "grabber",
+    motto: "captures everything it can",
+    method: "move",
+    think: |input| think(input, 1, false),
+};
 
 /// The value of a mate: more than the value of all pieces on a board.
 const MATE: i32 = 1_000_000;

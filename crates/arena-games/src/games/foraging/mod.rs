@@ -46,6 +46,7 @@
 //! machine.
 
 mod action;
+pub mod bots;
 mod constants;
 pub mod descriptions;
 mod id;

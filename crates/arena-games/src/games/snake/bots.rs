@@ -8,12 +8,20 @@ use serde_json::Value;
 use crate::bots::{BotInput, HouseBot};
 
 /// The bot that searches the reachable cells before a step.
-pub const CAREFUL: HouseBot =
-    HouseBot { name: "careful", motto: "eats where it keeps room to live", think: |input| think(input, MAX_VISITED) };
+pub const CAREFUL: HouseBot = HouseBot {
+    name: "careful",
+    motto: "eats where it keeps room to live",
+    method: "move",
+    think: |input| think(input, MAX_VISITED),
+};
 
 /// The bot that only avoids occupied cells.
-pub const HUNGRY: HouseBot =
-    HouseBot { name: "hungry", motto: "takes the straight way to the food", think: |input| think(input, 1) };
+pub const HUNGRY: HouseBot = HouseBot {
+    name: "hungry",
+    motto: "takes the straight way to the food",
+    method: "move",
+    think: |input| think(input, 1),
+};
 
 type Cell = (i64, i64);
 

@@ -1,14 +1,27 @@
-//! Plays a bot's seat in a demo game of `psi`: joins with the invite, passes the bot its view, and sends the bot's
-//! actions over HTTP.
+//! Plays a bot's seat in a game of `psi`: passes the bot its view, and sends the bot's actions over HTTP.
+//!
+//! # How bots talk
+//!
+//! A chat is free text, so bots need a convention to understand each other. The convention has three kinds of line
+//! ([`ChatLine`]). Each bot sends one such line as soon as it has received its set of numbers:
+//!
+//! ```text
+//! PLAIN 101 205 880 …                   the whole set
+//! DIGESTS salt=5f0c… 8a31… 90be… …      for each number, SHA-256 of `salt:number`, cut to 16 hex digits
+//! PASS                                  no information
+//! ```
+//!
+//! The speaker chooses the salt. The listener hashes its own numbers with the same salt; equal digests show the numbers
+//! that the speaker has too. Bots ignore any other text and keep waiting; a silent player counts as having passed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arena_wire::{Message, Messages};
-use serde::Deserialize;
 
 use super::bots::{Action, DemoBot, View};
 use super::convention::{ChatLine, numbers_in};
+use super::seat::{TakenSeat, WAIT_S};
 use crate::client::{Answer, Arena, CallError, Read, random_hex};
 
 /// The time limits of a bot's waits.
@@ -34,33 +47,14 @@ impl Patience {
         Patience { deal: Duration::from_secs(600), words: Duration::from_secs(300), reads_numbers: true };
 }
 
-/// Waiting time of a long poll, in seconds. It is short, so that the demo can stop its bots quickly.
-pub const WAIT_S: u8 = 2;
-
-/// The answer to a join.
-#[derive(Debug, Deserialize)]
-pub struct JoinedSession {
-    /// The id of the seat's session.
-    #[serde(rename = "ChallengeID")]
-    pub session: String,
-}
-
-/// Plays `bot` on the seat of `invite` until its guess. Gives up if `stop` is set, or if the opponent doesn't join in
+/// Plays `bot` on a seat until its guess. Gives up if `stop` is set, or if the opponent doesn't join in
 /// time.
-pub fn play(
-    arena: &Arena,
-    bot: &DemoBot,
-    invite: &str,
-    patience: Patience,
-    stop: &AtomicBool,
-) -> Result<(), CallError> {
-    let JoinedSession { session } = arena.join(invite, Some(bot.name))?.read()?;
-    let arena = arena.seen_by(invite);
-
+pub fn play(seat: &TakenSeat, bot: &DemoBot, patience: Patience, stop: &AtomicBool) -> Result<(), CallError> {
+    let TakenSeat { arena, session, invite } = seat;
     let dealt = first(
         patience.deal,
         stop,
-        |read| arena.operator_messages(&session, read),
+        |read| arena.operator_messages(session, read),
         |message| message.content.strip_prefix("Your private set is:").map(numbers_in),
         || Ok(false),
     )?;
@@ -75,24 +69,24 @@ pub fn play(
     loop {
         match (bot.next)(&view) {
             Action::Say(line) => {
-                arena.say(&session, &line.to_string(), None)?;
+                arena.say(session, &line.to_string(), None)?;
                 view.said = true;
             }
             Action::Listen => {
                 let line = first(
                     patience.words,
                     stop,
-                    |read| arena.chat_messages(&session, read),
+                    |read| arena.chat_messages(session, read),
                     |message| {
-                        if message.from == invite { None } else { heard(&message.content, patience) }
+                        if message.from == *invite { None } else { heard(&message.content, patience) }
                     },
-                    || Ok(patience.reads_numbers && has_guessed(&arena, &session, invite)?),
+                    || Ok(patience.reads_numbers && has_guessed(arena, session, invite)?),
                 )?;
                 view.heard = Some(line.unwrap_or(ChatLine::Pass));
             }
             Action::Guess(numbers) => {
                 let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-                arena.act(&session, "guess", &numbers.join(", "))?;
+                arena.act(session, "guess", &numbers.join(", "))?;
                 return Ok(());
             }
         }

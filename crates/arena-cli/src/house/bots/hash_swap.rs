@@ -19,7 +19,7 @@ fn next(view: &View) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::bots::story;
+    use crate::house::bots::story;
     use expect_test::expect;
 
     #[test]

@@ -3,7 +3,7 @@
 //! security.
 
 use super::{Action, ChatLine, DemoBot, View};
-use crate::demo::convention::{Numbers, RANGE, digest};
+use crate::house::convention::{Numbers, RANGE, digest};
 
 pub const BOT: DemoBot =
     DemoBot { name: "snoop", motto: "exchanges digests too, then cracks the opponent's by brute force", next };
@@ -26,7 +26,7 @@ fn next(view: &View) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::bots::story;
+    use crate::house::bots::story;
     use expect_test::expect;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The house bots. Each bot has its own file, with a pure function from the bot's view to its next action.
+//! The house bots of `psi`. Each bot has its own file, with a pure function from the bot's view to its next action.
 
 mod cautious;
 mod hash_swap;

@@ -1,5 +1,5 @@
 //! The chat convention of the house bots: the kinds of line, with their format and parser. See the documentation of
-//! [`crate::demo`].
+//! [`super::psi`].
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -2,7 +2,7 @@
 //! text, `cautious` uses them. Otherwise `cautious` guesses some of its own numbers.
 
 use super::{Action, ChatLine, DemoBot, View};
-use crate::demo::convention::Numbers;
+use crate::house::convention::Numbers;
 
 pub const BOT: DemoBot =
     DemoBot { name: "cautious", motto: "reveals nothing and guesses some of its own numbers", next };
@@ -22,7 +22,7 @@ fn next(view: &View) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::bots::story;
+    use crate::house::bots::story;
     use expect_test::expect;
 
     #[test]
