@@ -71,13 +71,7 @@ impl House {
     }
 
     /// Sends the seats of these invites to the house bots, as many as are reserved.
-    pub(crate) fn send(
-        &self,
-        challenge: &str,
-        invites: &[String],
-        strength: Strength,
-        Places(mut places): Places,
-    ) {
+    pub(crate) fn send(&self, challenge: &str, invites: &[String], strength: Strength, Places(mut places): Places) {
         let seats = self.seats.lock();
         for (number, invite) in invites.iter().enumerate() {
             let Some(place) = places.split(1) else { return };

@@ -37,7 +37,7 @@ pub use origin::{AllowedOrigin, NoOrigin};
 pub use secret::SecretFileError;
 pub use server::{Server, StartError};
 pub use settings::{
-    AuthSettings, ChallengeSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings, SessionSettings,
-    Settings, SettingsError,
+    AuthSettings, ChallengeSettings, HouseSettings, LimitSettings, NetworkSettings, NodeSettings, ScoringSettings,
+    SessionSettings, Settings, SettingsError,
 };
 pub use tournaments::{Creators, TournamentSettings, TournamentsError, Uploaders};

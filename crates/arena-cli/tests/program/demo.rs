@@ -8,7 +8,7 @@ use arena_testkit::Client;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{Running, run};
+use crate::program::{Running, folder, run};
 
 #[test]
 fn demo_plays_every_pair_and_prints_scores_and_reasons() {
@@ -145,4 +145,88 @@ fn visitors_of_the_demo_watch_games_and_play_one() {
     demo.signal(Signal::INT);
     assert_eq!(demo.ended().code(), Some(0));
     assert_eq!(demo.said(), "");
+}
+
+const FORM: [(&str, &str); 1] = [("content-type", "application/x-www-form-urlencoded")];
+
+/// Requests an opponent, takes the own seat, and waits for the bots. Returns the session and the own invite.
+fn against_the_house(client: &Client, challenge: &str, strength: &str) -> (String, String) {
+    let form = format!("against=house&strength={strength}");
+    let answer = client.request("POST", &format!("/challenges/{challenge}"), &FORM, form.as_bytes());
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    let invite = answer.header("location").unwrap().strip_prefix("/play/").unwrap().to_owned();
+    let joined = client.post("/api/arena/join", &json!({ "invite": invite, "userId": "ada" })).ok();
+    let id = joined["ChallengeID"].as_str().unwrap().to_owned();
+    eventually("the bots sit", || (session(client, challenge, &id)["state"]["status"] == "active").then_some(()));
+    (id, invite)
+}
+
+/// Returns a session as the lists show it.
+fn session(client: &Client, challenge: &str, id: &str) -> Value {
+    let all = client.get(&format!("/api/challenges/{challenge}")).ok();
+    all["challenges"].as_array().unwrap().iter().find(|session| session["id"] == id).unwrap().clone()
+}
+
+#[test]
+fn a_server_on_loopback_has_house_bots_for_all_challenges() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    let metadata = client.get("/api/metadata").ok();
+    let challenges: Vec<&String> = metadata.as_object().unwrap().keys().collect();
+    assert!(challenges.len() >= 8, "{challenges:?}");
+    for challenge in challenges {
+        let (id, _) = against_the_house(&client, challenge, "normal");
+        assert_eq!(session(&client, challenge, &id)["rated"], false, "{challenge}");
+    }
+    let user = client.get("/api/users/house-psi").ok();
+    assert!(user["model"].as_str().unwrap().starts_with("a house bot that "), "{user}");
+}
+
+#[test]
+fn house_bots_play_challenges_of_words_to_the_end() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    for strength in ["easy", "normal"] {
+        for (challenge, guess) in [("millionaire", "50"), ("dining-cryptographers", "internal")] {
+            let (id, invite) = against_the_house(&client, challenge, strength);
+            client.act(&id, &invite, "guess", guess).ok();
+            eventually("the bots guess too", || {
+                (session(&client, challenge, &id)["state"]["status"] == "ended").then_some(())
+            });
+        }
+        // The bot accepts everything in the player's first turn, or in the second if the bot has the first turn.
+        let (id, invite) = against_the_house(&client, "ultimatum", strength);
+        let is_first = session(&client, "ultimatum", &id)["state"]["players"][0] == invite.as_str();
+        eventually("a generous offer is accepted", || {
+            client.act(&id, &invite, "submit_offer", if is_first { "0, 100" } else { "100, 0" });
+            (session(&client, "ultimatum", &id)["state"]["status"] == "ended").then_some(())
+        });
+    }
+    // Games against the house count on no board.
+    assert_eq!(client.get("/api/scoring/millionaire?strategy=average").ok()["average"], json!([]));
+}
+
+#[test]
+fn house_bots_can_be_disabled_and_sign_where_players_must() {
+    let folder = folder();
+    let config = folder.path().join("arena.toml");
+    std::fs::write(&config, "[house]\nenabled = false\n").unwrap();
+    let data = folder.path().join("data");
+    let server = |more: &[&str]| {
+        let data = data.to_str().unwrap();
+        Running::start(&[&["serve", "--listen", "127.0.0.1:0", "--data", data], more].concat())
+    };
+    let without = server(&["--config", config.to_str().unwrap()]);
+    let request = |server: &Running| server.client().request("POST", "/challenges/psi", &FORM, b"against=house");
+    assert_eq!(request(&without).status, 404);
+    drop(without);
+
+    let signing = server(&["--auth"]);
+    assert_eq!(request(&signing).status, 303);
+    eventually("the bot sits", || {
+        let all = signing.client().get("/api/challenges/psi").ok();
+        (all["challenges"][0]["state"]["players"].as_array()?.len() == 1).then_some(())
+    });
 }

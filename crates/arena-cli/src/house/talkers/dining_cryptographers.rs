@@ -8,8 +8,7 @@ use arena_server::Strength;
 
 use crate::house::talk::{Heard, Step, Talker};
 
-pub const BOT: Talker =
-    Talker { mottos: ["says openly if it paid", "follows the protocol of the secret coins"], next };
+pub const BOT: Talker = Talker { mottos: ["says openly if it paid", "follows the protocol of the secret coins"], next };
 
 fn next(heard: &Heard<'_>) -> Option<Step> {
     let arrived = heard.operator_texts().find_map(|text| text.strip_prefix("All diners have arrived: "))?;

@@ -56,7 +56,8 @@ fn next(heard: &Heard<'_>) -> Option<Step> {
             offer = None;
         }
     }
-    let share = offer.filter(|(proposer, _)| *proposer != number).and_then(|(_, shares)| shares.get(number - 1).copied());
+    let share =
+        offer.filter(|(proposer, _)| *proposer != number).and_then(|(_, shares)| shares.get(number - 1).copied());
     Some(match share.is_some_and(|share| share >= enough) {
         true => Step::Act { method: "accept", content: "yes".to_owned() },
         false => Step::Act { method: "submit_offer", content: split(total, players, number, within(aim)) },

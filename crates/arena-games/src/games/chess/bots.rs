@@ -11,12 +11,8 @@ use serde_json::Value;
 use crate::bots::{BotInput, HouseBot};
 
 /// The bot that looks ahead.
-pub const PLANNER: HouseBot = HouseBot {
-    name: "planner",
-    motto: "looks two moves ahead",
-    method: "move",
-    think: |input| think(input, 2, true),
-};
+pub const PLANNER: HouseBot =
+    HouseBot { name: "planner", motto: "looks two moves ahead", method: "move", think: |input| think(input, 2, true) };
 
 /// The bot that doesn't look ahead.
 pub const GRABBER: HouseBot = HouseBot {
