@@ -126,6 +126,7 @@ impl SiteFixture {
         let (wrong, right) = ("wrong".repeat(10), known_admin_token().reveal().to_owned());
         let views = vec![
             at("home", "/".to_owned(), there),
+            at("components", "/components".to_owned(), there),
             at("challenges", "/challenges".to_owned(), there),
             at("challenge", "/challenges/psi".to_owned(), there),
             at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
@@ -264,6 +265,12 @@ fn pages_are_accessible_on_every_screen() {
             let most = if view.name == "docs" { MOST_BYTES * 9 / 4 } else { MOST_BYTES };
             if bytes > most {
                 faults.push(format!("{}: {bytes} bytes", view.name));
+            }
+            // Between the two widths: a tablet, and a window of 1280 pixels at 200 % zoom.
+            for between in [768, 640].into_iter().filter(|_| width == 1280) {
+                window.look(between, false);
+                let found = excess(&window).into_iter();
+                faults.extend(found.map(|fault| format!("{} at {between}: {fault}", view.name)));
             }
             for is_dark in [false, true] {
                 window.look(width, is_dark);
