@@ -94,8 +94,11 @@ const messages = new Map();
 /** The operator's last request for moves: its index and the asked players. */
 let request = { index: 0, asked: [] };
 
-/** The indexes of the last messages by sender, and of the last request that this page has answered. */
-let [lastBy, answered] = [new Map(), 0];
+/** The indexes of the last messages by sender. */
+const lastBy = new Map();
+
+/** The indexes of the last request that this page has answered, and of the request with an answer on its way. */
+let [answered, sending] = [0, null];
 
 /** The game as the controls see it; `seat/parts.js` describes it. */
 const game = {
@@ -120,13 +123,13 @@ const game = {
     get isAsked() {
         return session.status === "active" && request.asked.includes(board.own) && !hasAnswered(board.own);
     },
-    /** Sends a move, unless another one is on its way. */
+    /** Sends a move, unless another answer to the same request is on its way. */
     async act(method, content) {
-        if (game.isSending) return false;
-        game.isSending = true;
-        const index = request.index;
+        const { index } = request;
+        if (sending === index) return false;
+        sending = index;
         const done = await act(method, content);
-        game.isSending = false;
+        if (sending === index) sending = null;
         if (done) answered = Math.max(answered, index);
         show();
         return Boolean(done);

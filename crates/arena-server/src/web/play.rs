@@ -98,8 +98,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         }
         (deal(&seen))
     };
-    let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body).with_script("play.js").with_style("play.css");
-    Ok(answer(&page))
+    let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body);
+    Ok(answer(&page.with_script("play.js").with_style("play.css")))
 }
 
 /// Returns true if the challenge has controls for browsers.

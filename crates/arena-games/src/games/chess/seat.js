@@ -7,8 +7,8 @@ import { button, onChoice, say, shape, wrap } from "./parts.js";
 /** The pieces for promotions, by their letters in UCI notation. */
 const PROMOTIONS = { q: ["Queen", "♛"], r: ["Rook", "♜"], b: ["Bishop", "♝"], n: ["Knight", "♞"] };
 
-/** The signs and numbers of pieces at the start of a usual game, the most valuable first. Kings can't be captured. */
-const ARMY = [["q", "♛", 1], ["r", "♜", 2], ["b", "♝", 2], ["n", "♞", 2], ["p", "♟", 8]];
+/** The signs of pieces, the most valuable first. Kings can't be captured. */
+const ARMY = [["q", "♛"], ["r", "♜"], ["b", "♝"], ["n", "♞"], ["p", "♟"]];
 
 /** Requests text style, because some systems show pawns as emoji. */
 const AS_TEXT = "\uFE0E";
@@ -41,7 +41,7 @@ export function start(panel, game) {
     }
     list.hidden = played.length === 0;
     hint.hidden = !game.isAsked;
-    showCaptured(captured, game.state?.fen);
+    showCaptured(captured, game.states[0]?.fen, game.state?.fen);
     claim.disabled = !game.isAsked;
   };
 }
@@ -153,12 +153,12 @@ function readMoves(states) {
   return moves;
 }
 
-/** Shows the pieces that each side has lost. */
-function showCaptured(place, fen) {
-  const all = [...readFen(fen).values()];
-  const lost = (isWhite) => ARMY.flatMap(([piece, sign, count]) => {
-    const left = all.filter((each) => each === (isWhite ? piece.toUpperCase() : piece)).length;
-    return Array.from({ length: Math.max(0, count - left) }, () => sign + AS_TEXT);
+/** Shows the pieces that each side has lost since the position `from`. */
+function showCaptured(place, from, fen) {
+  const [before, all] = [[...readFen(from).values()], [...readFen(fen).values()]];
+  const lost = (isWhite) => ARMY.flatMap(([piece, sign]) => {
+    const count = (pieces) => pieces.filter((each) => each === (isWhite ? piece.toUpperCase() : piece)).length;
+    return Array.from({ length: Math.max(0, count(before) - count(all)) }, () => sign + AS_TEXT);
   }).join("");
   const texts = [["White lost", lost(true)], ["Black lost", lost(false)]];
   if (!place.children.length) place.append(...texts.flatMap(([name]) => [make("dt", "", name), make("dd", "")]));

@@ -35,7 +35,7 @@ export function start(panel, game) {
   const repeating = wrap("label", "check", repeat, " Repeat until an order is done");
   repeat.addEventListener("change", () => update());
   const summary = make("p", "soft small");
-  panel.append(make("h2", "", "Your actors"), hint, actors, choice, make("h2", "", "Your bases"), bases, make("h2", "", "Orders for this turn"), summary, wrap("p", "row", send, repeating));
+  panel.append(make("h2", "", "Your actors"), hint, actors, choice, make("h2", "", "Your bases"), bases, wrap("div", "send", summary, wrap("p", "row", send, repeating)));
 
   const config = (name, usual) => (Number.isFinite(game.config[name]) ? game.config[name] : usual);
   const all = (key) => list(game.state?.[key]).filter(({ position } = {}) => Number.isFinite(position?.[0]) && Number.isFinite(position?.[1]));
@@ -246,7 +246,7 @@ export function start(panel, game) {
     if (isNew || targets.children.length === 0 || targets.dataset.actor !== selected) showTargets();
     targets.dataset.actor = selected ?? "";
     const epochs = config("n_epochs", 0);
-    const left = epochs ? `Turn ${(game.state.epoch ?? 0) + 1} of ${epochs}. ` : "";
+    const left = epochs ? `Turn ${game.state.epoch ?? 1} of ${epochs}. ` : "";
     say(summary, left + (planned.length ? `${counted(planned.length, "order")}.` : "No orders: your actors stay."));
     say(send, planned.length === 0 ? "Skip this turn" : sent === null ? "Send orders" : "Same again");
     send.setAttribute("aria-disabled", String(!game.isAsked));
