@@ -71,7 +71,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 p.lead { (shown(&metadata.description)) }
                 p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
                 div.row id="actions" {
-                    @if let Some(opponent) = opponent(&arena, name) { (opponent) }
+                    @if let Some(opponents) = opponents(&arena, name) { (opponents) }
                     (btn("#new", "Invite friends"))
                     (btn("#rules", "Rules"))
                 }
@@ -117,7 +117,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
             @for (strategy, board) in &boards {
                 h3 { a href={ "/leaderboards/" (name) "?strategy=" (strategy) } { (title_of_strategy(strategy)) } }
-                (board.both(&format!("{name}: {strategy}"), &path, &visit.query))
+                (board.both(&format!("{}: {}", metadata.name, title_of_strategy(strategy)), &path, &visit.query))
                 p.more { a href={ "/api/scoring/" (name) "?strategy=" (strategy) } { "Full board as JSON" } }
             }
         }
@@ -155,12 +155,24 @@ fn name_of_status(status: Status) -> &'static str {
 /// Returns the form that starts a session with house bots on all seats but one; `None` if the challenge has no house
 /// bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
+    against_house(arena, name, &html! { button.btn { "Play against a house bot" } })
+}
+
+/// Returns the form of [`opponent`] with a button for each strength.
+fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
+    let buttons = html! {
+        button.btn.primary { "Play against a house bot" }
+        button.btn name="strength" value="easy" { "Easy opponent" }
+    };
+    against_house(arena, name, &buttons)
+}
+
+fn against_house(arena: &Arena, name: &str, buttons: &Markup) -> Option<Markup> {
     arena.house.get().filter(|house| house.plays(name))?;
     Some(html! {
-        form method="post" action={ "/challenges/" (name) } {
+        form.row method="post" action={ "/challenges/" (name) } {
             input type="hidden" name="against" value="house";
-            button { "Play against a house bot" }
-            button.quiet name="strength" value="easy" { "Easy opponent" }
+            (buttons)
         }
     })
 }
