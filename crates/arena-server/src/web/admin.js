@@ -81,13 +81,44 @@ function count(name, all, wanted = () => true) {
     return all.filter((each) => each.name === name && wanted(each.labels)).reduce((sum, { value }) => sum + value, 0);
 }
 
+/** Sums the responses with a status, since the start of the server and since the previous refresh. */
+function responses(status, all, known) {
+    const rows = all.filter(({ name, labels }) => name === "arena_http_requests_total" && labels.status === status);
+    const total = rows.reduce((sum, { value }) => sum + value, 0);
+    const earlier = rows.reduce((sum, each) => sum + (known?.get(keyOf(each)) ?? 0), 0);
+    return { total, latest: known ? total - earlier : 0 };
+}
+
+const keyOf = ({ labels }) => `${labels.method} ${labels.route} ${labels.status}`;
+
+/** The conditions that need the administrator, each with its sentence. */
+const NEEDS = [
+    ({ ready }) => ready.error && `The server isn't ready: ${ready.error}.`,
+    ({ count }) => count("500").total && `${count("500").total} requests failed by a fault of the server since its start; the log names each.`,
+    ({ count }) => count("503").latest && `${count("503").latest} requests were refused since the last update: the server is busy or its store is out of reach.`,
+    ({ count }) => count("429").latest && `${count("429").latest} requests exceeded a rate limit since the last update.`,
+    ({ gauge }) => gauge("arena_nats_connected") === 0 && "NATS is out of reach, so changes of other nodes arrive later.",
+    ({ gauge }) => Math.abs(gauge("arena_clock_behind_seconds") ?? 0) > 1 && "This machine's clock is wrong by more than a second.",
+];
+
+/** Shows first whether all is well, and otherwise each condition that needs the administrator. */
+function showNeeds(ready, all, known) {
+    const gauge = (name) => all.find((each) => each.name === name)?.value;
+    const facts = { ready, gauge, count: (status) => responses(status, all, known) };
+    const needs = NEEDS.map((need) => need(facts)).filter(Boolean);
+    const title = needs.length ? `${needs.length} ${needs.length === 1 ? "thing needs" : "things need"} you` : "All is well";
+    // Screen readers announce changes only.
+    if (at("well-title").textContent !== title) at("well-title").textContent = title;
+    at("well").dataset.well = needs.length === 0;
+    at("needs").replaceChildren(...needs.map((need) => make("li", "", need)));
+}
+
 function showRequests(all) {
     const now = performance.now();
     const requests = all.filter(({ name }) => name === "arena_http_requests_total");
-    const key = ({ labels }) => `${labels.method} ${labels.route} ${labels.status}`;
-    const known = new Map(requests.map((each) => [key(each), each.value]));
+    const known = new Map(requests.map((each) => [keyOf(each), each.value]));
     const seconds = before ? (now - before.at) / 1000 : undefined;
-    const rate = (each) => (seconds ? (each.value - (before.known.get(key(each)) ?? 0)) / seconds : undefined);
+    const rate = (each) => (seconds ? (each.value - (before.known.get(keyOf(each)) ?? 0)) / seconds : undefined);
     const routes = new Map();
     for (const each of requests) {
         const route = `${each.labels.method} ${each.labels.route || "unknown path"}`;
@@ -110,7 +141,7 @@ async function look() {
         try {
             const [audit, bans, active, metrics, ready] = await Promise.all([
                 read("/api/admin/audit?limit=20"), read("/api/admin/bans"), read("/api/challenges?status=active&limit=20"),
-                ask("/metrics"), fetch("/ready").then((answer) => answer.ok),
+                ask("/metrics"), fetch("/ready").then((answer) => answer.json()),
             ]);
             show(audit, bans, active, numbers(metrics), ready);
             [door.hidden, inside.hidden, refusal.hidden] = [true, false, true];
@@ -123,9 +154,10 @@ async function look() {
 }
 
 function show(audit, bans, active, all, ready) {
+    showNeeds(ready, all, before?.known);
     const rate = showRequests(all);
     const facts = [
-        [ready ? "ready" : "not ready", "health"],
+        [ready.status ?? "not ready", "health"],
         [bytes(count("arena_store_bytes", all)), "store"],
         [rate.toFixed(1), "requests per second"],
         [count("arena_connections", all), "connections"],
@@ -136,18 +168,25 @@ function show(audit, bans, active, all, ready) {
     at("state").replaceChildren(...facts.map(([value, name]) => wrap("div", "", make("dt", "", name), make("dd", "", String(value)))));
     at("updated").replaceChildren("Updated ", timeElement(Date.now()));
     const session = (each) => {
-        const link = make("a", "", each.id);
+        const link = make("a", "", each.challengeType);
         link.href = `/sessions/${encodeURIComponent(each.id)}`;
-        return [link, text(each.challengeType), timeElement(each.createdAt), button("Remove", () => remove(each.id))];
+        return [link, make("code", "", `${each.id.slice(0, 8)}…`), timeElement(each.createdAt), button("Remove", () => remove(each.id))];
     };
-    at("sessions").replaceChildren(table(["Session", "Challenge", "Created", ""], active.challenges.map(session)));
+    at("sessions").replaceChildren(table(["Game", "Session", "Started", ""], active.challenges.map(session)));
     const ban = (each) => {
         const [kind, who] = each.userId === undefined ? ["address", each.address] : ["userId", each.userId];
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
     at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
-    const entry = (each) => [String(each.no), dated(each.at), text(each.address), make("code", "", each.action), make("code", "", JSON.stringify(each.detail))];
+    const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(told(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
+}
+
+/** Formats the details of an action, such as `user: ada, reason: spam`. */
+function told(detail) {
+    if (detail === null || typeof detail !== "object") return String(detail ?? "");
+    const value = (each) => (typeof each === "object" ? JSON.stringify(each) : each);
+    return Object.entries(detail).map(([name, each]) => `${name}: ${value(each)}`).join(", ");
 }
 
 /** Makes a <time> with date and time. */
@@ -158,7 +197,7 @@ function dated(ms) {
 }
 
 function button(name, click) {
-    const made = make("button", "", name);
+    const made = make("button", name === "Remove" ? "btn danger" : "btn", name);
     made.type = "button";
     made.addEventListener("click", click);
     return made;

@@ -15,7 +15,7 @@ use crate::arena::Arena;
 pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
     let body = html! {
         h1 { "Administration" }
-        p.lead { "Status, usage and moderation of this server." }
+        p.lead { "Is all well, and what needs you: status, moderation and traffic of this server." }
         noscript { p.error { "This page needs JavaScript. " code { "arena admin" } " does the same from the command line." } }
         section.card id="door" hidden {
             h2 { "Administrator token" }
@@ -31,13 +31,31 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
         }
         p.error id="refusal" role="alert" hidden {}
         div id="inside" hidden {
-            p { button type="button" id="leave" { "Sign out" } }
-            section aria-labelledby="state-title" {
-                h2 id="state-title" { "Status" }
+            section.well id="well" role="status" aria-labelledby="well-title" {
+                h2 id="well-title" { "Checking the server" }
+                ul id="needs" {}
                 dl.numbers id="state" {}
-                p.soft role="status" id="updated" {}
+                p.soft id="updated" {}
             }
-            div.beside {
+            p id="done" role="status" {}
+            section aria-labelledby="live-title" {
+                h2 id="live-title" { "Games being played" }
+                p.soft { "To hide a message, open its game in this tab. Every message then has a button." }
+                div.scroll tabindex="0" id="sessions" {}
+            }
+            section aria-labelledby="bans-title" {
+                h2 id="bans-title" { "Bans" }
+                div.scroll tabindex="0" id="bans" {}
+            }
+            section aria-labelledby="acts-title" {
+                h2 id="acts-title" { "Actions" }
+                div.cards { (acts()) }
+            }
+            section aria-labelledby="audit-title" {
+                h2 id="audit-title" { "Audit log" }
+                div.scroll tabindex="0" id="audit" {}
+            }
+            div.two {
                 section aria-labelledby="requests-title" {
                     h2 id="requests-title" { "Requests" }
                     div.scroll tabindex="0" id="requests" {}
@@ -47,26 +65,10 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
                     div.scroll tabindex="0" id="limits" {}
                 }
             }
-            section aria-labelledby="live-title" {
-                h2 id="live-title" { "Active sessions" }
-                div.scroll tabindex="0" id="sessions" {}
-            }
-            section aria-labelledby="acts-title" {
-                h2 id="acts-title" { "Moderation" }
-                div.cards { (acts()) }
-                p id="done" role="status" {}
-            }
-            section aria-labelledby="bans-title" {
-                h2 id="bans-title" { "Bans" }
-                div.scroll tabindex="0" id="bans" {}
-            }
-            section aria-labelledby="audit-title" {
-                h2 id="audit-title" { "Audit log" }
-                div.scroll tabindex="0" id="audit" {}
-            }
+            p { button.btn type="button" id="leave" { "Sign out" } }
         }
     };
-    Ok(answer(&Page::new("Administration", NavEntry::Elsewhere, body).with_script("admin.js")))
+    Ok(answer(&Page::new("Administration", NavEntry::Elsewhere, body).with_style("tables.css").with_script("admin.js")))
 }
 
 /// Renders one form per action. The script sends the form to `/api/admin`, and asks for confirmation first if the
@@ -80,12 +82,12 @@ fn acts() -> Markup {
             h3 { "Hide a message" }
             (field("hide-channel", "channel", "Channel: the session id (chat), or challenge_ and the session id (operator)"))
             label for="hide-index" { "Message index" } input id="hide-index" name="index" type="number" min="1" required;
-            button { "Hide" }
+            button.btn.danger { "Hide" }
         }
         form.card data-do="remove" data-sure="This deletes the session and its scores permanently. Remove the session?" {
             h3 { "Remove a session" }
             (field("remove-id", "id", "Session id"))
-            button { "Remove" }
+            button.btn.danger { "Remove" }
         }
         form.card data-do="ban" {
             h3 { "Ban a user" }

@@ -40,6 +40,7 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
         Asset::new("admin.js", SCRIPT, include_str!("admin.js")),
+        Asset::new("moderate.js", SCRIPT, include_str!("moderate.js")),
         Asset::new("events.js", SCRIPT, include_str!("events.js")),
         Asset::new("message.js", SCRIPT, include_str!("message.js")),
         Asset::new("home.js", SCRIPT, include_str!("home.js")),
