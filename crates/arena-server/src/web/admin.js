@@ -178,12 +178,12 @@ function show(audit, bans, active, all, ready) {
         return [text(who), text(each.reason), dated(each.at), button("Lift", () => act("/api/admin/bans/lift", { [kind]: who }, "Ban lifted"))];
     };
     at("bans").replaceChildren(table(["Banned", "Reason", "Since", ""], bans.bans.map(ban)));
-    const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(told(each.detail))];
+    const entry = (each) => [String(each.no), dated(each.at), text(each.address), text(each.action), text(detailText(each.detail))];
     at("audit").replaceChildren(table(["#", "Time", "Address", "Action", "Details"], audit.entries.map(entry)));
 }
 
 /** Formats the details of an action, such as `user: ada, reason: spam`. */
-function told(detail) {
+function detailText(detail) {
     if (detail === null || typeof detail !== "object") return String(detail ?? "");
     const value = (each) => (typeof each === "object" ? JSON.stringify(each) : each);
     return Object.entries(detail).map(([name, each]) => `${name}: ${value(each)}`).join(", ");

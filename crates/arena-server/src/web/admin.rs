@@ -31,8 +31,8 @@ pub(super) async fn show(State(_): State<Arena>, _visit: Visit) -> PageResult {
         }
         p.error id="refusal" role="alert" hidden {}
         div id="inside" hidden {
-            section.well id="well" role="status" aria-labelledby="well-title" {
-                h2 id="well-title" { "Checking the server" }
+            section.well id="well" aria-labelledby="well-title" {
+                h2 id="well-title" role="status" { "Checking the server" }
                 ul id="needs" {}
                 dl.numbers id="state" {}
                 p.soft id="updated" {}

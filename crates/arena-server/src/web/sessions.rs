@@ -285,7 +285,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         (deal(&seen))
     };
     let title = format!("{} {}", seen.challenge_type, short(&seen.id));
-    Ok(answer(&Page::new(&title, NavEntry::Elsewhere, body).with_script("session.js")))
+    Ok(answer(&Page::new(&title, NavEntry::Elsewhere, body).with_script("session.js").with_script("moderate.js")))
 }
 
 /// Renders the session's heading. Data attributes of the heading pass the session's data to the scripts.
