@@ -138,6 +138,8 @@ impl SiteFixture {
                 "document.body.innerText.includes('Result') && document.querySelector('canvas')",
             ),
             at("seat", format!("/play/{}", open[0]), there),
+            at("leaderboards", "/leaderboards".to_owned(), there),
+            at("leaderboard", "/leaderboards/psi?compare=ada,mallory".to_owned(), there),
             at("tournaments", "/tournaments".to_owned(), there),
             at("tournament", format!("/tournaments/{cup}"), "document.body.innerText.includes('complete')"),
             at("match", format!("/tournaments/{cup}/matches/1/replay"), "document.querySelector('.chart')"),

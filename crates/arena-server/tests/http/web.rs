@@ -451,6 +451,42 @@ fn the_leaderboard_of_humans_leaves_models_out() {
 }
 
 #[test]
+fn leaderboards_state_what_is_known() {
+    let host = Host::start();
+    let client = host.client();
+    play(&client, ["ada", "bob"]);
+    play(&client, ["bob", "ada"]);
+    play(&client, ["eve", "bob"]);
+    let other = client.post("/api/challenges/psi", &json!({ "options": { "setSize": 5 } })).ok();
+    for (seat, user) in ["ada", "bob"].into_iter().enumerate() {
+        client.post("/api/arena/join", &json!({ "invite": other["invites"][seat], "userId": user })).ok();
+    }
+    for invite in other["invites"].as_array().expect("a list") {
+        let session = other["id"].as_str().expect("an id");
+        client.act(session, invite.as_str().expect("an invite"), "guess", "101").ok();
+    }
+    let cases: [(&str, &[&str]); 10] = [
+        ("/leaderboards", &["All challenges", "/leaderboards/psi", "/leaderboards/chess", "No players yet."]),
+        // Equal scores share ranks, and the interval is drawn and written.
+        ("/leaderboards/psi", &["Average score", "Win rate", "1–3", "class=\"interval\"", "<svg", "/users/ada"]),
+        ("/leaderboards/psi", &["3 of the latest 4 ended games count.", "1: played with other options"]),
+        ("/leaderboards/psi?strategy=win-rate", &["The share of a player's games", " %"]),
+        ("/leaderboards/psi?players=models", &["No players of this kind are on the board yet."]),
+        ("/leaderboards/psi?compare=ada,bob", &["Neither is clearly ahead", "2 games", "Games against each other"]),
+        ("/leaderboards/psi?compare=ada&compare=eve", &["Neither is clearly ahead", "None yet."]),
+        ("/leaderboards/chess?compare=ada,bob", &["No players yet.", "No game has ended yet."]),
+        ("/leaderboards?compare=bob", &["<option value=\"bob\" selected>"]),
+        ("/users/ada", &["Compare with another player", "person", "/leaderboards/psi?strategy=average"]),
+    ];
+    for (path, parts) in cases {
+        let page = page(&client, path);
+        for part in parts {
+            assert!(page.contains(part), "{path} has no {part}: {page}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_house_bot_is_an_error() {
     let host = Host::start();
     let client = host.client();

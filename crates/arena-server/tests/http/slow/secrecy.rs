@@ -350,12 +350,15 @@ impl Twin {
             "/users/player-21/rating.svg",
             "/leaderboard.svg",
             "/?players=humans",
+            "/leaderboards",
+            "/leaderboards?compare=player-20,player-21",
             "/admin",
         ] {
             paths.push(page.to_owned());
         }
         paths.push(format!("/?challenge={}", self.game.challenge));
         paths.push(format!("/challenges/{}", self.game.challenge));
+        paths.push(format!("/leaderboards/{}", self.game.challenge));
         let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
         paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
         for part in ["replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
