@@ -1,5 +1,6 @@
 //! The pages' style sheet and scripts, embedded in the binary.
 
+use std::io::Write;
 use std::sync::LazyLock;
 
 use arena_model::hex;
@@ -7,17 +8,19 @@ use arena_web::{ASSETS, BOARDS_STYLE, SEAT_ASSETS};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 use super::{GUARDS, PageResult, Visit};
 use crate::error::ApiError;
 
-/// A file and its entity tag.
+/// A file, plain and compressed, with the entity tags of both.
 struct Asset {
     name: &'static str,
     kind: HeaderValue,
-    tag: HeaderValue,
-    text: &'static str,
+    plain: (HeaderValue, &'static [u8]),
+    gzip: (HeaderValue, &'static [u8]),
 }
 
 const SCRIPT: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
@@ -58,13 +61,21 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
 
 impl Asset {
     fn new(name: &'static str, kind: HeaderValue, text: &'static str) -> Asset {
-        Asset { name, kind, tag: tag_of(text), text }
+        let packed = pack(text);
+        // Files are public, so their compression reveals nothing. Pages with private data aren't compressed.
+        Asset { name, kind, plain: (tag_of(text), text.as_bytes()), gzip: (tag_of(&packed), &*packed.leak()) }
     }
 
-    /// Returns the file, or 304 if the client's copy is current.
+    /// Returns the file, compressed if the client accepts that, or 304 if the client's copy is current.
     fn answer(&self, headers: &HeaderMap) -> Response {
-        let mut response = tagged(headers, self.tag.clone(), self.text);
+        let is_packed = accepts_gzip(headers);
+        let (tag, bytes) = if is_packed { &self.gzip } else { &self.plain };
+        let mut response = tagged(headers, tag.clone(), *bytes);
         let headers = response.headers_mut();
+        if is_packed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(header::CONTENT_TYPE, self.kind.clone());
         // Pages and scripts of different versions don't work together, so browsers must revalidate the file on each
         // load.
@@ -73,8 +84,23 @@ impl Asset {
     }
 }
 
+fn pack(text: &str) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(text.as_bytes()).expect("memory takes all bytes");
+    packed.finish().expect("memory takes all bytes")
+}
+
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        // A weight of 0 means that the client refuses the coding.
+        parts.next() == Some("gzip") && parts.all(|weight| !matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+    })
+}
+
 /// Returns the entity tag of a file.
-pub(super) fn tag_of(text: &str) -> HeaderValue {
+pub(super) fn tag_of(text: impl AsRef<[u8]>) -> HeaderValue {
     let hex = hex::encode(&Sha256::digest(text)[..8]);
     HeaderValue::from_str(&format!("\"{hex}\"")).expect("hexadecimal digits in quotes")
 }
@@ -103,4 +129,23 @@ pub(super) async fn file(visit: Visit) -> PageResult {
     let found = OTHERS.iter().find(|asset| asset.name == name);
     let asset = found.ok_or_else(|| ApiError::not_found("NOT_FOUND", "file not found"))?;
     Ok(asset.answer(&visit.headers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clients_that_accept_gzip_get_it() {
+        let of =
+            |value: &'static str| HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]);
+        assert!(accepts_gzip(&of("gzip, deflate, br, zstd")) && accepts_gzip(&of("br;q=1.0, gzip;q=0.8")));
+        assert!(!accepts_gzip(&of("gzip;q=0")) && !accepts_gzip(&of("br")) && !accepts_gzip(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_compressed_file_has_a_tag_of_its_own() {
+        assert_ne!(STYLE.plain.0, STYLE.gzip.0);
+        assert!(STYLE.gzip.1.len() * 3 < STYLE.plain.1.len());
+    }
 }

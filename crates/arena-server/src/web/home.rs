@@ -21,7 +21,7 @@ use crate::arena::Arena;
 use crate::error::ApiError;
 
 /// Number of latest sessions on the page.
-const SESSIONS: usize = 15;
+const SESSIONS: usize = 10;
 
 /// Number of top players on the page.
 pub(super) const PLAYERS: usize = 20;
