@@ -43,7 +43,8 @@ pub use private_paths::{ExposedOutput, JOURNAL, OutputPath, own_apart, private};
 pub use process::{ActiveSandbox, Launcher, StartError};
 pub use replay::{
     DisqualifiedIn, ENTRY, EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine,
-    Summary, Verified, VerifiedResult, export_pgn, export_reference, index, verified_result, verify, verify_by,
+    SessionGame, Summary, Verified, VerifiedResult, export_pgn, export_reference, index, session_pgn, verified_result,
+    verify, verify_by,
 };
 pub use seat::{Fault, Seat};
 pub use solo::Solo;

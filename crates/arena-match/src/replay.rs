@@ -16,7 +16,7 @@ mod write;
 
 pub use export::export_reference;
 pub use index::{DisqualifiedIn, ENTRY, Summary, index};
-pub use pgn::export_pgn;
+pub use pgn::{SessionGame, export_pgn, session_pgn};
 pub use read::{EpochLine, HeaderLine, Replay, ReplayError, ReplayLine, ResultLine, ResultPart, SeatLine};
 pub use verify::{Verified, VerifiedResult, verified_result, verify, verify_by};
 pub use write::{EpochRecord, Header, Recorder, SeatRecord, States};

@@ -23,6 +23,9 @@ mod plots;
 mod replays;
 mod seen;
 mod sessions;
+mod share;
+mod timeline;
+mod told;
 mod tournaments;
 mod users;
 
@@ -58,6 +61,9 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/sessions/{id}", get(sessions::show)),
         ("/sessions/{id}/replay", get(events::show)),
         ("/sessions/{id}/events", get(events::list)),
+        ("/sessions/{id}/picture.svg", get(share::picture)),
+        ("/sessions/{id}/game.pgn", get(share::pgn)),
+        ("/embed/{id}", get(share::embed)),
         ("/play/{invite}", get(play::show).post(play::act)),
         ("/leaderboards", get(leaderboards::list)),
         ("/leaderboards/{challenge}", get(leaderboards::show)),

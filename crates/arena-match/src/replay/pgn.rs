@@ -57,7 +57,7 @@ pub fn export_pgn(from: impl BufRead, to: &mut dyn Write) -> Result<(), ReplayEr
             break result;
         }
     };
-    let output = write(&replay, white, start.as_deref(), words, &result);
+    let output = write(&replay, white, start.as_deref(), &words, &result);
     to.write_all(output.as_bytes()).and_then(|()| to.flush()).map_err(ReplayError::Write)
 }
 
@@ -145,7 +145,7 @@ fn san(board: &Board, legal: &[String], uci: &str) -> Option<String> {
     Some(format!("{letter}{which}{takes}{to}"))
 }
 
-fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: Vec<String>, result: &ResultPart) -> String {
+fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: &[String], result: &ResultPart) -> String {
     let header = &replay.header;
     let name = |seat: usize| header.agents.get(seat).map_or("?", |agent| agent.name.as_str());
     let score = result.outcome.result.as_deref().unwrap_or("*");
@@ -168,14 +168,60 @@ fn write<R>(replay: &Replay<R>, white: usize, start: Option<&str>, words: Vec<St
         tags.extend([("SetUp", "1"), ("FEN", start)]);
     }
     tags.push(("Seed", &header.seed));
-    let mut text: String = tags.iter().map(|(tag, value)| format!("[{tag} \"{}\"]\n", escaped(value))).collect();
-    text.push('\n');
-    let mut column = 0;
     let end = match result.outcome.tainted_reason {
         Some(reason) => format!("{{{reason}}}"),
         None => format!("{{{}}}", result.outcome.termination),
     };
-    for word in words.iter().map(String::as_str).chain([end.as_str(), score]) {
+    lines(&tags, words, &end, score)
+}
+
+/// A game of chess that was played in a session.
+#[derive(Debug)]
+pub struct SessionGame<'g> {
+    /// The players' names, White's first.
+    pub names: [&'g str; 2],
+    /// The date, such as `2026.11.23`.
+    pub date: &'g str,
+    /// The public states in their order, with the last one after the last move.
+    pub states: &'g [Box<RawValue>],
+    /// The result in PGN: `1-0`, `0-1`, `1/2-1/2`, or `*` until the end.
+    pub result: &'g str,
+    /// The cause of the end, such as `CHECKMATE`.
+    pub termination: &'g str,
+}
+
+/// Returns a game of a session as PGN.
+///
+/// # Errors
+/// If a state isn't a chess position, or two consecutive states aren't one move apart. The text is the reason.
+pub fn session_pgn(game: &SessionGame<'_>) -> Result<String, String> {
+    let positions = game.states.iter().map(|state| position(state)).collect::<Result<Vec<Position>, String>>()?;
+    let mut words = Vec::new();
+    for pair in positions.windows(2).filter(|pair| pair[0].fen != pair[1].fen) {
+        add_move(&pair[0], &pair[1], &mut words)?;
+    }
+    let [white, black] = game.names;
+    let mut tags = vec![
+        ("Event", "arena session"),
+        ("Site", "?"),
+        ("Date", game.date),
+        ("Round", "-"),
+        ("White", white),
+        ("Black", black),
+        ("Result", game.result),
+    ];
+    if let Some(start) = positions.first().map(|position| position.fen.as_str()).filter(|start| *start != START) {
+        tags.extend([("SetUp", "1"), ("FEN", start)]);
+    }
+    Ok(lines(&tags, &words, &format!("{{{}}}", game.termination), game.result))
+}
+
+/// Formats a game: its tags, and its moves in lines of at most [`COLUMNS`] characters.
+fn lines(tags: &[(&str, &str)], words: &[String], end: &str, score: &str) -> String {
+    let mut text: String = tags.iter().map(|(tag, value)| format!("[{tag} \"{}\"]\n", escaped(value))).collect();
+    text.push('\n');
+    let mut column = 0;
+    for word in words.iter().map(String::as_str).chain([end, score]) {
         if column > 0 && column + 1 + word.len() >= COLUMNS {
             text.push('\n');
             column = 0;

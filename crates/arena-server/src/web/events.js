@@ -66,7 +66,7 @@ async function stateAt(event) {
 const place = make("section", "live");
 place.hidden = true;
 place.setAttribute("aria-label", "Board");
-const list = make("ol", "messages");
+const list = make("ol", "timeline messages");
 list.setAttribute("aria-label", "Messages up to this event");
 list.tabIndex = 0;
 const status = make("p", "problem");

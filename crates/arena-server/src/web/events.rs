@@ -2,21 +2,24 @@
 //! both channels in the order of their timestamps, paged, for the replay page.
 //!
 //! Each channel has its own message indexes. A binary search over the timestamps finds the start of a page in both
-//! channels. The search takes a few dozen reads of one message, even in long sessions. All messages are redacted for a
-//! viewer without identity.
+//! channels. The search takes a few dozen reads of one message, even in long sessions. The timeline of a session's page
+//! reads the same events (`timeline.rs`).
 
 use std::sync::Arc;
 
 use arena_engine::{Posted, Snapshot, Subscription};
 use arena_model::{Channel, SessionId, Status, Viewer};
+use arena_wire::Message;
 use axum::extract::State;
 use axum::http::StatusCode;
 use maud::html;
 use serde_json::value::RawValue;
 
-use super::layout::{NavEntry, Page, short};
+use super::components::btn;
+use super::layout::{NavEntry, Page};
 use super::seen::{RedactedSession, read_message};
 use super::sessions::{ending, heading};
+use super::told::Told;
 use super::{GUARDS, PageResult, Visit, answer};
 use crate::answer::{json, to_text};
 use crate::arena::Arena;
@@ -25,7 +28,7 @@ use crate::error::{ApiError, ApiResult};
 /// Maximum number of events per page.
 const MOST: usize = 200;
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::not_found("CHALLENGE_NOT_FOUND", "session not found")
 }
 
@@ -39,23 +42,29 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
         return Err(ApiError::new(StatusCode::CONFLICT, "CHALLENGE_NOT_ENDED", text).into());
     }
     let profiles = arena.engine.profiles([&*session]).await?;
-    let total = Channels::open(&arena, id).await?.len();
+    let told = Told::of(&arena, &seen, &profiles);
+    let total = Channels::open(&arena, id, Viewer::Nobody).await?.len();
+    let actions = html! {
+        (btn(&format!("/sessions/{id}"), "Transcript"))
+        (btn(&format!("/challenges/{}", seen.challenge_type), "Play this"))
+    };
     let body = html! {
-        (heading(&seen))
-        p { a href={ "/sessions/" (id) } { "All messages" } }
+        (heading(&seen, &told, &actions))
         noscript { p.error { "The replay needs JavaScript." } }
         div.viewer id="events" data-session=(id) data-challenge=(seen.challenge_type) data-players=(seen.state.players.join(" "))
-            data-options=(seen.options) data-total=(total) {
+            data-names=(to_text(&told.names)) data-options=(seen.options) data-total=(total) {
             p.soft { @if total == 0 { "No messages." } @else { "Loading…" } }
         }
-        (ending(&seen, &profiles, None))
+        (ending(&seen, &told, &profiles))
     };
-    let title = format!("Replay of {} {}", seen.challenge_type, short(&seen.id));
-    Ok(answer(&Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_script("events.js")))
+    let title = format!("Replay: {}", told.title());
+    let page = Page::new(&title, NavEntry::Elsewhere, body).with_style("viewer.css").with_style("session.css");
+    Ok(answer(&page.with_script("events.js")))
 }
 
-/// A session's two channels, for a viewer without identity.
-struct Channels {
+/// A session's two channels, for a viewer.
+pub(super) struct Channels {
+    viewer: Viewer,
     operator: Subscription,
     chat: Subscription,
     /// Numbers of messages in the operator channel and the chat channel.
@@ -84,7 +93,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
     let offset = visit.query.number("offset").unwrap_or(0);
     let limit = visit.query.number("limit").map_or(MOST, |limit| limit.min(MOST as u64) as usize);
-    let channels = Channels::open(&arena, id).await?;
+    let channels = Channels::open(&arena, id, Viewer::Nobody).await?;
     let events = channels.read(offset, limit).await?;
     let events = events.iter().map(|(channel, message)| Event { channel, message: channels.json(message) }).collect();
     let mut response = json(to_text(&Events { total: channels.len(), events }));
@@ -93,7 +102,7 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
 }
 
 impl Channels {
-    async fn open(arena: &Arena, id: SessionId) -> ApiResult<Channels> {
+    pub(super) async fn open(arena: &Arena, id: SessionId, viewer: Viewer) -> ApiResult<Channels> {
         let open = async |channel| -> ApiResult<(Subscription, Snapshot)> {
             let subscription = arena.engine.subscribe(channel).await?.ok_or_else(unknown)?;
             let end = subscription.read(u64::MAX, 1).await?;
@@ -103,6 +112,7 @@ impl Channels {
         let (chat, chat_end) = open(Channel::Chat(id)).await?;
         let reveal_chat = arena.settings.sessions.reveal_chat;
         Ok(Channels {
+            viewer,
             operator,
             chat,
             lens: (operator_end.len, chat_end.len),
@@ -112,18 +122,27 @@ impl Channels {
     }
 
     /// Returns the number of messages in both channels.
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.lens.0 + self.lens.1
     }
 
     /// Returns at most `limit` events after the first `offset`.
-    async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
+    pub(super) async fn read(&self, offset: u64, limit: usize) -> ApiResult<Vec<(&'static str, Arc<Posted>)>> {
         let offset = offset.min(self.len());
         let operator_count = self.count_operator_messages(offset).await?;
         let chat_count = offset - operator_count;
         let some = async |channel: &Subscription, passed: u64, len: u64| -> ApiResult<Vec<Arc<Posted>>> {
-            let limit = limit.min(usize::try_from(len - passed).unwrap_or(limit));
-            if limit == 0 { Ok(Vec::new()) } else { Ok(channel.read(passed + 1, limit).await?.messages) }
+            let limit = limit.min(usize::try_from(len.saturating_sub(passed)).unwrap_or(limit));
+            let mut messages = Vec::with_capacity(limit);
+            // A read returns fewer messages if their texts are long.
+            while messages.len() < limit {
+                let more = channel.read(passed + 1 + messages.len() as u64, limit - messages.len()).await?.messages;
+                if more.is_empty() {
+                    break;
+                }
+                messages.extend(more);
+            }
+            Ok(messages)
         };
         let mut operator_messages = some(&self.operator, operator_count, self.lens.0).await?.into_iter().peekable();
         let mut chat_messages = some(&self.chat, chat_count, self.lens.1).await?.into_iter().peekable();
@@ -149,14 +168,37 @@ impl Channels {
         Ok(low)
     }
 
-    /// Returns a message's JSON, redacted for a viewer without identity.
+    /// Returns the number of a message's event, from 1; `None` if there is no such message.
+    pub(super) async fn position(&self, is_operator: bool, index: u64) -> ApiResult<Option<u64>> {
+        let (own, other) = if is_operator { (&self.operator, &self.chat) } else { (&self.chat, &self.operator) };
+        let (own_len, other_len) = if is_operator { self.lens } else { (self.lens.1, self.lens.0) };
+        if index == 0 || index > own_len {
+            return Ok(None);
+        }
+        let time = self.time(&at(own, index).await?);
+        let (mut low, mut high) = (0, other_len);
+        while low < high {
+            let middle = u64::midpoint(low, high);
+            let other_time = self.time(&at(other, middle + 1).await?);
+            let is_before = if is_operator { other_time < time } else { other_time <= time };
+            if is_before { low = middle + 1 } else { high = middle }
+        }
+        Ok(Some(index + low))
+    }
+
+    /// Returns a message's JSON, redacted for the viewer.
     fn json<'m>(&self, message: &'m Posted) -> &'m RawValue {
-        serde_json::from_slice(message.json(Viewer::Nobody, self.ended, self.reveal_chat)).expect("views are JSON")
+        serde_json::from_slice(message.json(self.viewer, self.ended, self.reveal_chat)).expect("views are JSON")
+    }
+
+    /// Returns a message, redacted for the viewer.
+    pub(super) fn message(&self, message: &Posted) -> Message {
+        read_message(message, self.viewer, self.ended, self.reveal_chat)
     }
 
     /// Returns a message's timestamp, in milliseconds since 1970.
     fn time(&self, message: &Posted) -> i64 {
-        read_message(message, Viewer::Nobody, self.ended, self.reveal_chat).timestamp.0
+        self.message(message).timestamp.0
     }
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn head(title: &str) -> Markup {
     head_with(title, &[], &[])
 }
 
-fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
+pub(super) fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
     html! {
         head {
             meta charset="utf-8";

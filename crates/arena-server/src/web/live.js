@@ -24,7 +24,7 @@ export class LiveBoard {
         this.game = gameOf(session.challenge);
         this.ids = [];
         this.names = [];
-        this.seatPlayers(session.players);
+        this.seatPlayers(session.players, session.names);
         this.config = JSON.parse(session.options);
         /**
          * In a game with sides: the `id` of the last player to move, and `sides`, which holds the player's side and
@@ -40,11 +40,12 @@ export class LiveBoard {
         this.onDrawn = null;
     }
 
-    /** Updates the players by seat from the page's list. */
-    seatPlayers(players) {
+    /** Updates the players by seat from the page's lists: the ids and, as JSON, the names, if the page has them. */
+    seatPlayers(players, names) {
         const ids = players.split(" ").filter(Boolean);
+        const known = names ? JSON.parse(names) : [];
         this.ids.splice(0, Infinity, ...ids);
-        this.names.splice(0, Infinity, ...ids.map((_, seat) => `Player ${seat + 1}`));
+        this.names.splice(0, Infinity, ...ids.map((_, seat) => known[seat] ?? `Player ${seat + 1}`));
     }
 
     /** The seat of this page's player. */

@@ -1,4 +1,4 @@
-// Messages as list items, in the same form as `sessions.rs` renders them.
+// Messages as items of the timeline, in the same form as `timeline.rs` renders them.
 
 import { timeElement } from "./page.js";
 import { stateOf } from "./live.js";
@@ -14,12 +14,39 @@ export function wrap(tag, classes, ...children) {
     return made;
 }
 
-/** Renders the messages of a session, from its id (`session`) and the players' `ids` and `names` by seat. */
+/** Returns an item's place in the timeline: the timestamp, the channel's rank at equal times, and the index. */
+const placeOf = (item) => {
+    const [channel, index] = item.id.split("-");
+    return [Number(item.dataset.at), channel === "operator" ? 0 : 1, Number(index)];
+};
+
+const isBefore = (one, other) => {
+    const at = one.findIndex((value, index) => value !== other[index]);
+    return at >= 0 && one[at] < other[at];
+};
+
+/** Inserts an item at its place in the timeline; searched from the end, since most items are the latest. */
+export function insert(list, item) {
+    const place = placeOf(item);
+    let next = null;
+    for (let other = list.lastElementChild; other && isBefore(place, placeOf(other)); other = other.previousElementSibling) next = other;
+    list.insertBefore(item, next);
+}
+
+/**
+ * Renders the messages of a session, from its id (`session`), the players' `ids` and `names` by seat, and the id of this
+ * page's player (`own`), if any.
+ */
 export class MessageRenderer {
-    constructor({ session, ids, names }) {
-        this.session = session;
-        this.ids = ids;
-        this.names = names;
+    /** `board` is a `LiveBoard`, whose players and own seat may change. `hasEnded` returns true after the game's end. */
+    constructor(board, hasEnded = () => true) {
+        this.board = board;
+        this.session = board.session;
+        this.hasEnded = hasEnded;
+    }
+
+    get ids() {
+        return this.board.ids;
     }
 
     /** Makes a party's label. */
@@ -27,29 +54,61 @@ export class MessageRenderer {
         const seat = this.ids.indexOf(party);
         if (party === "operator") return make("b", "who operator", "Operator");
         if (seat < 0) return wrap("b", "who", make("bdi", "", party));
-        const made = make("b", `who ${seatClass(seat)}`, this.names[seat]);
+        const made = wrap("b", `who ${seatClass(seat)}`, make("bdi", "", this.board.names[seat]));
         made.title = party;
         return made;
     }
 
-    /** Updates the labels of players whose seat was unknown when they were rendered. */
+    /** Updates the labels and colors of players whose seat was unknown when they were rendered. */
     renew(words) {
         for (const word of words) {
-            if (!word.title && this.ids.includes(word.textContent)) word.replaceWith(this.who(word.textContent));
+            if (word.title || !this.ids.includes(word.textContent)) continue;
+            const seat = this.ids.indexOf(word.textContent);
+            const bubble = word.parentElement.firstElementChild === word && word.closest(".bubble");
+            if (bubble) this.#color(bubble, seat, word.textContent);
+            word.replaceWith(this.who(word.textContent));
         }
     }
 
-    /** Makes a list item from a message. */
+    #color(bubble, seat, party) {
+        bubble.classList.add(seatClass(seat));
+        bubble.classList.toggle("own", this.board.own ? party === this.board.own : seat % 2 === 1);
+    }
+
+    /** Makes an item of the timeline from a message. */
     item(message, channel) {
-        const head = wrap("p", "head", this.who(message.from));
-        if (message.to) head.append(" → ", this.who(message.to));
-        if (message.type) head.append(" ", make("code", "", message.type));
         const link = wrap("a", "at", timeElement(message.timestamp));
-        const item = wrap("li", message.to ? "message private" : "message", head, this.#text(message));
+        const item = this.#body(message, channel, link);
+        item.classList.add("message");
+        item.classList.toggle("private", Boolean(message.to));
         item.id = `${channel}-${message.index}`;
+        item.dataset.at = message.timestamp;
         link.href = `#${item.id}`;
-        head.append(link);
         return item;
+    }
+
+    #body(message, channel, link) {
+        const text = this.#text(message);
+        if (channel === "chat") {
+            const head = wrap("small", "head", this.who(message.from));
+            if (message.to) head.append(" → ", this.who(message.to));
+            head.append(link);
+            const bubble = wrap("li", "bubble", head, text);
+            const seat = this.ids.indexOf(message.from);
+            if (seat >= 0) this.#color(bubble, seat, message.from);
+            return bubble;
+        }
+        if (message.to && message.from === "operator") {
+            if (message.redacted) return wrap("li", "note", wrap("div", "", "Private to ", this.who(message.to), ": ", text), link);
+            const note = wrap("details", "", wrap("summary", "", "Private to ", this.who(message.to)), text);
+            note.open = this.hasEnded() || Boolean(this.board.own);
+            return wrap("li", "note", note, link);
+        }
+        const line = make("li", "event");
+        if (message.from !== "operator") line.append(this.who(message.from), " ");
+        if (message.type) line.append(make("code", "", message.type), " ");
+        line.append(text, link);
+        return line;
     }
 
     #text(message) {

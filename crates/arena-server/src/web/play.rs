@@ -5,7 +5,7 @@
 //! public data only.
 
 use arena_engine::{Act, Chat, Join};
-use arena_model::{ChallengeMetadata, Channel, InviteCode, Method, Party, Session, Status, UserId, Viewer};
+use arena_model::{ChallengeMetadata, InviteCode, Method, Party, Session, Status, UserId, Viewer};
 use arena_report::utc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -17,7 +17,9 @@ use super::components::{btn, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
-use super::sessions::{Log, deal, party_name, result};
+use super::sessions::{deal, party_name, result};
+use super::timeline::Timeline;
+use super::told::Told;
 use super::{PageResult, Visit, answer};
 use crate::arena::Arena;
 use crate::error::ApiError;
@@ -40,20 +42,19 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let viewer = if is_seated && !keys { Viewer::Player(invite) } else { Viewer::Nobody };
     let seen = RedactedSession::by(&session, Viewer::Holder(invite));
     let profiles = arena.engine.profiles([&*session]).await?;
-    let id = session.facts.id;
     let challenges = arena.engine.challenges();
     let challenge = challenges.get(&session.facts.challenge);
     let metadata = challenge.map(|challenge| challenge.metadata_with(&session.facts.options));
     let metadata = metadata.as_deref();
     let path = format!("/play/{invite}");
-    let log = async |channel, name| Log::read(&arena, channel, viewer, visit.query.number(name)).await;
-    let (operator, chat) = (log(Channel::Operator(id), "operator").await?, log(Channel::Chat(id), "chat").await?);
+    let told = Told::of(&arena, &seen, &profiles);
+    let timeline = Timeline::read(&arena, (&seen, &told), viewer, &visit).await?;
     let mode = if keys { "authentication" } else { "standalone" };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&seen.challenge_type);
     let body = html! {
         (title(&seen, name))
-        (turn(&seen, operator.deadline()))
+        (turn(&seen, timeline.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
             @if is_seated {
                 p.soft { "You are " (party_name(&seen, &invite.to_string())) "." }
@@ -64,7 +65,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
         }
         p.error id="refusal" role="alert" hidden {}
-        (result(&seen, &profiles, operator.ending()))
+        (result(&seen, &told, &profiles, true))
         div.two.playing-seat {
             div.card.pad {
                 section.live id="board" hidden aria-label="Board" {}
@@ -85,21 +86,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 @if let Some(metadata) = metadata { (rules(metadata, !is_seated)) }
             }
             div.card.pad {
-                section aria-labelledby="chat-title" {
-                    h2 id="chat-title" { "Chat" }
-                    (chat.list("chat", &seen, &visit, &path))
-                    @if is_seated { (talk(&path, &seen, invite, arena.settings.sessions.reveal_chat)) }
-                }
-                section aria-labelledby="operator-title" {
-                    h2 id="operator-title" { "Game log" }
-                    (operator.list("operator", &seen, &visit, &path))
-                }
+                (timeline.transcript((&seen, &told), Some(&invite.to_string()), &visit, &path))
+                @if is_seated { (talk(&path, &seen, invite, arena.settings.sessions.reveal_chat)) }
             }
         }
         (deal(&seen))
     };
-    let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body);
-    Ok(answer(&page.with_script("play.js").with_style("play.css")))
+    let page = Page::new(&format!("Play {name}"), NavEntry::Elsewhere, body)
+        .with_script("play.js")
+        .with_script("transcript.js");
+    let page = page.with_style("session.css").with_style("play.css");
+    Ok(answer(&page))
 }
 
 /// Returns true if the challenge has controls for browsers.

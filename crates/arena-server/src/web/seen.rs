@@ -9,6 +9,7 @@ use arena_wire::Message;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::answer::to_text;
 
@@ -28,6 +29,8 @@ pub(super) struct RedactedSession {
     pub(super) rated: bool,
     pub(super) options: Value,
     pub(super) seed: Option<String>,
+    /// The state of the rules; `{}` until the end.
+    pub(super) game_state: Box<RawValue>,
 }
 
 /// A session's state, redacted for a viewer.

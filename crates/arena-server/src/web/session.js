@@ -3,7 +3,8 @@
 import { LiveBoard, stateOf } from "./live.js";
 import { keyOf } from "./keys.js";
 import { localize } from "./page.js";
-import { MessageRenderer } from "./message.js";
+import { make } from "./boards/seats.js";
+import { MessageRenderer, insert } from "./message.js";
 
 export const session = document.getElementById("session").dataset;
 
@@ -24,11 +25,11 @@ const STATUS_TEXTS = { open: "Waiting for players", active: "Live", ended: "This
 /** Maximum number of messages in a list; older ones stay on the server. */
 const MOST = 400;
 
-const renderer = new MessageRenderer(board);
+const renderer = new MessageRenderer(board, () => session.status === "ended");
 
-/** Adds messages to a list, without those that it already contains. */
+/** Adds messages to the timeline, without those that it already contains. */
 function take(messages, channel) {
-    const list = document.getElementById(channel);
+    const list = document.getElementById("timeline");
     const isAtEnd = list.scrollTop + list.clientHeight > list.scrollHeight - 40;
     for (const message of messages) {
         if (channel === "operator") learn(message);
@@ -46,17 +47,18 @@ function learn(message) {
     if (!update) return;
     if (update.asked.length) toMove = update.asked;
     showClock(board.add(update));
+    showTurn();
 }
 
-/** Appends a message, or replaces its redacted version. */
+/** Inserts a message, or replaces its redacted version. */
 function put(message, channel, list) {
     const before = document.getElementById(`${channel}-${message.index}`);
     if (!message.redacted && before?.querySelector(".withheld")) before.replaceWith(renderer.item(message, channel));
-    const isLatest = list.dataset.last === list.dataset.len;
-    if (message.index <= Number(list.dataset.last) || !isLatest) return;
-    list.dataset.last = list.dataset.len = message.index;
-    document.querySelector(`[data-empty=${channel}]`)?.remove();
-    list.append(renderer.item(message, channel));
+    const last = channel === "operator" ? "lastOperator" : "lastChat";
+    if (message.index <= Number(list.dataset[last]) || list.dataset.latest !== "true") return;
+    list.dataset[last] = message.index;
+    document.querySelector("[data-empty]")?.remove();
+    insert(list, renderer.item(message, channel));
     if (list.children.length > MOST) list.firstElementChild.remove();
 }
 
@@ -126,13 +128,15 @@ function renewFrom(fresh) {
         Object.assign(here.dataset, there.dataset);
         for (const time of here.querySelectorAll("time[datetime]")) localize(time);
     }
-    board.seatPlayers(session.players);
+    board.seatPlayers(session.players, session.names);
     renderer.renew(document.querySelectorAll(".messages .who"));
     board.draw();
     showClock();
+    showTurn();
     const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
     if (session.status !== before && isListening) connection.textContent = STATUS_TEXTS[session.status];
     if (session.status === "ended" && before !== "ended") {
+        renewTranscript(fresh);
         // A new stream includes the messages that were private.
         disconnect();
         connect();
@@ -140,10 +144,31 @@ function renewFrom(fresh) {
     document.dispatchEvent(new Event("renewed"));
 }
 
+/** Takes over the server's transcript, in which private notes are open and leaks are flagged. */
+function renewTranscript(fresh) {
+    const [here, there] = [document, fresh].map((page) => page.getElementById("transcript"));
+    if (!there || document.getElementById("timeline").dataset.latest !== "true") return;
+    here.replaceChildren(...there.childNodes);
+    for (const time of here.querySelectorAll("time[datetime]")) localize(time);
+    const list = document.getElementById("timeline");
+    list.scrollTop = list.scrollHeight;
+    document.dispatchEvent(new Event("transcript"));
+}
+
 let deadline = Number(document.getElementById("clock").dataset.deadline) || null;
 
 /** The players to move. */
 let toMove = [];
+
+/** Updates the spectators' banner. A seat's page has a banner of its own. */
+function showTurn() {
+    const banner = document.getElementById("turn");
+    if (!banner || seat) return;
+    const names = toMove.map((id) => board.names[board.ids.indexOf(id)]).filter(Boolean);
+    banner.hidden = session.status !== "active" || !names.length;
+    const text = `${names.join(", ")} to move`;
+    if (!banner.hidden && banner.textContent !== text) banner.replaceChildren(make("b", "", text));
+}
 
 function showClock(at) {
     deadline = at ?? deadline;

@@ -1,0 +1,259 @@
+//! The timeline of a session: the operator's messages, the moves and the chat in the order of their timestamps.
+//!
+//! Chat is shown as bubbles in the seats' colors, the operator's messages and the moves as lines between them, and
+//! private notes of the operator folded. A page has a bounded number of events, and links to earlier ones.
+
+use arena_model::{SessionId, Status, Viewer};
+use arena_web::seat_class;
+use arena_wire::Message;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::events::Channels;
+use super::layout::{cut, moment, shown};
+use super::seen::RedactedSession;
+use super::told::Told;
+use super::{PageResult, Visit, with_query};
+use crate::arena::Arena;
+
+/// Maximum number of events per page.
+const EVENTS: u64 = 100;
+
+/// Maximum size of the events as HTML, in bytes. With the rest, a page stays below 100 KB.
+const EVENTS_BYTES: usize = 60_000;
+
+/// Number of characters after which a message is cut.
+const LONGEST: usize = 1500;
+
+/// Consecutive events of a session.
+pub(super) struct Timeline {
+    events: Vec<TimelineEvent>,
+    /// The number of the last of these events, from 1.
+    until: u64,
+    /// Number of events of the whole session.
+    total: u64,
+    /// True if the viewer is a player, whose private notes are open.
+    is_player: bool,
+}
+
+/// A message with its channel, `operator` or `chat`.
+struct TimelineEvent {
+    channel: &'static str,
+    message: Message,
+    /// The remark on a message that gave away a secret.
+    remark: Option<String>,
+}
+
+impl Timeline {
+    /// Reads a page of events. It ends with the event of the query's `until`, or soon after the message of the query's
+    /// `at` (such as `chat-12`), or with the latest event.
+    pub(super) async fn read(
+        arena: &Arena,
+        (session, told): (&RedactedSession, &Told),
+        viewer: Viewer,
+        visit: &Visit,
+    ) -> PageResult<Timeline> {
+        let id: SessionId = session.id.parse().map_err(|_| super::events::unknown())?;
+        let channels = Channels::open(arena, id, viewer).await?;
+        let total = channels.len();
+        let asked = visit.query.get("at").and_then(|at| at.split_once('-'));
+        let place = match asked.and_then(|(channel, index)| Some((channel, index.parse().ok()?))) {
+            Some((channel, index)) => channels.position(channel == "operator", index).await?,
+            None => None,
+        };
+        let wanted = place.map(|place| place + EVENTS / 4).or(visit.query.number("until"));
+        let until = wanted.unwrap_or(total).clamp(total.min(1), total);
+        let from = until.saturating_sub(EVENTS);
+        let read = channels.read(from, usize::try_from(until - from).unwrap_or(0)).await?;
+        let read: Vec<(&'static str, Message)> =
+            read.iter().map(|(channel, posted)| (*channel, channels.message(posted))).collect();
+        let messages: Vec<&Message> = read.iter().map(|(_, message)| message).collect();
+        let remarks = told.remarks(arena, session, &messages);
+        let events = read.into_iter().zip(remarks);
+        let events = events.map(|((channel, message), remark)| TimelineEvent { channel, message, remark });
+        Ok(Timeline { events: events.collect(), until, total, is_player: viewer != Viewer::Nobody })
+    }
+
+    /// Renders the transcript: the events and the links to earlier and later ones.
+    pub(super) fn transcript(
+        &self,
+        (session, told): (&RedactedSession, &Told),
+        own: Option<&str>,
+        visit: &Visit,
+        path: &str,
+    ) -> Markup {
+        let mut room = EVENTS_BYTES;
+        let mut items: Vec<String> = Vec::new();
+        let is_open = session.status() == Status::Ended || self.is_player;
+        for event in self.events.iter().rev() {
+            let item = event.item((session, told), own, is_open).into_string();
+            if item.len() > room && !items.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(item.len());
+            items.push(item);
+        }
+        let visible = &self.events[self.events.len() - items.len()..];
+        let before = self.until - (items.len() as u64).min(self.until);
+        let leak = visible.iter().find(|event| event.remark.is_some());
+        let last = |channel: &str| {
+            visible.iter().rev().find(|event| event.channel == channel).map_or(0, |event| event.message.index)
+        };
+        html! {
+            section.transcript id="transcript" aria-labelledby="transcript-title" {
+                div.row.head {
+                    h2 id="transcript-title" { "Transcript" }
+                    @if let Some(leak) = leak { a.small href={ "#" (leak.id()) } { "Jump to the leak" } }
+                }
+                @if before > 0 {
+                    p.more { a href=(with_query(path, &visit.query, "until", &before.to_string())) { "Earlier messages" } }
+                }
+                ol.timeline.messages id="timeline" data-last-operator=(last("operator")) data-last-chat=(last("chat"))
+                    data-latest=(self.until == self.total) tabindex="0" aria-live="polite" aria-relevant="additions" {
+                    @for item in items.iter().rev() { (maud::PreEscaped(item)) }
+                }
+                @if self.until < self.total {
+                    p.more { a href=(with_query(path, &visit.query, "until", "")) { "Latest messages" } }
+                } @else if self.total == 0 {
+                    p.soft data-empty { "Nothing has happened yet." }
+                }
+            }
+        }
+    }
+
+    /// Returns the deadline of the latest request for moves, in milliseconds since 1970.
+    pub(super) fn deadline(&self) -> Option<i64> {
+        self.updates().find_map(|update| update.deadline)
+    }
+
+    /// Returns the public names of the players that the operator has asked for a move.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.updates().map(|update| update.asked).find(|asked| !asked.is_empty()).unwrap_or_default()
+    }
+
+    /// Returns the operator's structured messages, latest first.
+    fn updates(&self) -> impl Iterator<Item = OperatorUpdate> {
+        self.events.iter().rev().filter_map(|event| OperatorUpdate::by(&event.message))
+    }
+}
+
+impl TimelineEvent {
+    /// Returns the element's id.
+    fn id(&self) -> String {
+        format!("{}-{}", self.channel, self.message.index)
+    }
+
+    /// Renders the event. `message.js` renders later events in the same way.
+    fn item(&self, (session, told): (&RedactedSession, &Told), own: Option<&str>, is_open: bool) -> Markup {
+        let TimelineEvent { channel, message, remark } = self;
+        let (id, seat) = (self.id(), session.seat_of(&message.from));
+        let who = |party: &str| party_label(session, told, party);
+        let link = html! { a.at href={ "#" (id) } { (moment(message.timestamp.0)) } };
+        let flag = html! { @if let Some(remark) = remark { p.flag { (remark) } } };
+        if *channel == "chat" {
+            let is_right = own.map_or(seat.is_some_and(|seat| seat % 2 == 1), |own| own == message.from);
+            let color = seat.map(seat_class).unwrap_or_default();
+            return html! {
+                li.message.bubble.{ (color) }.own[is_right].leak[remark.is_some()].private[message.to.is_some()] id=(id)
+                    data-at=(message.timestamp.0) {
+                    small.head { (who(&message.from)) @if let Some(to) = &message.to { " → " (who(to)) } (link) }
+                    (text(message, session, told)) (flag)
+                }
+            };
+        }
+        if let (Some(to), "operator") = (&message.to, message.from.as_str()) {
+            return html! {
+                li.message.note.private id=(id) data-at=(message.timestamp.0) {
+                    @if message.redacted {
+                        div { "Private to " (who(to)) ": " (text(message, session, told)) }
+                    } @else {
+                        details open[is_open] { summary { "Private to " (who(to)) } (text(message, session, told)) }
+                    }
+                    (link)
+                }
+            };
+        }
+        html! {
+            li.message.event.leak[remark.is_some()].private[message.to.is_some()] id=(id) data-at=(message.timestamp.0) {
+                @if message.from != "operator" { (who(&message.from)) " " }
+                @if let Some(method) = &message.method { code { (cut(method, 40)) } " " }
+                (text(message, session, told)) (link) (flag)
+            }
+        }
+    }
+}
+
+/// A structured message of a game's operator: the start, a state with the players to move, or the result.
+struct OperatorUpdate {
+    begins: bool,
+    ending: Option<String>,
+    asked: Vec<String>,
+    deadline: Option<i64>,
+}
+
+impl OperatorUpdate {
+    /// Parses an operator's message. `None` for other messages, even if a player's text has the same form.
+    fn by(message: &Message) -> Option<OperatorUpdate> {
+        let content = &message.content;
+        if message.from != "operator" {
+            return None;
+        }
+        let begins = content.starts_with("{\"config\"");
+        let beginnings = ["{\"config\"", "{\"world_state\"", "{\"public_state\"", "{\"result\""];
+        if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
+            return None;
+        }
+        let value: Value = serde_json::from_str(content).ok()?;
+        let asked = value["asked"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let ending = value["result"]["termination"].as_str().map(str::to_owned);
+        Some(OperatorUpdate {
+            begins,
+            ending,
+            asked: asked.map(str::to_owned).collect(),
+            deadline: value["deadline"].as_i64(),
+        })
+    }
+}
+
+/// Renders a party's label: the operator, the player's name, or the sender's own name.
+pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -> Markup {
+    html! {
+        @match (party, session.seat_of(party)) {
+            ("operator", _) => b.who.operator { "Operator" },
+            (_, Some(seat)) => b.who.{ (seat_class(seat)) } title=(party) { (cut(told.names.get(seat).map_or("", String::as_str), 40)) },
+            _ => b.who { (cut(party, 40)) },
+        }
+    }
+}
+
+fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
+    if message.redacted {
+        return match &message.content_sha256 {
+            Some(hash) => html! { p.withheld { "Hidden by the administrator. SHA-256 of the text: " code { (hash) } } },
+            None => html! { p.withheld { "Private message" } },
+        };
+    }
+    if let Some(update) = OperatorUpdate::by(message) {
+        return html! {
+            p.text {
+                @match &update.ending {
+                    None if update.begins => "Game started.",
+                    None => "Game state.",
+                    Some(ending) => { "Game ended: " (cut(ending, 60)) "." }
+                }
+                @if !update.asked.is_empty() {
+                    " To move: "
+                    @for (at, player) in update.asked.iter().enumerate() { @if at > 0 { ", " } (party_label(session, told, player)) }
+                    "."
+                }
+                " "
+                a href={ "/api/arena/sync?channel=" (session.id) "&limit=1&index=" (message.index) } { "JSON" }
+            }
+        };
+    }
+    let rest = message.content.chars().count().saturating_sub(LONGEST);
+    let shorter: String = message.content.chars().take(LONGEST).collect();
+    html! {
+        p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
+    }
+}
