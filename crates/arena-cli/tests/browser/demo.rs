@@ -16,7 +16,7 @@ fn play_against_the_house(window: &Window<'_>, page: &str, challenge: &str) {
     window.see("Join the game");
     // The name is optional.
     window.click("form[data-do=join] button");
-    window.see("Your actions");
+    window.wait("document.querySelector('#controls:not([hidden])')");
 }
 
 /// Returns the number of game states that the page has received.

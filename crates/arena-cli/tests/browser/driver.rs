@@ -283,6 +283,36 @@ impl Window<'_> {
         self.post("actions", &json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] }));
     }
 
+    /// Moves the keyboard's focus to the first element that matches a selector, and presses Enter.
+    #[track_caller]
+    pub fn enter(&self, selector: &str) {
+        let selector = json!(selector);
+        self.wait(&format!("(document.querySelector({selector})?.focus(), document.activeElement?.matches({selector}))"));
+        self.press('\u{e007}');
+    }
+
+    /// Taps the first element that matches a selector, as on a touch screen.
+    #[track_caller]
+    pub fn tap(&self, selector: &str) {
+        self.devtools("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
+        self.patiently(selector, || {
+            let element = json!({ ELEMENT: self.find(selector)? });
+            let script = "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' }); return !arguments[0].disabled;";
+            let is_enabled = self.try_post("execute/sync", &json!({ "script": script, "args": [element] }))?;
+            if is_enabled == json!(false) {
+                return Ok(None);
+            }
+            let actions = json!([
+                { "type": "pointerMove", "origin": element, "x": 0, "y": 0 },
+                { "type": "pointerDown", "button": 0 },
+                { "type": "pointerUp", "button": 0 },
+            ]);
+            let touch = json!({ "pointerType": "touch" });
+            let finger = json!({ "type": "pointer", "id": "finger", "parameters": touch, "actions": actions });
+            self.try_post("actions", &json!({ "actions": [finger] })).map(Some)
+        });
+    }
+
     /// Presses the mouse button on an element, until [`Window::let_go`].
     #[track_caller]
     pub fn hold(&self, selector: &str) {

@@ -4,6 +4,7 @@
 //! any dialog.
 #![allow(clippy::unwrap_used, reason = "in tests a failed unwrap is a failed test")]
 
+mod controls;
 mod demo;
 mod driver;
 mod hostile;

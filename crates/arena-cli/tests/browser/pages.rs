@@ -82,6 +82,22 @@ impl SiteFixture {
         let bots =
             pickers.iter().map(|invite| Bot::play(&world.server.url, invite, &example("food_catcher"))).collect();
         let (_, open) = world.create("psi", &json!({}));
+        // A seat of each challenge with controls besides the board, while it is played.
+        let hour = json!({ "turnMs": 3_600_000 });
+        let [guess, bargain, wealth, diner, orders] = [
+            ("psi", json!({})),
+            ("ultimatum", json!({})),
+            ("millionaire", json!({})),
+            ("dining-cryptographers", json!({})),
+            ("food-catcher", hour),
+        ]
+        .map(|(challenge, options)| {
+            let (_, invites) = world.create(challenge, &options);
+            for (seat, invite) in invites.iter().enumerate() {
+                world.join(invite, ["ada", "grace", "alan"][seat % 3]);
+            }
+            format!("/play/{}", invites[0])
+        });
 
         let names = [("turner", 3), ("looper", 4), ("circler", 5), ("wanderer", 2)];
         let agents = names.map(|(name, size)| world.upload(name, &rounder(size, 0)));
@@ -121,6 +137,7 @@ impl SiteFixture {
 
         let live = "document.getElementById('connection').innerText === 'Live' && document.querySelector('.board')";
         let there = "document.querySelector('main')";
+        let playing = "document.querySelector('#controls:not([hidden])')";
         let replayed = "performance.getEntriesByName('arena:frame').length";
         let at = |name, path: String, ready| View { name, url: world.page(&path), ready, token: None };
         let (wrong, right) = ("wrong".repeat(10), known_admin_token().reveal().to_owned());
@@ -140,6 +157,11 @@ impl SiteFixture {
             at("seat", format!("/play/{}", open[0]), there),
             at("leaderboards", "/leaderboards".to_owned(), there),
             at("leaderboard", "/leaderboards/psi?compare=ada,mallory".to_owned(), there),
+            at("guess", guess, playing),
+            at("bargain", bargain, playing),
+            at("wealth", wealth, playing),
+            at("diner", diner, playing),
+            at("orders", orders, playing),
             at("tournaments", "/tournaments".to_owned(), there),
             at("tournament", format!("/tournaments/{cup}"), "document.body.innerText.includes('complete')"),
             at("match", format!("/tournaments/{cup}/matches/1/replay"), "document.querySelector('.chart')"),

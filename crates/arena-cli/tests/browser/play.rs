@@ -93,8 +93,12 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     let common: Vec<String> = adas.intersection(&bens).map(u64::to_string).collect();
     assert_eq!(common.len(), 3);
     let guess = |window: &Window<'_>| {
-        window.fill("form[data-method=guess] textarea", &common.join(", "));
-        window.click("form[data-method=guess] button");
+        for number in &common {
+            window.click(&format!("[data-number='{number}']"));
+        }
+        let text = format!("Guess {}", common.join(", "));
+        window.wait(&format!("document.getElementById('send-guess').innerText === '{text}'"));
+        window.click("#send-guess");
     };
     guess(&ada);
     guess(&ben);

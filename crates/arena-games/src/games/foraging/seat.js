@@ -35,7 +35,8 @@ export function start(panel, game) {
   const repeating = wrap("label", "check", repeat, " Repeat until an order is done");
   repeat.addEventListener("change", () => update());
   const summary = make("p", "soft small");
-  panel.append(make("h2", "", "Your actors"), hint, actors, choice, make("h2", "", "Your bases"), bases, wrap("div", "send", summary, wrap("p", "row", send, repeating)));
+  summary.id = "orders-summary";
+  panel.append(make("h2", "", "Your actors"), hint, actors, summary, wrap("p", "row", send, repeating), choice, make("h2", "", "Your bases"), bases);
 
   const config = (name, usual) => (Number.isFinite(game.config[name]) ? game.config[name] : usual);
   const all = (key) => list(game.state?.[key]).filter(({ position } = {}) => Number.isFinite(position?.[0]) && Number.isFinite(position?.[1]));
