@@ -14,4 +14,5 @@ mod play;
 #[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
+mod tables;
 mod world;

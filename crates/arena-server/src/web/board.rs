@@ -172,6 +172,9 @@ impl Leaderboard {
         let has_intervals = self.players.iter().any(|(_, entry)| entry.intervals.contains_key(self.order.metric));
         match (first.len(), has_intervals) {
             (1, _) if self.players.len() == 1 => format!("{leader} is the only player so far."),
+            (1, true) if self.is_cut() => {
+                format!("{leader} leads in {measure}: the 95 % interval lies above those of the next players.")
+            }
             (1, true) => format!("{leader} leads in {measure}: the 95 % interval lies above all others."),
             (1, false) => format!("{leader} leads in {measure}."),
             (many, false) if many <= LEADERS => format!("{} share the lead in {measure}.", listed(&first)),

@@ -11,9 +11,9 @@ const messageOf = ({ id }) => /^(chat|operator)-(\d+)$/.exec(id);
 
 function addButton(element) {
     const found = messageOf(element);
-    if (!found || element.querySelector(":scope > .hide") || element.querySelector(".withheld")) return;
+    if (!found || element.querySelector(":scope > .moderate") || element.querySelector(".withheld")) return;
     const [, name, index] = found;
-    const button = make("button", "btn danger hide", "Hide");
+    const button = make("button", "btn danger moderate", "Hide");
     button.type = "button";
     button.ariaLabel = `Hide message ${index}`;
     button.addEventListener("click", async () => {
