@@ -58,7 +58,7 @@ const INK: Tone = tone(0x1D2329, 0xE8ECEF);
 /// Secondary text.
 const SOFT: Tone = tone(0x5A6670, 0x9AA7B0);
 /// The background. Each picture draws its background, so that the picture is readable on any page.
-const CARD: Tone = tone(0xFFFFFF, 0x1C2226);
+const CARD: Tone = tone(0xFFFFFF, 0x191D21);
 /// Grid lines.
 const LINE: Tone = tone(0xDFE3E6, 0x37424A);
 /// Dots, and the first curve.

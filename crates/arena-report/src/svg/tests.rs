@@ -348,7 +348,7 @@ fn a_standalone_picture_has_the_requested_theme() {
     let file = |theme| picture.to_file_for(theme);
     assert_eq!(file(Theme::Auto), picture.to_file());
     assert!(file(Theme::Auto).contains("prefers-color-scheme"));
-    assert!(!file(Theme::Light).contains("fill:#1C2226") && !file(Theme::Light).contains("prefers-color-scheme"));
-    assert!(file(Theme::Dark).contains("fill:#1C2226") && !file(Theme::Dark).contains("prefers-color-scheme"));
+    assert!(!file(Theme::Light).contains("fill:#191D21") && !file(Theme::Light).contains("prefers-color-scheme"));
+    assert!(file(Theme::Dark).contains("fill:#191D21") && !file(Theme::Dark).contains("prefers-color-scheme"));
     assert_eq!(["auto", "dark", "blue"].map(Theme::of), [Some(Theme::Auto), Some(Theme::Dark), None]);
 }

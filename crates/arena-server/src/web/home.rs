@@ -209,23 +209,18 @@ fn live_caption(arena: &Arena, game: &RedactedSession) -> Markup {
 
 /// Renders the game that ended last, with names and scores. Before the first game, the picture of a challenge.
 fn featured(arena: &Arena, ended: &SessionTable, wanted: Option<&str>) -> Markup {
-    if let Some(game) = ended.sessions.first() {
+    if let Some((game, told)) = ended.sessions.first().zip(ended.told.first()) {
         return html! {
             div.card.tile {
                 div.pic { (picture(&game.challenge_type)) }
                 div.cap {
-                    h3 { a href={ "/sessions/" (game.id) } { (name_of_challenge(arena, &game.challenge_type)) } }
-                    @if let Some(at) = game.state.completed_at { p.small.soft { "Ended " (time(at)) } }
+                    h3 { a href={ "/sessions/" (game.id) } { (told.title()) } }
+                    p.small.soft { (told.challenge) @if let Some(at) = game.state.completed_at { ", ended " (time(at)) } }
                     ul.seats {
-                        @for (seat, player) in game.state.players.iter().enumerate().take(SEATS) {
+                        @for (seat, name) in told.names.iter().enumerate().take(SEATS) {
                             li class={ "seat " (seat_class(seat)) } {
                                 (seat_mark(seat))
-                                b {
-                                    @match game.name_of(player, &ended.profiles) {
-                                        Some((_, name)) => (cut(name, 24)),
-                                        None => { "Player " (seat + 1) }
-                                    }
-                                }
+                                b { (cut(name, 24)) }
                                 @if let Some(score) = game.state.scores.get(seat) {
                                     span { "utility " (number_of(score.utility)) ", security " (number_of(score.security)) }
                                 }

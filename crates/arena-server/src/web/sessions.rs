@@ -27,7 +27,7 @@ pub(super) struct SessionTable {
     pub(super) total: u64,
     /// The names and the result of each session.
     pub(super) told: Vec<Told>,
-    pub(super) profiles: BTreeMap<UserId, UserProfile>,
+    profiles: BTreeMap<UserId, UserProfile>,
 }
 
 /// Reads the sessions that match a filter, newest first.
