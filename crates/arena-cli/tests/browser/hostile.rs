@@ -54,9 +54,9 @@ fn texts_from_strangers_stay_text() {
         let output = world.client.chat(&session, &invites[0], text);
         assert_eq!(output.status, 200, "{}", output.text());
     }
-    let all = format!("document.querySelectorAll('#chat li').length === {}", texts.len());
+    let all = format!("document.querySelectorAll('#timeline .bubble').length === {}", texts.len());
     window.wait(&all);
-    let said = "return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)";
+    let said = "return [...document.querySelectorAll('#timeline .bubble .text')].map((text) => text.innerText)";
     let live = window.run(said);
     // After a reload, the server renders the messages. They must look as the script showed them.
     window.reload();
@@ -73,7 +73,7 @@ fn texts_from_strangers_stay_text() {
         world.client.act(&session, invite, "guess", "1").ok();
     }
     window.see("Result");
-    let to_user = window.run("return [...document.querySelectorAll('tbody a')].map((link) => link.href)");
+    let to_user = window.run("return [...document.querySelectorAll('.result .seat a')].map((link) => link.href)");
     let mut pages =
         vec![page, world.page("/"), world.page("/challenges/psi"), world.page(&format!("/play/{}", invites[1]))];
     pages.extend(to_user.as_array().unwrap().iter().map(|link| link.as_str().unwrap().to_owned()));

@@ -71,12 +71,12 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
 
     let set_of = |window: &Window<'_>| {
         window.see("Your private set is");
-        set_in(&window.text("#operator")).unwrap().into_iter().collect::<BTreeSet<u64>>()
+        set_in(&window.text("#timeline")).unwrap().into_iter().collect::<BTreeSet<u64>>()
     };
     let (adas, bens) = (set_of(&ada), set_of(&ben));
     assert!(ada.sees("Private message"), "a message to Ben is redacted");
     watcher.wait("document.querySelectorAll('.withheld').length === 2");
-    let seen = watcher.text("#operator");
+    let seen = watcher.text("#timeline");
     assert!(adas.union(&bens).all(|number| !seen.contains(&number.to_string())), "{seen}");
 
     for window in [&ada, &ben, &watcher] {
@@ -86,7 +86,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     say(&ada, "The first of mine is a secret.", true);
     for (window, can_read) in [(&ada, true), (&ben, true), (&watcher, false)] {
         window.see("Shall we be honest?");
-        window.wait("document.querySelectorAll('#chat li').length === 2");
+        window.wait("document.querySelectorAll('#timeline .bubble').length === 2");
         assert_eq!(window.sees("The first of mine is a secret."), can_read);
     }
 
@@ -104,8 +104,10 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     guess(&ben);
     for window in [&ada, &ben, &watcher] {
         window.see("Result");
-        let rows = window.run("return [...document.querySelectorAll('tbody tr')].map((row) => row.innerText)");
-        assert_eq!(rows, json!(["Player 1\tada\t1\t1", "Player 2\tben <b>\t1\t1"]));
+        let rows = window.run(
+            "return [...document.querySelectorAll('.result .seat')].map((row) => ['b', 'span'].map((tag) => row.querySelector(tag).innerText))",
+        );
+        assert_eq!(rows, json!([["ada", "utility 1 · security 1"], ["ben <b>", "utility 1 · security 1"]]));
         assert_eq!(window.run("return window.isSame"), json!(true));
         window.click(".deal summary");
         let output = window
@@ -222,8 +224,9 @@ fn chess_is_played_by_clicking_squares() {
     for window in &windows {
         window.see("Result");
     }
-    let scores =
-        black.run("return [...document.querySelectorAll('tbody tr td:last-child')].map((cell) => cell.innerText)");
+    let scores = black.run(
+        "return [...document.querySelectorAll('.result .seat span')].map((cell) => /utility (\\S+)/.exec(cell.innerText)[1])",
+    );
     assert_eq!(scores, if is_white { json!(["-1", "1"]) } else { json!(["1", "-1"]) });
     // A later visitor sees the end, and can step back.
     let late = driver.window();
@@ -277,7 +280,7 @@ fn keys_are_made_and_kept_in_the_browser() {
     say(ada, "It's me.", false);
     ben.see("It's me.");
     // A page that shows an earlier state has the player's messages as well.
-    ada.open(&world.page(&format!("/play/{}?operator=2", invites[0])));
+    ada.open(&world.page(&format!("/play/{}?until=2", invites[0])));
     ada.see("Your private set is");
     // A script can't read the signing key.
     let kept = "const [done] = arguments; const opening = indexedDB.open('arena', 1); \
@@ -328,7 +331,7 @@ fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
     world.client.chat(&session, &invites[1], "two").ok();
     ada.see("two");
     ada.see("Live");
-    let said = ada.run("return [...document.querySelectorAll('#chat .text')].map((text) => text.innerText)");
+    let said = ada.run("return [...document.querySelectorAll('#timeline .bubble .text')].map((text) => text.innerText)");
     assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
 }
 
@@ -385,9 +388,8 @@ fn a_page_loses_nothing_while_the_server_refuses_it() {
     watcher.see("Result");
     watcher.see("This session has ended");
     watcher.see("Hello?");
-    let items = watcher.run("return [...document.querySelectorAll('ol.messages li')].map((item) => item.id)");
-    let mut all: Vec<String> = (1..=9).map(|index| format!("operator-{index}")).collect();
-    all.push("chat-1".to_owned());
+    let items = watcher.run("return [...document.querySelectorAll('ol.messages li')].map((item) => item.id).sort()");
+    let all: Vec<String> = ["chat-1".to_owned()].into_iter().chain((1..=9).map(|index| format!("operator-{index}"))).collect();
     assert_eq!(items, json!(all));
     complaints.extend(watcher.complaints());
     assert!(complaints.iter().all(|line| line.contains("429")), "{complaints:?}");

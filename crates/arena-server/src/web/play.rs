@@ -21,6 +21,7 @@ use super::sessions::{deal, party_name, result};
 use super::timeline::Timeline;
 use super::told::Told;
 use super::{PageResult, Visit, answer};
+use crate::answer::to_text;
 use crate::arena::Arena;
 use crate::error::ApiError;
 use crate::fields::Content;
@@ -53,7 +54,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&seen.challenge_type);
     let body = html! {
-        (title(&seen, name))
+        (title(&seen, &told, name))
         (turn(&seen, timeline.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
             @if is_seated {
@@ -105,12 +106,12 @@ fn has_controls(challenge: &str) -> bool {
 }
 
 /// Renders the title. Data attributes pass the session's data to the scripts, as on the session's own page.
-fn title(session: &RedactedSession, name: &str) -> Markup {
+fn title(session: &RedactedSession, told: &Told, name: &str) -> Markup {
     let state = &session.state;
     let (taken, seats) = (state.players.len(), session.invites.len());
     html! {
         div.intro id="session" data-session=(session.id) data-challenge=(session.challenge_type) data-status=(session.status().as_str())
-            data-players=(state.players.join(" ")) data-options=(session.options) data-seats=(seats) {
+            data-players=(state.players.join(" ")) data-names=(to_text(&told.names)) data-options=(session.options) data-seats=(seats) {
             h1 { a href={ "/challenges/" (session.challenge_type) } { (name) } " " (badge(session.status())) }
             p.soft { (taken) " of " (seats) " seats taken. " a href={ "/sessions/" (session.id) } { "Public page of this game" } }
         }
