@@ -165,25 +165,3 @@ pub(super) fn moment(ms: i64) -> Markup {
 pub(super) fn badge(status: Status) -> Markup {
     html! { span.badge.{ "is-" (status.as_str()) } { (status.as_str()) } }
 }
-
-/// Returns a short form of an id: its first eight characters. Earlier releases created UUIDs of version 7, which begin
-/// with a timestamp; their short form is the last six characters.
-pub(super) fn short(id: &str) -> String {
-    match (id.get(..8), id.get(14..15), id.get(30..)) {
-        (_, Some("7"), Some(end)) => format!("…{end}"),
-        (Some(begin), ..) => format!("{begin}…"),
-        _ => id.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_shortened_to_its_random_part() {
-        assert_eq!(short("2f9d0c4e-7a1b-4c3d-9e5f-019123456789"), "2f9d0c4e…");
-        assert_eq!(short("018f6b2e-0000-7000-8000-00000000abcd"), "…00abcd");
-        assert_eq!(short("psi"), "psi");
-    }
-}
