@@ -389,7 +389,8 @@ fn a_page_loses_nothing_while_the_server_refuses_it() {
     watcher.see("This session has ended");
     watcher.see("Hello?");
     let items = watcher.run("return [...document.querySelectorAll('ol.messages li')].map((item) => item.id).sort()");
-    let all: Vec<String> = ["chat-1".to_owned()].into_iter().chain((1..=9).map(|index| format!("operator-{index}"))).collect();
+    let mut all = vec!["chat-1".to_owned()];
+    all.extend((1..=9).map(|index| format!("operator-{index}")));
     assert_eq!(items, json!(all));
     complaints.extend(watcher.complaints());
     assert!(complaints.iter().all(|line| line.contains("429")), "{complaints:?}");
