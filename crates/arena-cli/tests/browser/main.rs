@@ -15,4 +15,5 @@ mod play;
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
 mod tables;
+mod transcript;
 mod world;

@@ -154,6 +154,8 @@ impl SiteFixture {
                 format!("/sessions/{catcher}"),
                 "document.body.innerText.includes('Result') && document.querySelector('canvas')",
             ),
+            at("watched", format!("/sessions/{chess}"), live),
+            at("embed", format!("/embed/{chess}"), "document.querySelector('#board svg')"),
             at("seat", format!("/play/{}", open[0]), there),
             at("leaderboards", "/leaderboards".to_owned(), there),
             at("leaderboard", "/leaderboards/psi?compare=ada,mallory".to_owned(), there),

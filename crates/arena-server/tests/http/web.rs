@@ -133,6 +133,9 @@ fn errors_are_pages() {
         ("/?players=ghosts", 400, "players must be one of: humans, models, benchmark"),
         ("/sessions/x/replay", 404, "session not found"),
         ("/sessions/x/events", 404, "session not found"),
+        ("/sessions/x/picture.svg", 404, "session not found"),
+        ("/sessions/x/game.pgn", 404, "session not found"),
+        ("/embed/x", 404, "session not found"),
         ("/users/nobody/rating.svg", 404, "User not found"),
         ("/leaderboard.svg", 404, "no data to plot yet"),
         ("/leaderboard.svg?challenge=golf", 404, "Challenge not found"),
@@ -183,12 +186,23 @@ fn long_channels_and_texts_leave_pages_small() {
     assert!(
         latest.contains("id=\"chat-100\"") && !latest.contains("id=\"chat-1\"") && latest.contains("more characters")
     );
-    let earlier = links(&latest).into_iter().find(|link| link.contains("chat=")).expect("a link to what came before");
-    let before: u64 = earlier.split("chat=").nth(1).and_then(|rest| rest.parse().ok()).expect("an index");
+    let earlier = links(&latest).into_iter().find(|link| link.contains("until=")).expect("a link to what came before");
+    let before: u64 = earlier.split("until=").nth(1).and_then(|rest| rest.parse().ok()).expect("a number");
     let earlier = page(&client, &earlier);
-    assert!(earlier.contains(&format!("id=\"chat-{before}\"")) && !earlier.contains("id=\"chat-100\""));
-    assert!(page(&client, &format!("{path}?chat=1")).contains("id=\"chat-1\""));
-    assert!(page(&client, &format!("{path}?chat=99999999999")).contains("id=\"chat-100\""));
+    // The first two events are the operator's notes to the players.
+    assert!(earlier.contains(&format!("id=\"chat-{}\"", before - 2)) && !earlier.contains("id=\"chat-100\""));
+    for (query, expected) in [
+        ("until=1", "operator-1"),
+        ("until=0", "operator-1"),
+        ("until=99999999999", "chat-100"),
+        ("at=chat-99", "chat-100"),
+        ("at=operator-1", "chat-24"),
+        ("at=chat-101", "chat-100"),
+        ("at=nonsense", "chat-100"),
+    ] {
+        let page = page(&client, &format!("{path}?{query}"));
+        assert!(page.contains(&format!("id=\"{expected}\"")), "{query}");
+    }
 }
 
 #[test]
@@ -213,6 +227,105 @@ fn private_messages_are_withheld_until_the_end() {
     assert!(!output.contains("Private message") && tells_a_set(&output) && output.contains("/users/zelda"));
     let revealed = client.get("/api/challenges").ok()["challenges"][0]["seed"].as_str().expect("a seed").to_owned();
     assert!(output.contains(&revealed));
+}
+
+/// Plays a session of psi in which Mallory learns one secret number of Edsger, who wrote it in the chat.
+fn leak(client: &Client) -> String {
+    let (session, invites) = client.create("psi");
+    for (invite, user) in invites.iter().zip(["Mallory", "Edsger"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    let set = |invite: &str| {
+        let path = format!("/api/arena/sync?channel=challenge_{session}&from={invite}");
+        let seen = client.get(&path).text().to_owned();
+        let numbers = seen.split("private set is: {").nth(1).and_then(|rest| rest.split('}').next());
+        numbers.expect("a set").split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (mallorys, edsgers) = (set(&invites[0]), set(&invites[1]));
+    let (common, own): (Vec<String>, Vec<String>) = edsgers.into_iter().partition(|number| mallorys.contains(number));
+    client.chat(&session, &invites[0], "Hello?").ok();
+    client.chat(&session, &invites[1], &format!("I have {}.", own[0])).ok();
+    let guess = format!("{}, {}", common.join(", "), own[0]);
+    client.act(&session, &invites[0], "guess", &guess).ok();
+    client.act(&session, &invites[1], "guess", &common[0]).ok();
+    session
+}
+
+#[test]
+fn an_ended_session_tells_its_result_and_flags_the_leak() {
+    let host = Host::start();
+    let client = host.client();
+    let session = leak(&client);
+    let sentence = "Mallory found the common numbers and learned one of Edsger&#39;s secret numbers.";
+    let plain = sentence.replace("&#39;", "'");
+    let tells = |page: &str| page.contains(sentence) || page.contains(&plain);
+    let watched = page(&client, &format!("/sessions/{session}"));
+    assert!(tells(&watched) && tells(&page(&client, &format!("/sessions/{session}/replay"))));
+    assert!(tells(&page(&client, "/users/Mallory")), "lists have the sentence, too");
+    assert!(watched.contains("Gives away a secret number") && watched.contains("Contains a secret number of Edsger"));
+    assert!(watched.contains("href=\"#chat-2\">Jump to the leak"), "{watched}");
+    assert!(watched.contains("<details open>"), "private notes are open");
+    for word in [">utility 1 · security 1<", ">utility 0 · security -1<", "Replay", "Play this"] {
+        assert!(watched.contains(word), "{word}: {watched}");
+    }
+}
+
+#[test]
+fn a_running_session_has_no_names_and_no_remarks() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("psi");
+    for (invite, user) in invites.iter().zip(["Mallory", "Edsger"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    client.chat(&session, &invites[0], "Hello?").ok();
+    for path in
+        [format!("/sessions/{session}"), format!("/embed/{session}"), format!("/sessions/{session}/picture.svg")]
+    {
+        let text = client.get(&path).text().to_owned();
+        assert!(text.contains("Private Set Intersection") && text.contains("Player 1"), "{path}: {text}");
+        for secret in ["Mallory", "Edsger", "class=\"flag\"", "<details open>"] {
+            assert!(!text.contains(secret), "{path} has {secret}");
+        }
+    }
+}
+
+#[test]
+fn a_session_can_be_embedded_and_shared() {
+    let host = Host::start();
+    let client = host.client();
+    let session = leak(&client);
+    let embedded = client.get(&format!("/embed/{session}"));
+    let policy = embedded.header("content-security-policy").expect("a policy");
+    assert!(policy.contains("frame-ancestors *") && policy.contains("form-action 'none'"), "{policy}");
+    assert!(!policy.contains("unsafe") && !embedded.text().contains("<form"), "{policy}");
+    let picture = client.get(&format!("/sessions/{session}/picture.svg"));
+    assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
+    assert!(picture.text().starts_with("<svg ") && picture.text().contains("Mallory"), "{}", picture.text());
+    assert_eq!(client.get(&format!("/sessions/{session}/game.pgn")).status, 404);
+}
+
+#[test]
+fn a_game_of_chess_is_a_pgn_file() {
+    let host = Host::start();
+    let client = host.client();
+    let (session, invites) = client.create("chess");
+    for (invite, user) in invites.iter().zip(["Ada", "Bob"]) {
+        client.post("/api/arena/join", &json!({ "invite": invite, "userId": user })).ok();
+    }
+    // Both players send each move, and the move out of turn is refused.
+    for step in ["f2f3", "e7e5", "g2g4", "d8h4"] {
+        let taken = invites.iter().filter(|invite| client.act(&session, invite, "move", step).status == 200);
+        assert_eq!(taken.count(), 1, "{step}");
+    }
+    let file = client.get(&format!("/sessions/{session}/game.pgn"));
+    assert_eq!((file.status, file.header("content-type")), (200, Some("application/x-chess-pgn")), "{}", file.text());
+    let text = file.text();
+    assert!(text.contains("1. f3 e5 2. g4 Qh4# {CHECKMATE} 0-1\n"), "{text}");
+    assert!(text.contains("[Result \"0-1\"]") && text.contains("\"Ada\"]") && text.contains("\"Bob\"]"), "{text}");
+    let watched = page(&client, &format!("/sessions/{session}"));
+    assert!(watched.contains("won with Black by checkmate on move 2."), "{watched}");
+    assert!(watched.contains(&format!("/sessions/{session}/game.pgn")));
 }
 
 #[test]

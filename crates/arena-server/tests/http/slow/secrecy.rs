@@ -361,10 +361,11 @@ impl Twin {
         paths.push(format!("/leaderboards/{}", self.game.challenge));
         let shown_to_all = (self.mode == Mode::Authenticated).then_some(&*invites[1]);
         paths.extend(viewers.iter().copied().chain(shown_to_all).map(|invite| format!("/play/{invite}")));
-        for part in ["replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
+        paths.push(format!("/embed/{session}"));
+        for part in ["picture.svg", "game.pgn", "replay", "events", "events?offset=1&limit=2", "events?offset=3"] {
             paths.push(format!("/sessions/{session}/{part}"));
         }
-        for query in ["", "?from=viewer", "?operator=2&chat=1", &format!("?from={}", invites[1])] {
+        for query in ["", "?from=viewer", "?until=2", "?at=chat-1", &format!("?from={}", invites[1])] {
             paths.push(format!("/sessions/{session}{query}"));
         }
         for invite in invites.iter().map(String::as_str).chain([stranger]) {
