@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::http::{HeaderValue, Request};
 use axum::response::{IntoResponse, Response};
-use maud::html;
+use maud::{Markup, html};
 use tower_http::services::ServeFile;
 
 use super::layout::{NavEntry, Page, cut};
@@ -40,14 +40,17 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let (file, index, summary) = (at("jsonl"), at("index"), at("json"));
     let urls = ViewerUrls { assets: "/web/", replay: &file, index: &index, summary: &summary, list: None };
     let body = html! {
-        div.intro {
-            h1 { "Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) } }
-            p.soft {
-                a href={ "/tournaments/" (id) } { "Tournament" }
-                @if let Some(game) = &game {
-                    ", round " (game.round) ". Scores: " (game.scores.iter().map(|score| number_of(*score)).collect::<Vec<_>>().join(" : "))
+        div.card.verdict {
+            div {
+                p.small.soft {
+                    a href={ "/tournaments/" (id) } { "Tournament" }
+                    @if let Some(game) = &game { ", round " (game.round) }
+                    " · Match " (number) ": " @for (seat, name) in names.iter().enumerate() { @if seat > 0 { " – " } (cut(name, 40)) }
                 }
-                ". " a href=(file) download={ "match-" (number) ".jsonl" } { "Replay file" } " for " code { "arena replay" } "."
+                h1 { @match &game { Some(game) => (result(&names, game)), None => { "Match " (number) } } }
+            }
+            div.row {
+                a.btn href=(file) download={ "match-" (number) ".jsonl" } title="For `arena replay`" { "Replay file" }
             }
         }
         noscript { p.error { "The replay viewer needs JavaScript. " code { "arena replay show" } " prints the replay in a terminal." } }
@@ -55,6 +58,26 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     };
     let title = format!("Match {number}: {}", names.join(" – "));
     Ok(answer(&Page::new(&title, NavEntry::Tournaments, body).with_style("viewer.css").with_script("viewer.js")))
+}
+
+/// Renders the result of a match as a sentence.
+fn result(names: &[&str], game: &MatchView) -> Markup {
+    let best = game.scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        (0..names.len()).partition(|seat| game.scores.get(*seat).is_some_and(|score| *score >= best));
+    let scores: Vec<String> = first
+        .iter()
+        .take(1)
+        .chain(&others)
+        .filter_map(|seat| game.scores.get(*seat).map(|score| number_of(*score)))
+        .collect();
+    html! {
+        @match (&first[..], game.is_void) {
+            (_, true) => "The match counts for no agent.",
+            ([winner], false) => { (cut(names[*winner], 40)) " won, " (scores.join(" to ")) "." },
+            _ => { @for (at, seat) in first.iter().enumerate() { @if at > 0 { " and " } (cut(names[*seat], 40)) } " drew." }
+        }
+    }
 }
 
 /// Finds the replay that the path names, with the tournament's id and the match's number.

@@ -362,8 +362,6 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
         details.deal {
             summary { "Details" }
             dl.details id="deal" {
-                dt { "Session" } dd { code { (session.id) } }
-                dt { "State" } dd { (session.status().as_str()) }
                 @if let Some(commitment) = &session.seed_commitment {
                     dt { "SHA-256 of the seed, published at the start" } dd { code { (commitment) } }
                 }
@@ -374,6 +372,8 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
                 @for (name, value) in options.into_iter().flatten() {
                     dt { code { (cut(name, 60)) } } dd { code { (cut(&value.to_string(), 200)) } }
                 }
+                dt { "Session" } dd { code { (session.id) } }
+                dt { "State" } dd { (session.status().as_str()) }
             }
         }
     }
