@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::components::{btn, primary};
+use super::challenges::opponent;
+use super::components::{btn, empty, primary};
 use super::form::Form;
 use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
@@ -62,7 +63,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
-                p.empty { "This seat was not taken." }
+                (empty("This seat was not taken.", Some((&format!("/challenges/{}", seen.challenge_type), "Start a new game"))))
             }
         }
         p.error id="refusal" role="alert" hidden {}
@@ -77,6 +78,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                             (primary(&format!("/challenges/{}", seen.challenge_type), "Play again"))
                             (btn(&format!("/sessions/{}/replay", seen.id), "Watch the replay"))
                         }
+                        @if let Some(opponent) = opponent(&arena, &seen.challenge_type) { (opponent) }
                     }
                     @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                         @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }

@@ -202,6 +202,7 @@ function listen(channel, name) {
         const update = JSON.parse(event.data);
         refusals = 0;
         connection.textContent = STATUS_TEXTS[session.status];
+        connection.classList.remove("lost");
         if (update.type === "initial") {
             if (channel === "operator") board.reset();
             take(update.messages, channel);
@@ -212,6 +213,7 @@ function listen(channel, name) {
     });
     source.addEventListener("error", () => {
         connection.textContent = "Disconnected. Reconnecting …";
+        connection.classList.add("lost");
         // The browser reconnects by itself and resumes after the last event, unless the server refused the connection.
         if (source.readyState !== EventSource.CLOSED) return;
         disconnect();

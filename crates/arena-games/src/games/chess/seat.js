@@ -18,6 +18,9 @@ export function start(panel, game) {
   const hint = make("p", "soft small", "Select one of your pieces on the board, then its target square.");
   const captured = make("dl", "captured");
   const moves = make("ol", "moves");
+  // A list that scrolls is in the keyboard's order.
+  moves.tabIndex = 0;
+  moves.setAttribute("aria-label", "Moves");
   const list = wrap("details", "", make("summary", "", "Moves"), moves);
   const claim = button("Claim a draw", () => game.isAsked && game.act("claim_draw", ""));
   const about = make("p", "soft small", "A claim holds if the position occurs for the third time, or after 50 moves without a capture or a pawn move.");
