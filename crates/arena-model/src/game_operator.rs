@@ -294,7 +294,7 @@ impl<G: Hosted> Rules for GameOperator<G> {
                 format!("{} won{side} {how}.", ended.name(winner))
             }
             _ => {
-                let score = first.first().and_then(|seat| scores.get(seat.0)).map_or(0.0, |score| *score);
+                let score = first.first().and_then(|seat| scores.get(seat.0)).copied().unwrap_or(0.0);
                 let how = game.ending().unwrap_or_else(|| format!("with {} each", in_short(score)));
                 let verb = if first.len() == ended.names.len() { "drew" } else { "shared the first place" };
                 format!("{} {verb} {how}.", ended.name_list(&first))

@@ -62,9 +62,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
 
 /// Renders the result of a match as a sentence.
 fn result(names: &[&str], game: &MatchView) -> Markup {
-    let best = game.scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (first, others): (Vec<usize>, Vec<usize>) =
-        (0..names.len()).partition(|seat| game.scores.get(*seat).is_some_and(|score| *score >= best));
+        (0..names.len()).partition(|seat| game.ranks.get(*seat).is_some_and(|rank| *rank == 1));
     let scores: Vec<String> = first
         .iter()
         .take(1)

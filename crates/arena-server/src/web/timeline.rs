@@ -32,7 +32,7 @@ pub(super) struct Timeline {
     until: u64,
     /// Number of events of the whole session.
     total: u64,
-    /// True if the viewer is a player, whose private notes are open.
+    /// True if the viewer is a player. Its private notes are open.
     is_player: bool,
 }
 
