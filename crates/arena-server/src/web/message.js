@@ -59,6 +59,22 @@ export class MessageRenderer {
         return made;
     }
 
+    /** Replaces the players' invites in a text of the operator by their names. */
+    withNames(text) {
+        return this.ids.reduce((all, id, seat) => {
+            // As a function, since `replaceAll` gives signs such as `$&` in a text a meaning.
+            const name = () => this.board.names[seat];
+            return all.replaceAll(`Player ${id}`, name).replaceAll(id, name);
+        }, text);
+    }
+
+    /** Replaces invites in the operator's texts that were rendered before their players were known. */
+    renewTexts(list) {
+        for (const text of list.querySelectorAll(".note .text bdi, .event:not(:has(> .who)) .text bdi")) {
+            if (text.textContent.includes("inv_")) text.textContent = this.withNames(text.textContent);
+        }
+    }
+
     /** Updates the labels and colors of players whose seat was unknown when they were rendered. */
     renew(words) {
         for (const word of words) {
@@ -118,7 +134,8 @@ export class MessageRenderer {
                 : "Private message";
             return make("p", "withheld", text);
         }
-        const begins = message.from === "operator" && message.content.startsWith('{"config"');
+        const isOperator = message.from === "operator";
+        const begins = isOperator && /^\{"(config|set_agent_id)"/.test(message.content);
         const update = begins ? { asked: [] } : stateOf(message);
         if (update) {
             const text = make("p", "text", begins ? "Game started." : "Game state.");
@@ -133,7 +150,7 @@ export class MessageRenderer {
             text.append(" ", data);
             return text;
         }
-        const chars = [...message.content];
+        const chars = [...(isOperator ? this.withNames(message.content) : message.content)];
         const text = wrap("p", "text", make("bdi", "", chars.slice(0, LONGEST).join("")));
         if (chars.length > LONGEST) text.append(make("span", "soft", ` … ${chars.length - LONGEST} more characters`));
         return text;

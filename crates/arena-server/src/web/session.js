@@ -130,6 +130,7 @@ function renewFrom(fresh) {
     }
     board.seatPlayers(session.players, session.names);
     renderer.renew(document.querySelectorAll(".messages .who"));
+    renderer.renewTexts(document.getElementById("timeline"));
     board.draw();
     showClock();
     showTurn();

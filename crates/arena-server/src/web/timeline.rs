@@ -198,9 +198,9 @@ impl OperatorUpdate {
         if message.from != "operator" {
             return None;
         }
-        let begins = content.starts_with("{\"config\"");
-        let beginnings = ["{\"config\"", "{\"world_state\"", "{\"public_state\"", "{\"result\""];
-        if !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
+        let begins = ["{\"config\"", "{\"set_agent_id\""].iter().any(|beginning| content.starts_with(beginning));
+        let beginnings = ["{\"world_state\"", "{\"public_state\"", "{\"result\""];
+        if !begins && !beginnings.iter().any(|beginning| content.starts_with(beginning)) {
             return None;
         }
         let value: Value = serde_json::from_str(content).ok()?;
@@ -224,6 +224,17 @@ pub(super) fn party_label(session: &RedactedSession, told: &Told, party: &str) -
             _ => b.who { (cut(party, 40)) },
         }
     }
+}
+
+/// Returns a message's text. In the operator's texts, the players' names replace their invites.
+fn with_names(message: &Message, session: &RedactedSession, told: &Told) -> String {
+    let mut text = message.content.clone();
+    if message.from == "operator" {
+        for (player, name) in session.state.players.iter().zip(&told.names) {
+            text = text.replace(&format!("Player {player}"), name).replace(player.as_str(), name);
+        }
+    }
+    text
 }
 
 fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
@@ -251,8 +262,9 @@ fn text(message: &Message, session: &RedactedSession, told: &Told) -> Markup {
             }
         };
     }
-    let rest = message.content.chars().count().saturating_sub(LONGEST);
-    let shorter: String = message.content.chars().take(LONGEST).collect();
+    let content = with_names(message, session, told);
+    let rest = content.chars().count().saturating_sub(LONGEST);
+    let shorter: String = content.chars().take(LONGEST).collect();
     html! {
         p.text { (shown(&shorter)) @if rest > 0 { span.soft { " … " (rest) " more characters" } } }
     }
