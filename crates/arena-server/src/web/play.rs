@@ -54,6 +54,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let mode = if keys { "authentication" } else { "standalone" };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&seen.challenge_type);
+    let (challenge_path, replay_path) =
+        (format!("/challenges/{}", seen.challenge_type), format!("/sessions/{}/replay", seen.id));
     let body = html! {
         (title(&seen, &told, name))
         (turn(&seen, timeline.deadline()))
@@ -63,7 +65,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             } @else if seen.status() == Status::Open {
                 (join(&path, keys))
             } @else {
-                (empty("This seat was not taken.", Some((&format!("/challenges/{}", seen.challenge_type), "Start a new game"))))
+                (empty("This seat was not taken.", Some((challenge_path.as_str(), "Start a new game"))))
             }
         }
         p.error id="refusal" role="alert" hidden {}
@@ -75,8 +77,8 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 section id="acts" {
                     @if is_seated && seen.status() == Status::Ended {
                         p.row {
-                            (primary(&format!("/challenges/{}", seen.challenge_type), "Play again"))
-                            (btn(&format!("/sessions/{}/replay", seen.id), "Watch the replay"))
+                            (primary(&challenge_path, "Play again"))
+                            (btn(&replay_path, "Watch the replay"))
                         }
                         @if let Some(opponent) = opponent(&arena, &seen.challenge_type) { (opponent) }
                     }
