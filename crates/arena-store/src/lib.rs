@@ -22,6 +22,7 @@ mod mirror;
 mod nodes;
 mod plan;
 mod postgres;
+mod queue;
 mod ranking;
 mod removal;
 mod scripts;

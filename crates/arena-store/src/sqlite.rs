@@ -32,7 +32,7 @@ use crate::ranking::Rankings;
 use crate::standings::{Counting, counted_by, follow_scoring, note_scoring, read_or_pass_over};
 use crate::tables::{self, Messages, Sessions, channel_number, read_message, read_session};
 use crate::value::{Columns, Value, count};
-use crate::{Commit, CommitError, SessionFilter, SessionNo, StoreError};
+use crate::{CommitError, SessionFilter, SessionNo, StoreError};
 
 /// The name of the database file in the data folder.
 const FILE: &str = "arena.sqlite3";
@@ -113,10 +113,6 @@ impl SqliteStore {
         let file = &self.readers.0.file;
         let log = file.with_extension("sqlite3-wal");
         [file, &log].into_iter().filter_map(|file| fs::metadata(file).ok()).map(|data| data.len()).sum()
-    }
-
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
-        self.writer.commit(commit).await
     }
 
     pub(crate) async fn check_writing(&self) -> Result<(), CommitError> {

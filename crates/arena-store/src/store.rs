@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arena_model::{Channel, ChatMessage, InviteCode, Scoring, Session, SessionId, Timestamp};
-use futures_util::future::{BoxFuture, Either};
+use futures_util::future::BoxFuture;
 
 use crate::db::{Db, Failure};
 use crate::dialect::{Dialect, Table, columns};
 use crate::job::{WriteError, Writing};
 use crate::mirror::Mirror;
+use crate::queue::JobQueue;
 use crate::tables::{Sessions, channel_number, read_answer, read_session};
 use crate::value::{Columns, Value, count};
 use crate::{
@@ -125,9 +126,14 @@ impl Store {
         T: Send + 'static,
         F: for<'w> Fn(&'w mut C, &'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send + 'static,
     {
+        self.queue().write(context, write)
+    }
+
+    /// Returns the queue of the backend's writer.
+    fn queue(&self) -> &JobQueue {
         match self {
-            Store::Sqlite(store) => Either::Left(store.writer.write(context, write)),
-            Store::Postgres(store) => Either::Right(store.writer.write(context, write)),
+            Store::Sqlite(store) => &store.writer.queue,
+            Store::Postgres(store) => &store.writer.queue,
         }
     }
 
@@ -190,10 +196,7 @@ impl Store {
     /// # Errors
     /// After a [`CommitError`], no part of the commit is stored, except possibly after [`StoreError::Unsure`].
     pub async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
-        match self {
-            Store::Sqlite(store) => store.commit(commit).await,
-            Store::Postgres(store) => store.writer.commit(commit).await,
-        }
+        self.queue().commit(commit).await
     }
 
     /// Imports a session with its messages and counts it, all in one commit. Imports happen in the order of the
@@ -205,10 +208,7 @@ impl Store {
         &self,
         imported: ImportedSession,
     ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
-        match self {
-            Store::Sqlite(store) => Either::Left(store.writer.import(imported)),
-            Store::Postgres(store) => Either::Right(store.writer.import(imported)),
-        }
+        self.queue().import(imported)
     }
 
     /// Deletes the answers to idempotent requests that are older than `before`.

@@ -11,9 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_postgres::Error;
 
 use super::Reach;
@@ -24,14 +23,14 @@ use super::url::DatabaseUrl;
 use crate::counts::Counts;
 use crate::db::{Db, Failure};
 use crate::derived;
-use crate::import::{ImportOutcome, ImportedSession};
-use crate::job::{Effects, Intent, Job, Queued, Waiting, WriteError, Writing};
+use crate::job::{Effects, Job, Queued, Waiting, WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::nodes::Nodes;
 use crate::plan::{BatchItem, Done, Numbers};
+use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
-use crate::{Commit, CommitError, SessionNo, StoreError};
+use crate::{CommitError, StoreError};
 
 /// The maximum size of a batch: the number of transitions, and the bytes of text. These limits bound the wait of the
 /// first transition and the size of statements.
@@ -68,7 +67,7 @@ const LONG_WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 /// A handle to the writer. After the last handle is dropped, the writer finishes the queued writes and releases the
 /// database.
 pub(crate) struct PostgresWriter {
-    jobs: mpsc::UnboundedSender<Waiting>,
+    pub(crate) queue: JobQueue,
     mirror: Mirror,
 }
 
@@ -100,7 +99,7 @@ impl PostgresWriter {
             gather: Duration::ZERO,
         };
         tokio::spawn(state.run(waiting));
-        PostgresWriter { jobs, mirror: handle }
+        PostgresWriter { queue: JobQueue::Task(jobs), mirror: handle }
     }
 
     pub(crate) async fn check(&self) -> Result<(), CommitError> {
@@ -111,7 +110,7 @@ impl PostgresWriter {
         self.mirror
             .health
             .check(|verdict| {
-                self.write(verdict, move |verdict, writing| {
+                self.queue.write(verdict, move |verdict, writing| {
                     Box::pin(async move {
                         if *verdict == Verdict::AskToWrite {
                             return Ok(writing.db.execute(write, &[]).await.map(drop)?);
@@ -125,51 +124,6 @@ impl PostgresWriter {
                 })
             })
             .await
-    }
-
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Waiting::Item(Queued::Commit { commit: Box::new(commit), reply }))?;
-        // The writer failed during this commit, so its result is unknown.
-        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-    }
-
-    /// Queues an import. Imports happen in the order of these calls, regardless of the order in which their results
-    /// are awaited.
-    pub(crate) fn import(
-        &self,
-        imported: ImportedSession,
-    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
-        let (reply, answer) = oneshot::channel();
-        let sent = self.send(Waiting::Item(Queued::Import { imported: Box::new(imported), reply }));
-        async move {
-            sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-        }
-    }
-
-    /// Runs a write in a transaction of its own. Writes happen in the order of these calls, regardless of the order
-    /// in which their results are awaited.
-    pub(crate) fn write<C, T, F>(
-        &self,
-        context: C,
-        write: F,
-    ) -> impl Future<Output = Result<T, CommitError>> + Send + use<C, T, F>
-    where
-        C: Send + 'static,
-        T: Send + 'static,
-        F: for<'w> Fn(&'w mut C, &'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let sent = self.send(Waiting::Other(Box::new(Intent { context, write, result: None, reply })));
-        async move {
-            sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-        }
-    }
-
-    fn send(&self, job: Waiting) -> Result<(), CommitError> {
-        self.jobs.send(job).map_err(|_| CommitError::Unavailable(StoreError::Closed))
     }
 }
 

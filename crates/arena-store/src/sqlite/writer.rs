@@ -6,28 +6,26 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rusqlite::Connection;
-use tokio::sync::oneshot;
 
 use super::batch::{Applied, Statements, write_delta, write_transitions};
 use super::checkpoints::{Checkpoints, checkpoint};
 use super::{BUSY_TIMEOUT, read_counts};
 use crate::db::{Db, Failure, at_once};
 use crate::derived;
-use crate::import::{ImportOutcome, ImportedSession};
-use crate::job::{Effects, Intent, Job, Queued, Waiting, WriteError, Writing};
+use crate::job::{Effects, Job, Waiting, WriteError, Writing};
 use crate::mirror::Mirror;
 use crate::plan::{BatchItem, Done, Numbers};
 use crate::postgres::JournalEntry;
+use crate::queue::JobQueue;
 use crate::standings::Counting;
 use crate::writer_health::Verdict;
-use crate::{Commit, CommitError, SessionNo, StoreError};
+use crate::{CommitError, StoreError};
 
 /// The maximum number of writes in one transaction. It limits the wait of the first write.
 const MAX_BATCH: usize = 1024;
@@ -41,7 +39,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A handle to the writer's thread. After it is dropped, the thread finishes the queued writes and ends.
 pub(crate) struct SqliteWriter {
-    jobs: Option<Sender<Waiting>>,
+    pub(crate) queue: JobQueue,
     thread: Option<JoinHandle<()>>,
     mirror: Mirror,
 }
@@ -69,28 +67,7 @@ impl SqliteWriter {
                 state.run(&waiting);
             })
             .map_err(|error| StoreError::Database(format!("the writer's thread cannot be started: {error}")))?;
-        Ok(SqliteWriter { jobs: Some(jobs), thread: Some(thread), mirror })
-    }
-
-    pub(super) async fn commit(&self, commit: Commit) -> Result<(SessionNo, Box<Commit>), CommitError> {
-        let (reply, answer) = oneshot::channel();
-        self.send(Waiting::Item(Queued::Commit { commit: Box::new(commit), reply }))?;
-        // The writer failed during this commit, so its result is unknown.
-        answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-    }
-
-    /// Queues an import. Imports happen in the order of these calls, regardless of the order in which their results
-    /// are awaited.
-    pub(crate) fn import(
-        &self,
-        imported: ImportedSession,
-    ) -> impl Future<Output = Result<ImportOutcome, CommitError>> + Send + use<> {
-        let (reply, answer) = oneshot::channel();
-        let sent = self.send(Waiting::Item(Queued::Import { imported: Box::new(imported), reply }));
-        async move {
-            sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-        }
+        Ok(SqliteWriter { queue: JobQueue::Thread(jobs), thread: Some(thread), mirror })
     }
 
     pub(super) async fn check(&self) -> Result<(), CommitError> {
@@ -112,28 +89,7 @@ impl SqliteWriter {
             .await
     }
 
-    /// Runs a write in the next transaction, together with other writes. The write must not use rows of the other
-    /// writes. It must be repeatable, because it runs again after a rollback. Writes happen in the order of these
-    /// calls, regardless of the order in which their results are awaited.
-    pub(crate) fn write<C, T, F>(
-        &self,
-        context: C,
-        write: F,
-    ) -> impl Future<Output = Result<T, CommitError>> + Send + use<C, T, F>
-    where
-        C: Send + 'static,
-        T: Send + 'static,
-        F: for<'w> Fn(&'w mut C, &'w mut Writing) -> BoxFuture<'w, Result<T, WriteError>> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let sent = self.send(Waiting::Other(Box::new(Intent { context, write, result: None, reply })));
-        async move {
-            sent?;
-            answer.await.unwrap_or(Err(CommitError::Unavailable(StoreError::Unsure)))
-        }
-    }
-
-    /// Runs a write that is specific to SQLite, like [`SqliteWriter::write`].
+    /// Runs a write that is specific to SQLite, like [`JobQueue::write`].
     pub(crate) fn write_directly<T, F>(
         &self,
         write: F,
@@ -142,7 +98,7 @@ impl SqliteWriter {
         T: Send + 'static,
         F: FnMut(&Connection) -> Result<T, WriteError> + Send + 'static,
     {
-        self.write(Mutex::new(write), |write, writing| {
+        self.queue.write(Mutex::new(write), |write, writing| {
             let result = match &writing.db {
                 Db::Sqlite(connection) => (write.get_mut())(connection),
                 Db::Postgres(_) | Db::Reader(_) => Err(CommitError::Unavailable(StoreError::Closed).into()),
@@ -150,16 +106,11 @@ impl SqliteWriter {
             Box::pin(std::future::ready(result))
         })
     }
-
-    fn send(&self, job: Waiting) -> Result<(), CommitError> {
-        let jobs = self.jobs.as_ref().ok_or(CommitError::Unavailable(StoreError::Closed))?;
-        jobs.send(job).map_err(|_| CommitError::Unavailable(StoreError::Closed))
-    }
 }
 
 impl Drop for SqliteWriter {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.queue = JobQueue::Closed;
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
