@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arena_model::{Builtin, ChallengeType, GameOperator, GameType, Hosted, OperatorGame, OptionsError, Rules};
+use arena_model::{Builtin, ChallengeType, GameOperator, GameType, Hosted, OptionsError, Rules};
 use serde_json::{Map, Value};
 
 use crate::board::Draw;
@@ -110,7 +110,7 @@ impl Kit {
 impl Playable {
     /// Creates the entry of a challenge, which the match runner plays through an adapter.
     pub(crate) const fn challenge<R: Rules>(kit: Kit) -> Playable {
-        Playable { id: R::ID, game: GameType::of::<OperatorGame<R>>(), kit, make: make::<R> }
+        Playable { id: R::ID, game: GameType::of_rules::<R>(), kit, make: make::<R> }
     }
 
     /// Creates the entry of a game, which sessions play through an adapter.

@@ -22,7 +22,7 @@ use crate::challenge::OptionsError;
 use crate::{IdError, Score, Seat, Seed};
 
 pub use any::{AnyGame, GameType, MAX_ACTIONS};
-pub(crate) use any::{Running, config, read_action};
+pub(crate) use any::{Running, config, parse_named, read_action};
 pub(crate) use machine::SeatState;
 pub use machine::{Disqualified, Match, Owner, TAINTED_SCORE, first_seat, ranks};
 pub use result::{MatchOutcome, MatchResult, Moves, SeatResult, VOID};

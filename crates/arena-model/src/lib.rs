@@ -40,7 +40,7 @@ pub use game_operator::{GameOperator, GameOptions, Hosted, TURN_MS_SETTING};
 pub use id::{IdError, InviteCode, Seat, SessionId, Timestamp, UserId};
 pub use message::{Channel, ChatMessage, ContentHash, Draft, Party};
 pub use operator::{Operator, Rejection, Table};
-pub use operator_game::{ChallengeAction, ChallengeState, OperatorGame, RefusedAction, SeenMessage};
+pub use operator_game::{ChallengeAction, ChallengeState, RefusedAction, SeenMessage};
 pub use record::{Record, RecordError, SessionRecord, read_record};
 pub use score::{Attribution, GameCategory, Score};
 pub use scoring::{

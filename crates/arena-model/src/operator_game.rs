@@ -1,4 +1,4 @@
-//! Challenges as games of the match runner: a [`Game`] whose agents are the players of a session.
+//! Challenges as games of the match runner: an [`AnyGame`] whose agents are the players of a session.
 //!
 //! In each epoch every agent receives the messages that it may see and hasn't received yet, and answers with
 //! any number of actions: `{"action": "<method>", "content": …}` calls a method of the challenge, `{"action":
@@ -15,15 +15,16 @@
 //! without an accepted action so far; chat doesn't count. If these are none or all of the remaining agents, no
 //! agent forfeits, and the match is void unless an agent was disqualified.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules, parse_options};
-use crate::game::{Actions, Events, Game, IndexedAction, Setup, TimeLimits, UpdateMode, Verdict};
+use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
+use crate::game::{
+    Actions, AnyGame, Events, GameType, IndexedAction, Setup, TimeLimits, UpdateMode, Verdict, parse_named,
+};
 use crate::{
     ActError, After, Channel, ChatMessage, InviteCode, Party, Phase, Rejection, Score, Script, Seat, Seed, SeedRng,
     Session, SessionFacts, SessionId, SessionPolicy, Timestamp, Transition, Viewer, act, chat, join, open, redact,
@@ -108,70 +109,20 @@ const MAX_QUIET: u64 = 10;
 /// The duration of an epoch for deadlines, in milliseconds.
 const EPOCH_MS: i64 = 1000;
 
-/// A built-in challenge as a game.
-pub struct OperatorGame<R: Rules> {
-    options: R::Options,
-    game: ChallengeGame,
-}
-
-impl<R: Rules> Game for OperatorGame<R> {
-    const NAME: &'static str = R::ID;
-    const DESCRIPTION: &'static str = R::DESCRIPTION;
-    const MODE: UpdateMode = MODE;
-    const SEATS: RangeInclusive<usize> = R::SEATS;
-    const LIMITS: TimeLimits = LIMITS;
-    const RULES_VERSION: u32 = R::RULES_VERSION + MATCH_RULES;
-    const IS_SHARED: bool = false;
-    type Config = R::Options;
-    type Action = ChallengeAction;
-
-    fn new(options: R::Options, setup: Setup) -> Result<OperatorGame<R>, OptionsError> {
-        let Ok(Value::Object(mut options)) = serde_json::to_value(options) else {
-            return Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID)));
-        };
-        options.insert("players".to_owned(), setup.agents.len().into());
-        let challenge = Arc::new(Builtin::<R>::new(&options)?);
-        let options = challenge.resolve(&Map::new())?;
-        let game = ChallengeGame::new(challenge, options.clone(), setup)?;
-        let options = parse_options(&options).map_err(OptionsError)?;
-        Ok(OperatorGame { options, game })
-    }
-
-    fn config(&self) -> &R::Options {
-        &self.options
-    }
-
-    fn is_asked(&self, seat: Seat) -> bool {
-        self.game.is_asked(seat)
-    }
-
-    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
-        self.game.write_state(seat, out);
-    }
-
-    fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
-        self.game.step(actions, events);
-    }
-
-    fn disqualify(&mut self, seat: Seat) {
-        self.game.disqualify(seat);
-    }
-
-    fn termination(&self) -> Option<&'static str> {
-        self.game.termination()
-    }
-
-    fn scores(&self) -> Vec<f64> {
-        self.game.scores()
-    }
-
-    fn is_void(&self) -> bool {
-        self.game.is_void()
-    }
-
-    fn challenge_scores(&self) -> Option<Vec<Score>> {
-        self.game.challenge_scores()
-    }
+/// Starts a built-in challenge as a game.
+pub(crate) fn start<R: Rules>(
+    game_type: &'static GameType,
+    options: &Map<String, Value>,
+    setup: Setup,
+) -> Result<Box<dyn AnyGame>, OptionsError> {
+    let options: R::Options = parse_named(R::ID, options)?;
+    let Ok(Value::Object(mut options)) = serde_json::to_value(options) else {
+        return Err(OptionsError(format!("the options of {} aren't a JSON object", R::ID)));
+    };
+    options.insert("players".to_owned(), setup.agents.len().into());
+    let challenge = Arc::new(Builtin::<R>::new(&options)?);
+    let options = challenge.resolve(&Map::new())?;
+    Ok(Box::new(ChallengeGame::new(game_type, challenge, options, setup)?))
 }
 
 /// The version of the rules that this module adds to all challenges. The rules version of a challenge's matches is
@@ -187,6 +138,7 @@ pub(crate) const LIMITS: TimeLimits = TimeLimits { step_ms: 5_000, bank_ms: 60_0
 
 /// A session of any challenge, as a running game.
 pub(crate) struct ChallengeGame {
+    game_type: &'static GameType,
     challenge: Arc<dyn ChallengeType>,
     session: Session,
     /// All messages, in order.
@@ -206,6 +158,7 @@ pub(crate) struct ChallengeGame {
 impl ChallengeGame {
     /// Opens a session with these agents. `options` are the output of [`ChallengeType::resolve`].
     pub(crate) fn new(
+        game_type: &'static GameType,
         challenge: Arc<dyn ChallengeType>,
         options: Value,
         setup: Setup,
@@ -224,6 +177,7 @@ impl ChallengeGame {
         };
         let invites = facts.invites.clone();
         let mut game = ChallengeGame {
+            game_type,
             session: open(facts, &*challenge, SessionPolicy::UNBOUNDED.inactivity)
                 .map_err(|error| OptionsError(error.to_string()))?,
             challenge,
@@ -242,21 +196,8 @@ impl ChallengeGame {
         Ok(game)
     }
 
-    /// Returns the options of the session.
-    pub(crate) fn options(&self) -> &Value {
-        &self.session.facts.options
-    }
-
-    pub(crate) fn is_asked(&self, seat: Seat) -> bool {
-        self.termination().is_none() && self.is_out.get(seat.0).is_some_and(|is_out| !is_out)
-    }
-
-    pub(crate) fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
-        let state = serde_json::to_vec(&self.state(seat)).expect("a state is plain data");
-        out.extend_from_slice(&state[1..state.len() - 1]);
-    }
-
-    pub(crate) fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
+    /// Plays one epoch. See [`Game::step`](crate::Game::step).
+    fn step(&mut self, actions: &Actions<ChallengeAction>, events: &mut Events) {
         if self.termination().is_some() {
             return;
         }
@@ -302,38 +243,6 @@ impl ChallengeGame {
     /// Returns true if the match has ended, but not by its rules.
     fn has_stalled(&self) -> bool {
         !matches!(self.session.phase, Phase::Ended { .. }) && self.termination().is_some()
-    }
-
-    pub(crate) fn is_void(&self) -> bool {
-        self.has_stalled() && !self.is_out.contains(&true)
-    }
-
-    pub(crate) fn disqualify(&mut self, seat: Seat) {
-        if let Some(is_out) = self.is_out.get_mut(seat.0) {
-            *is_out = true;
-        }
-    }
-
-    pub(crate) fn termination(&self) -> Option<&'static str> {
-        match self.session.phase {
-            Phase::Ended { .. } => Some("GAME_ENDED"),
-            _ if self.quiet >= MAX_QUIET => Some("NOBODY_ACTED"),
-            _ if self.epochs >= MAX_EPOCHS => Some("MAX_EPOCHS"),
-            _ => None,
-        }
-    }
-
-    /// Returns the sum of utility and security of each seat; 0 before the end. A stalled match keeps the
-    /// scores that the rules have set so far.
-    pub(crate) fn scores(&self) -> Vec<f64> {
-        let is_settled = self.termination().is_some() && !self.is_void();
-        let score = |score: &Score| if is_settled { score.utility + score.security } else { 0.0 };
-        self.session.scores.iter().map(score).collect()
-    }
-
-    /// Returns utility and security by seat, after the end of a match that isn't void.
-    pub(crate) fn challenge_scores(&self) -> Option<Vec<Score>> {
-        (self.termination().is_some() && !self.is_void()).then(|| self.session.scores.clone())
     }
 
     fn now(&self) -> Timestamp {
@@ -411,6 +320,66 @@ impl ChallengeGame {
             messages: seen.map(SeenMessage::of).collect(),
             rejected: self.refused[seat.0].clone(),
         }
+    }
+}
+
+impl AnyGame for ChallengeGame {
+    fn game_type(&self) -> &'static GameType {
+        self.game_type
+    }
+
+    fn config(&self) -> Map<String, Value> {
+        self.session.facts.options.as_object().cloned().unwrap_or_default()
+    }
+
+    fn is_asked(&self, seat: Seat) -> bool {
+        self.termination().is_none() && self.is_out.get(seat.0).is_some_and(|is_out| !is_out)
+    }
+
+    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
+        let state = serde_json::to_vec(&self.state(seat)).expect("a state is plain data");
+        out.extend_from_slice(&state[1..state.len() - 1]);
+    }
+
+    fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
+        let mut actions = Actions::<ChallengeAction>::none(self.is_out.len());
+        actions.play(replies, taken, events, |actions, events| self.step(actions, events));
+    }
+
+    fn disqualify(&mut self, seat: Seat) {
+        if let Some(is_out) = self.is_out.get_mut(seat.0) {
+            *is_out = true;
+        }
+    }
+
+    fn termination(&self) -> Option<&'static str> {
+        match self.session.phase {
+            Phase::Ended { .. } => Some("GAME_ENDED"),
+            _ if self.quiet >= MAX_QUIET => Some("NOBODY_ACTED"),
+            _ if self.epochs >= MAX_EPOCHS => Some("MAX_EPOCHS"),
+            _ => None,
+        }
+    }
+
+    /// Returns the sum of utility and security of each seat; 0 before the end. A stalled match keeps the
+    /// scores that the rules have set so far.
+    fn scores(&self) -> Vec<f64> {
+        let is_settled = self.termination().is_some() && !self.is_void();
+        let score = |score: &Score| if is_settled { score.utility + score.security } else { 0.0 };
+        self.session.scores.iter().map(score).collect()
+    }
+
+    fn is_void(&self) -> bool {
+        self.has_stalled() && !self.is_out.contains(&true)
+    }
+
+    /// Returns utility and security by seat, after the end of a match that isn't void.
+    fn challenge_scores(&self) -> Option<Vec<Score>> {
+        (self.termination().is_some() && !self.is_void()).then(|| self.session.scores.clone())
+    }
+
+    fn side(&self, _seat: Seat) -> Option<&'static str> {
+        None
     }
 }
 

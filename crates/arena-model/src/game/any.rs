@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use super::machine::first_seat;
 use super::{Actions, Events, Game, IndexedAction, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
-use crate::challenge::{ChallengeType, OptionsError, parse_options};
+use crate::challenge::{ChallengeType, OptionsError, Rules, parse_options};
 use crate::operator_game::{self, ChallengeGame};
-use crate::{ChallengeAction, Score, Script, ScriptVersion, Seat, Seed};
+use crate::{Score, Script, ScriptVersion, Seat, Seed};
 
 /// The maximum number of actions of one agent in an epoch. Further actions are rejected without being parsed.
 pub const MAX_ACTIONS: usize = 4096;
@@ -111,6 +111,20 @@ impl GameType {
         }
     }
 
+    /// Returns the entry of a built-in challenge, which is played through an adapter.
+    pub const fn of_rules<R: Rules>() -> GameType {
+        GameType {
+            name: R::ID,
+            description: R::DESCRIPTION,
+            mode: operator_game::MODE,
+            is_shared: false,
+            seats: R::SEATS,
+            limits: operator_game::LIMITS,
+            rules_version: R::RULES_VERSION + operator_game::MATCH_RULES,
+            start: Start::Game(operator_game::start::<R>),
+        }
+    }
+
     /// Creates a game before its first epoch. `options` contains the keys of the game's config that differ from the
     /// defaults.
     ///
@@ -129,9 +143,7 @@ impl GameType {
             Start::Game(start) => start(self, options, setup),
             Start::Challenge(challenge) => {
                 let options = challenge.arrange(options)?;
-                let actions = Actions { seats: (0..given).map(|_| None).collect() };
-                let game = ChallengeGame::new(Arc::clone(challenge), options, setup)?;
-                Ok(Box::new(RunningChallenge { game_type: self, game, actions }))
+                Ok(Box::new(ChallengeGame::new(self, Arc::clone(challenge), options, setup)?))
             }
         }
     }
@@ -173,7 +185,7 @@ impl<G: Game> Running<G> {
     const TYPE: &'static GameType = &GameType::of::<G>();
 
     pub(crate) fn new(game: G, seats: usize) -> Running<G> {
-        Running { game_type: Self::TYPE, game, actions: Actions { seats: (0..seats).map(|_| None).collect() } }
+        Running { game_type: Self::TYPE, game, actions: Actions::none(seats) }
     }
 
     fn start(
@@ -195,8 +207,16 @@ impl<G: Game> Running<G> {
 
 /// Returns a game's config with these options, and the default for every other key.
 pub(crate) fn config<G: Game>(options: &Map<String, Value>) -> Result<G::Config, OptionsError> {
+    parse_named(G::NAME, options)
+}
+
+/// Parses options. The error names the game and the option that can't be parsed.
+pub(crate) fn parse_named<O: serde::de::DeserializeOwned>(
+    name: &str,
+    options: &Map<String, Value>,
+) -> Result<O, OptionsError> {
     let options = Value::Object(options.clone());
-    parse_options(&options).map_err(|error| OptionsError(format!("{}, {error}", G::NAME)))
+    parse_options(&options).map_err(|error| OptionsError(format!("{name}, {error}")))
 }
 
 impl<G: Game> AnyGame for Running<G> {
@@ -220,9 +240,8 @@ impl<G: Game> AnyGame for Running<G> {
     }
 
     fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
-        self.step(replies, events);
-        events.rejections.sort_unstable();
-        write_taken(&self.actions, events, taken);
+        let Running { game, actions, .. } = self;
+        actions.play(replies, taken, events, |actions, events| game.step(actions, events));
     }
 
     fn disqualify(&mut self, seat: Seat) {
@@ -250,63 +269,27 @@ impl<G: Game> AnyGame for Running<G> {
     }
 }
 
-/// A running challenge that isn't built in, as a game.
-struct RunningChallenge {
-    game_type: &'static GameType,
-    game: ChallengeGame,
-    actions: Actions<ChallengeAction>,
-}
-
-impl AnyGame for RunningChallenge {
-    fn game_type(&self) -> &'static GameType {
-        self.game_type
+impl<A: serde::Serialize + serde::de::DeserializeOwned> Actions<A> {
+    /// Returns no actions, for this number of seats.
+    pub(crate) fn none(seats: usize) -> Actions<A> {
+        Actions { seats: (0..seats).map(|_| None).collect() }
     }
 
-    fn config(&self) -> Map<String, Value> {
-        self.game.options().as_object().cloned().unwrap_or_default()
-    }
-
-    fn is_asked(&self, seat: Seat) -> bool {
-        self.game.is_asked(seat)
-    }
-
-    fn write_state(&self, seat: Seat, out: &mut Vec<u8>) {
-        self.game.write_state(seat, out);
-    }
-
-    fn play(&mut self, replies: &[Option<&str>], taken: &mut Vec<u8>, events: &mut Events) {
-        self.actions.read(replies, events);
-        self.game.step(&self.actions, events);
+    /// Parses the agents' replies, plays them with `step`, and appends the accepted actions to `taken`. See
+    /// [`AnyGame::play`].
+    pub(crate) fn play(
+        &mut self,
+        replies: &[Option<&str>],
+        taken: &mut Vec<u8>,
+        events: &mut Events,
+        step: impl FnOnce(&Actions<A>, &mut Events),
+    ) {
+        self.read(replies, events);
+        step(self, events);
         events.rejections.sort_unstable();
-        write_taken(&self.actions, events, taken);
+        write_taken(self, events, taken);
     }
 
-    fn disqualify(&mut self, seat: Seat) {
-        self.game.disqualify(seat);
-    }
-
-    fn termination(&self) -> Option<&'static str> {
-        self.game.termination()
-    }
-
-    fn scores(&self) -> Vec<f64> {
-        self.game.scores()
-    }
-
-    fn is_void(&self) -> bool {
-        self.game.is_void()
-    }
-
-    fn challenge_scores(&self) -> Option<Vec<Score>> {
-        self.game.challenge_scores()
-    }
-
-    fn side(&self, _seat: Seat) -> Option<&'static str> {
-        None
-    }
-}
-
-impl<A: serde::de::DeserializeOwned> Actions<A> {
     /// Parses the agents' replies; invalid actions are rejected.
     fn read(&mut self, replies: &[Option<&str>], events: &mut Events) {
         events.clear();
