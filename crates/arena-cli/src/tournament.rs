@@ -359,7 +359,9 @@ pub fn no_entrant(error: &EntrantError) -> Failure {
 /// Converts the error of a plan that can't be played into a failure.
 fn unplayable(error: &PlanError) -> Failure {
     let exit = match error {
-        PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } => Exit::BadTournament,
+        PlanError::Version(_) | PlanError::Seed | PlanError::OtherRules { .. } | PlanError::OtherTexts(_) => {
+            Exit::BadTournament
+        }
         _ => Exit::Usage,
     };
     Failure::new(exit, error)

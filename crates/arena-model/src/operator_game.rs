@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::challenge::{Builtin, ChallengeType, Method, OptionsError, Rules};
+use crate::challenge::{Builtin, ChallengeMetadata, ChallengeType, Method, OptionsError, Rules};
 use crate::game::{
     Actions, AnyGame, Events, GameType, IndexedAction, Setup, TimeLimits, UpdateMode, Verdict, parse_named,
 };
@@ -380,6 +380,10 @@ impl AnyGame for ChallengeGame {
 
     fn side(&self, _seat: Seat) -> Option<&'static str> {
         None
+    }
+
+    fn metadata(&self) -> Option<&ChallengeMetadata> {
+        Some(self.challenge.metadata())
     }
 }
 

@@ -88,7 +88,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`] if the plan is invalid, the folder already has a journal, or the journal can't be written.
-    pub fn create(folder: &Path, plan: TournamentPlan) -> Result<Journal, JournalError> {
+    pub fn create(folder: &Path, mut plan: TournamentPlan) -> Result<Journal, JournalError> {
+        plan.note_texts();
         let record = Record::new(plan)?;
         let path = folder.join(FILE);
         let cannot = |source: io::Error| JournalError::Write { path: path.clone(), source };
@@ -122,7 +123,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError`] if there is no journal, another process has locked it, or it is invalid. Also if games are left
-    /// and the journal's version of the rules isn't this program's.
+    /// and the journal's version of the rules, or its texts, aren't this program's.
     pub fn open(folder: &Path) -> Result<Journal, JournalError> {
         let path = folder.join(FILE);
         if !path.exists() {
@@ -202,12 +203,14 @@ impl Journal {
     /// Appends a line durably.
     ///
     /// # Errors
-    /// [`JournalError`] if the line contradicts the journal, or can't be written. A line that can't be written leaves
-    /// the journal unchanged.
+    /// [`JournalError`] if the line contradicts the journal, or can't be written. After an error, the journal is
+    /// unchanged.
     pub fn append(&mut self, line: JournalLine) -> Result<(), JournalError> {
+        let (path, number) = (self.folder.join(FILE), self.lines + 1);
+        let wrong = |what: String| JournalError::Line { path: path.clone(), line: number, what };
+        self.record.check_line(&line).map_err(wrong)?;
         self.write(&line)?;
-        let (folder, number) = (&self.folder, self.lines);
-        self.record.take(line).map_err(|what| JournalError::Line { path: folder.join(FILE), line: number, what })
+        self.record.take(line).map_err(wrong)
     }
 
     fn write(&mut self, line: &JournalLine) -> Result<(), JournalError> {
@@ -364,7 +367,7 @@ mod tests {
 
     use super::*;
 
-    fn plan() -> TournamentPlan {
+    fn plan(game: &str) -> TournamentPlan {
         let entrant = |name: &str| Entrant {
             name: name.to_owned(),
             version: None,
@@ -377,14 +380,13 @@ mod tests {
         let seed = Seed::from_number(5);
         let shape =
             Shape { format: Format::RoundRobin, agents: 2, rounds: 1, seats: 2, paired: true, stop: None, seed };
-        let game = arena_games::game("snake").unwrap();
-        TournamentPlan::new(game, vec![entrant("a"), entrant("b")], &shape)
+        TournamentPlan::new(arena_games::game(game).unwrap(), vec![entrant("a"), entrant("b")], &shape)
     }
 
     #[test]
     fn tournaments_of_other_rules_cannot_be_resumed() {
         let folder = tempfile::tempdir().unwrap();
-        let mut old = plan();
+        let mut old = plan("snake");
         let found = old.rules_version;
         old.rules_version = found - 1;
         drop(Journal::create(folder.path(), old).unwrap());
@@ -398,6 +400,28 @@ mod tests {
         assert_eq!(Journal::load_record(folder.path()).unwrap().plan.rules_version, 1);
     }
 
+    #[test]
+    fn tournaments_with_other_texts_cannot_be_resumed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        drop(Journal::create(folder.path(), plan("psi")).unwrap());
+        let texts = Journal::open(folder.path()).unwrap().record().plan.texts.clone().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(&texts, &"0".repeat(64))).unwrap();
+        let refused = Journal::open(folder.path()).unwrap_err();
+        assert!(matches!(&refused, JournalError::Plan(PlanError::OtherTexts(game)) if game == "psi"), "{refused}");
+        assert_eq!(Journal::load_record(folder.path()).unwrap().plan.texts, Some("0".repeat(64)));
+        // A journal from before the introduction of this field lacks it.
+        fs::write(&path, text.replace(&format!("\"texts\":\"{texts}\","), "")).unwrap();
+        assert_eq!(Journal::open(folder.path()).unwrap().record().plan.texts, None);
+    }
+
+    #[test]
+    fn games_have_no_texts() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Journal::create(folder.path(), plan("snake")).unwrap().record().plan.texts, None);
+    }
+
     fn changed(agent: &str) -> JournalLine {
         JournalLine::Changed(ChangedLine { agent: agent.to_owned(), sha256: None })
     }
@@ -405,7 +429,7 @@ mod tests {
     #[test]
     fn a_line_after_a_truncated_one_starts_at_the_right_offset() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
         // Simulates a partial write to a full disk, and the removal of the partial line.
         journal.file.write_all(b"{\"half").unwrap();
         journal.file.set_len(journal.length).unwrap();
@@ -418,7 +442,7 @@ mod tests {
     #[test]
     fn a_contradicting_line_is_reported_with_its_number() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
         journal.append(changed("b")).unwrap();
         drop(journal);
         let mut journal = Journal::open(folder.path()).unwrap();
@@ -428,9 +452,22 @@ mod tests {
     }
 
     #[test]
+    fn a_contradicting_line_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
+        let path = folder.path().join(FILE);
+        let before = fs::read(&path).unwrap();
+        journal.append(changed("nobody")).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), before);
+        journal.append(changed("b")).unwrap();
+        drop(journal);
+        assert_eq!(Journal::open(folder.path()).unwrap().record().changes.len(), 1);
+    }
+
+    #[test]
     fn results_in_a_removed_folder_are_errors() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::create(folder.path(), plan()).unwrap();
+        let mut journal = Journal::create(folder.path(), plan("snake")).unwrap();
         fs::remove_dir_all(folder.path()).unwrap();
         let error = journal.append(changed("b")).unwrap_err();
         assert!(matches!(error, JournalError::Removed(removed) if removed == folder.path()));

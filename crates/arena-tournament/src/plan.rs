@@ -30,6 +30,10 @@ pub struct TournamentPlan {
     /// The script with the rules, if the game is a challenge that isn't built in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptPart>,
+    /// The SHA-256 of the challenge's prompt and methods, in hexadecimal. `None` for a game without these texts, for a
+    /// script, whose version covers them, and in journals from before the introduction of this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<String>,
     /// The loaded rules of the script.
     #[serde(skip)]
     rules: Rules,
@@ -187,6 +191,12 @@ pub enum PlanError {
         /// The version of the rules in this program.
         found: u32,
     },
+    /// A tournament that was started with other texts of a challenge.
+    #[error(
+        "the tournament was started with another prompt or other methods of {0} than this program's, so its games aren't comparable; see \
+         `arena tournament standings` for its results, or start a new tournament"
+    )]
+    OtherTexts(String),
     /// A journal of another format version.
     #[error("the journal has version {0}, but this program reads version {VERSION}")]
     Version(u32),
@@ -200,6 +210,7 @@ impl TournamentPlan {
             game: game.name.to_owned(),
             rules_version: game.rules_version,
             script: None,
+            texts: None,
             rules: Rules::default(),
             options: Map::new(),
             limits: game.limits,
@@ -247,11 +258,22 @@ impl TournamentPlan {
         game.map_or(Ok(()), |game| check_options(game, self.seats, &self.options))
     }
 
-    /// Checks that the tournament was started with this program's version of the rules. A script that isn't loaded
-    /// passes the check.
+    /// Records the texts of the tournament's challenge in this program. Done at the start of a tournament.
+    pub fn note_texts(&mut self) {
+        self.texts = self.find_texts();
+    }
+
+    /// Returns the hash of the challenge's texts in this program. See [`TournamentPlan::texts`].
+    fn find_texts(&self) -> Option<String> {
+        let game = self.game().ok().filter(|_| self.script.is_none())?;
+        game.texts_sha256(&self.options, self.seats)
+    }
+
+    /// Checks that the tournament was started with this program's version of the rules, and with its texts. A script
+    /// that isn't loaded passes the check, and so does a plan without a hash of the texts.
     ///
     /// # Errors
-    /// [`PlanError::OtherRules`] if the version differs.
+    /// [`PlanError::OtherRules`] if the version differs, [`PlanError::OtherTexts`] if the texts differ.
     pub fn check_rules(&self) -> Result<(), PlanError> {
         match self.game() {
             Ok(game) if game.rules_version != self.rules_version => Err(PlanError::OtherRules {
@@ -259,6 +281,9 @@ impl TournamentPlan {
                 version: self.rules_version,
                 found: game.rules_version,
             }),
+            Ok(_) if self.texts.is_some() && self.texts != self.find_texts() => {
+                Err(PlanError::OtherTexts(self.game.clone()))
+            }
             _ => Ok(()),
         }
     }

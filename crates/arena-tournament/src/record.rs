@@ -80,6 +80,18 @@ impl Record {
         Ok(record)
     }
 
+    /// Checks that a line doesn't contradict the earlier lines, but doesn't apply it. The error is the reason that
+    /// [`Record::take`] would return.
+    pub fn check_line(&self, line: &JournalLine) -> Result<(), String> {
+        match line {
+            JournalLine::Game(game) => self.check_game(game),
+            JournalLine::Changed(changed) => self.find_agent(&changed.agent).map(drop),
+            JournalLine::Spread(_) => Ok(()),
+            JournalLine::Checked(checked) => self.check_played(checked),
+            JournalLine::Quarantined(quarantined) => self.without_void(quarantined).map(drop),
+        }
+    }
+
     /// Applies a line of the journal, or returns the reason that the line contradicts the earlier lines.
     pub fn take(&mut self, line: JournalLine) -> Result<(), String> {
         match line {
@@ -97,14 +109,8 @@ impl Record {
     /// Applies the result of a match, or returns the reason that the result contradicts the schedule or an earlier
     /// result.
     pub fn add(&mut self, game: GameLine) -> Result<(), String> {
+        self.check_game(&game)?;
         let (number, result) = (game.number, &game.result);
-        if let Some(before) = self.game(number) {
-            return Err(match before.round == game.round && before.result.is_same(result) {
-                true => format!("game {number} is recorded twice; remove one of the lines"),
-                false => format!("game {number} has another result on an earlier line; remove one of the lines"),
-            });
-        }
-        self.check_pairing(number, game.round, &result.names(), &result.seed.reveal())?;
         let moves = result.moves.as_ref().map(|moves| (moves.first, moves.sha256.as_str()));
         let recorded = match result.outcome.is_void() {
             true => self.schedule.record_void(number),
@@ -116,6 +122,20 @@ impl Record {
         }
         self.games[number - 1] = Some(game);
         Ok(())
+    }
+
+    /// Checks the result of a match against the schedule and the earlier results.
+    fn check_game(&self, game: &GameLine) -> Result<(), String> {
+        let (number, result) = (game.number, &game.result);
+        if let Some(before) = self.game(number) {
+            return Err(match before.round == game.round && before.result.is_same(result) {
+                true => format!("game {number} is recorded twice; remove one of the lines"),
+                false => format!("game {number} has another result on an earlier line; remove one of the lines"),
+            });
+        }
+        self.check_pairing(number, game.round, &result.names(), &result.seed.reveal())?;
+        let ranks = (!result.outcome.is_void()).then(|| result.ranks());
+        self.schedule.check(number, ranks.as_deref()).map_err(|error: RecordError| error.to_string())
     }
 
     /// Checks a result's agents, seed and round against the schedule, if the schedule already contains the match.
@@ -149,33 +169,47 @@ impl Record {
 
     /// Applies the change of an agent.
     fn change(&mut self, changed: ChangedLine) -> Result<(), String> {
-        let agent = self.plan.agents.iter_mut().find(|agent| agent.name == changed.agent);
-        let agent = agent.ok_or_else(|| format!("there is no agent {}", changed.agent))?;
-        agent.sha256.clone_from(&changed.sha256);
+        let agent = self.find_agent(&changed.agent)?;
+        self.plan.agents[agent].sha256.clone_from(&changed.sha256);
         self.changes.push(changed);
         Ok(())
     }
 
+    /// Returns the number of the agent with this name, from 0.
+    fn find_agent(&self, name: &str) -> Result<usize, String> {
+        let found = self.plan.agents.iter().position(|agent| agent.name == name);
+        found.ok_or_else(|| format!("there is no agent {name}"))
+    }
+
     /// Applies the confirmation of a match.
     fn check(&mut self, checked: CheckedLine) -> Result<(), String> {
-        if self.game(checked.fixture).is_none() {
-            return Err(format!("game {} was checked before it was played", checked.fixture));
-        }
+        self.check_played(&checked)?;
         self.checked.push(checked);
         Ok(())
     }
 
+    /// Checks that a confirmed match has a result.
+    fn check_played(&self, checked: &CheckedLine) -> Result<(), String> {
+        match self.game(checked.fixture) {
+            Some(_) => Ok(()),
+            None => Err(format!("game {} was checked before it was played", checked.fixture)),
+        }
+    }
+
     /// Applies the quarantine of a worker, and removes its void matches.
     fn quarantine(&mut self, quarantined: QuarantinedLine) -> Result<(), String> {
-        let is_void = |number: usize| quarantined.void.contains(&number);
-        let left = self.rebuilt(|game| !is_void(game.number))?;
-        if let Some(game) = left.1 {
-            return Err(format!("game {game} depends on games that don't count"));
-        }
-        (self.schedule, self.games) = left.0;
-        self.checked.retain(|checked| !is_void(checked.fixture));
+        (self.schedule, self.games) = self.without_void(&quarantined)?;
+        self.checked.retain(|checked| !quarantined.void.contains(&checked.fixture));
         self.quarantined.push(quarantined);
         Ok(())
+    }
+
+    /// Returns the schedule and the results without the void matches of a quarantine.
+    fn without_void(&self, quarantined: &QuarantinedLine) -> Result<(Schedule, Vec<Option<GameLine>>), String> {
+        match self.rebuilt(|game| !quarantined.void.contains(&game.number))? {
+            (left, None) => Ok(left),
+            (_, Some(game)) => Err(format!("game {game} depends on games that don't count")),
+        }
     }
 
     /// Returns the numbers of the matches for which `is_void` is true, and of the matches whose pairings depend on
@@ -309,6 +343,29 @@ mod tests {
         record.add(game(&record, 2, 1, "one")).unwrap();
         assert_eq!(pending(&record), [3, 4]);
         assert!(text.starts_with(r#"{"type":"quarantined","worker":"liar""#), "{text}");
+    }
+
+    #[test]
+    fn a_line_is_checked_without_being_applied() {
+        let mut record = swiss();
+        let first = game(&record, 1, 0, "one");
+        let line = |game: &GameLine| JournalLine::Game(Box::new(game.clone()));
+        record.check_line(&line(&first)).unwrap();
+        assert_eq!(record.games().count(), 0);
+        record.add(first.clone()).unwrap();
+        let unknown = GameLine { number: 9, ..first.clone() };
+        let early = CheckedLine { fixture: 2, worker: "two".into(), id: "two".into() };
+        let lines = [
+            (line(&first), "game 1 is recorded twice; remove one of the lines"),
+            (line(&unknown), "there is no game 9; games scheduled so far: 2"),
+            (JournalLine::Checked(early), "game 2 was checked before it was played"),
+            (JournalLine::Changed(ChangedLine { agent: "e".into(), sha256: None }), "there is no agent e"),
+        ];
+        for (line, reason) in lines {
+            assert_eq!(record.check_line(&line).unwrap_err(), reason);
+            assert_eq!(record.take(line).unwrap_err(), reason);
+        }
+        assert_eq!(record.games().count(), 1);
     }
 
     #[test]

@@ -313,11 +313,9 @@ impl Schedule {
         ranks: &[usize],
         moves: Option<(usize, &str)>,
     ) -> Result<(), RecordError> {
-        if ranks.is_empty() {
-            let seats = self.pairing(number).map_or(0, |pairing| pairing.agents.len());
-            return Err(RecordError::Ranks { number, seats, ranks: Vec::new() });
-        }
-        self.take(number, ranks, moves)
+        self.check(number, Some(ranks))?;
+        self.take(number, ranks, moves);
+        Ok(())
     }
 
     /// Records a void game, which counts for no agent.
@@ -325,25 +323,39 @@ impl Schedule {
     /// # Errors
     /// [`RecordError`] if the game isn't scheduled (yet), or already has a result.
     pub fn record_void(&mut self, number: usize) -> Result<(), RecordError> {
-        self.take(number, &[], None)
+        self.check(number, None)?;
+        self.take(number, &[], None);
+        Ok(())
     }
 
-    fn take(&mut self, number: usize, ranks: &[usize], moves: Option<(usize, &str)>) -> Result<(), RecordError> {
+    /// Checks a result, but doesn't record it. `ranks` are `None` for a void game.
+    ///
+    /// # Errors
+    /// As [`Schedule::record`].
+    pub fn check(&self, number: usize, ranks: Option<&[usize]>) -> Result<(), RecordError> {
         let count = self.results.len();
         let unknown = RecordError::Unknown { number, count };
         let index = number.checked_sub(1).filter(|index| *index < count).ok_or(unknown)?;
         let seats = self.scheduled.pairings[index].agents.len();
-        let are_ranks =
-            ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1);
-        if !ranks.is_empty() && !are_ranks {
+        let are_ranks = |ranks: &[usize]| {
+            ranks.len() == seats && ranks.iter().all(|rank| (1..=seats).contains(rank)) && ranks.contains(&1)
+        };
+        if let Some(ranks) = ranks.filter(|&ranks| !are_ranks(ranks)) {
             return Err(RecordError::Ranks { number, seats, ranks: ranks.to_vec() });
         }
-        if self.results[index].is_some() {
-            return Err(RecordError::Twice(number));
+        match self.results[index] {
+            Some(_) => Err(RecordError::Twice(number)),
+            None => Ok(()),
         }
+    }
+
+    /// Records a checked result. A void game has no ranks.
+    fn take(&mut self, number: usize, ranks: &[usize], moves: Option<(usize, &str)>) {
+        let index = number - 1;
         self.results[index] = Some(ranks.to_vec());
         if let Some((first, fingerprint)) = moves {
             let mut agents = self.scheduled.pairings[index].agents.clone();
+            let seats = agents.len();
             agents.rotate_left(first % seats);
             let moves: Moves = (agents, fingerprint.into());
             let first = self.first.entry(moves.clone()).or_insert(number);
@@ -358,7 +370,6 @@ impl Schedule {
         if self.missing == 0 {
             self.settle();
         }
-        Ok(())
     }
 
     /// Adds the next wave, or completes the schedule if the scheduler adds no pairings. All scheduled games must have

@@ -4,13 +4,14 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::machine::first_seat;
 use super::{Actions, Events, Game, IndexedAction, Rejected, Setup, TimeLimits, UpdateMode, agent_ids};
-use crate::challenge::{ChallengeType, OptionsError, Rules, parse_options};
+use crate::challenge::{ChallengeMetadata, ChallengeType, OptionsError, Rules, parse_options};
 use crate::operator_game::{self, ChallengeGame};
-use crate::{Score, Script, ScriptVersion, Seat, Seed};
+use crate::{Score, Script, ScriptVersion, Seat, Seed, hex};
 
 /// The maximum number of actions of one agent in an epoch. Further actions are rejected without being parsed.
 pub const MAX_ACTIONS: usize = 4096;
@@ -58,6 +59,11 @@ pub trait AnyGame: Send {
 
     /// See [`Game::side`].
     fn side(&self, seat: Seat) -> Option<&'static str>;
+
+    /// Returns the description of the challenge, which is part of the states, or `None` for other games.
+    fn metadata(&self) -> Option<&ChallengeMetadata> {
+        None
+    }
 }
 
 type StartGame = fn(&'static GameType, &Map<String, Value>, Setup) -> Result<Box<dyn AnyGame>, OptionsError>;
@@ -95,6 +101,15 @@ impl GameType {
     pub fn first_seat(&'static self, options: &Map<String, Value>, seed: &Seed, seats: usize) -> usize {
         let setup = Setup { agents: agent_ids(seed, seats), seed: seed.clone() };
         self.start(options, setup).map_or(0, |game| first_seat(&*game, seats))
+    }
+
+    /// Returns the SHA-256, in hexadecimal, of the texts in the states of a challenge: its prompt and methods. `None` for
+    /// other games, and for options with which the game can't be started.
+    pub fn texts_sha256(&'static self, options: &Map<String, Value>, seats: usize) -> Option<String> {
+        let seed = Seed::from_number(0);
+        let game = self.start(options, Setup { agents: agent_ids(&seed, seats), seed }).ok()?;
+        let ChallengeMetadata { prompt, methods, .. } = game.metadata()?;
+        Some(hex::encode(&Sha256::digest(json!([prompt, methods]).to_string())))
     }
 
     /// Returns the entry of a game.
