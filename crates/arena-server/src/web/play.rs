@@ -54,11 +54,11 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let mode = if keys { "authentication" } else { "standalone" };
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&seen.challenge_type);
-    let (challenge_path, replay_path) =
-        (format!("/challenges/{}", seen.challenge_type), format!("/sessions/{}/replay", seen.id));
+    let challenge_path = format!("/challenges/{}", seen.challenge_type);
+    let replay_path = format!("/sessions/{}/replay", seen.id);
     let body = html! {
         (title(&seen, &told, name))
-        (turn(&seen, timeline.deadline()))
+        (turn(&seen, is_seated, timeline.deadline()))
         div id="seat" data-invite=(invite) data-mode=(mode) data-seated=(is_seated) {
             @if is_seated {
                 p.soft { "You are " (party_name(&seen, &invite.to_string())) "." }
@@ -124,7 +124,7 @@ fn title(session: &RedactedSession, told: &Told, name: &str) -> Markup {
 }
 
 /// Renders the banner with the seat's turn and the clock. The script updates the banner.
-fn turn(session: &RedactedSession, deadline: Option<i64>) -> Markup {
+fn turn(session: &RedactedSession, is_seated: bool, deadline: Option<i64>) -> Markup {
     let deadline = deadline.filter(|_| session.status() == Status::Active);
     let missing = session.invites.len() - session.state.players.len();
     let text = match (session.status(), missing) {
@@ -133,7 +133,7 @@ fn turn(session: &RedactedSession, deadline: Option<i64>) -> Markup {
         _ => "The game is on",
     };
     html! {
-        div.turn.wait id="turn" hidden[session.status() == Status::Ended] {
+        div.turn.wait id="turn" hidden[!is_seated || session.status() == Status::Ended] {
             p role="status" { b id="turn-title" { (text) } " " span id="turn-text" {} }
             time id="clock" hidden[deadline.is_none()] data-deadline=[deadline] data-short {
                 @if let Some(deadline) = deadline { "due at " (utc(deadline)[11..].trim_end_matches('Z')) " UTC" }
