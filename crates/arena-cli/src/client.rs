@@ -268,6 +268,25 @@ impl Arena {
         self.get(&path(&["api", "invites"], Some(invite)), &[], None)
     }
 
+    /// Waits for opponents in a challenge. House bots may step in after `house_after` seconds.
+    pub fn join_queue(&self, challenge: &str, house_after: Option<u64>) -> Result<Answer, CallError> {
+        self.post(&path(&["api", "queue"], Some(challenge)), json!({ "houseAfterS": house_after }))
+    }
+
+    /// Gets the state of a ticket, after waiting for a match for at most `wait` seconds.
+    pub fn poll_ticket(&self, challenge: &str, ticket: &str, wait: u8) -> Result<Answer, CallError> {
+        let query = [("wait", Some(wait.to_string()))];
+        self.get(&ticket_path(challenge, ticket), &query, Some(wait))
+    }
+
+    /// Leaves a queue.
+    pub fn leave_queue(&self, challenge: &str, ticket: &str) -> Result<Answer, CallError> {
+        let url = format!("{}{}", self.url, ticket_path(challenge, ticket));
+        self.with_retries(&url, self.patience, true, || {
+            read_answer(self.agent.delete(&url).config().timeout_global(Some(self.patience)).build().call()?)
+        })
+    }
+
     /// Takes the seat of `invite`.
     pub fn join(&self, invite: &str, user_id: Option<&str>) -> Result<Answer, CallError> {
         // The sender of a join is the invite itself.
@@ -644,6 +663,10 @@ fn rustls_error(error: &std::io::Error) -> Option<&rustls::Error> {
 fn path(fixed: &[&str], name: Option<&str>) -> String {
     let name = name.map(|name| utf8_percent_encode(name, SEGMENT).to_string());
     fixed.iter().copied().chain(name.as_deref()).fold(String::new(), |path, segment| path + "/" + segment)
+}
+
+fn ticket_path(challenge: &str, ticket: &str) -> String {
+    path(&["api", "queue"], Some(challenge)) + &path(&[], Some(ticket))
 }
 
 /// Returns true if a URL points to this machine.

@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     pub(crate) next_look: AtomicI64,
     /// A notification that a session becomes due before `next_look`.
     pub(crate) rescheduled: Notify,
+    /// A lock that a task of this node holds while it matches tickets. Other nodes may match at the same time.
+    pub(crate) matching: tokio::sync::Mutex<()>,
 }
 
 /// The public channel, on which players offer invites. Transitions that post nothing on it don't take the `posting`
@@ -129,6 +131,7 @@ impl Engine {
             following: Following::default(),
             next_look: AtomicI64::new(i64::MAX),
             rescheduled: Notify::new(),
+            matching: tokio::sync::Mutex::new(()),
         };
         Ok(Engine { inner: Arc::new(inner) })
     }
@@ -378,6 +381,24 @@ impl Inner {
         if let Some(answer) = self.answered(once).await? {
             return Ok(answer);
         }
+        let opened = self.open(request, move |written, now| {
+            let body = respond(written);
+            let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
+            (body, answers)
+        });
+        match opened.await? {
+            Ok(body) => Ok(body),
+            Err(answer) => repeat(answer, once),
+        }
+    }
+
+    /// Creates a session, together with the answers from `respond`. Returns the value from `respond`, or the stored
+    /// answer if there is one under a key of the new answers.
+    pub(crate) async fn open<T>(
+        &self,
+        request: Create,
+        respond: impl FnOnce(&Written<'_>, Timestamp) -> (T, Vec<NewAnswer>),
+    ) -> Result<Result<T, StoredAnswer>, EngineError> {
         let challenge = &*self.catalogue.find(&request.challenge)?;
         let options = challenge.resolve(&request.options)?;
         let now = self.environment.now();
@@ -397,8 +418,7 @@ impl Inner {
         let session =
             decide_by(challenge, || arena_model::open(facts, challenge, inactivity)).map_err(EngineError::Failed)?;
         self.catalogue.keep(challenge, &self.store).await?;
-        let body = respond(&Written { session: &session, challenge, messages: &[] });
-        let answers = once.map(|once| new_answer(once, &body, now)).into_iter().collect();
+        let (value, answers) = respond(&Written { session: &session, challenge, messages: &[] }, now);
         let (id, wake_at) = (session.facts.id, session.wake_at);
         let change = SessionChange::Create(Box::new(session));
         let _reserved = self.live.reserve(id);
@@ -415,9 +435,9 @@ impl Inner {
                 let stored = StoredSession { no, session, chat_len: 0, operator_len: 0, last_activity: now };
                 self.live.insert(id, stored);
                 self.reschedule(wake_at);
-                Ok(body)
+                Ok(Ok(value))
             }
-            Err(CommitError::Answered(answer)) => repeat(answer, once),
+            Err(CommitError::Answered(answer)) => Ok(Err(answer)),
             Err(CommitError::Conflict) => Err(EngineError::Contended),
             Err(CommitError::Unavailable(error)) => Err(error.into()),
         }

@@ -15,6 +15,9 @@ use crate::settings::LimitSettings;
 /// Number of bytes of a body that count as one more request.
 const BYTES: usize = 16 * 1024;
 
+/// Maximum number of tickets in queues per network.
+const TICKETS: i64 = 16;
+
 pub(crate) struct Rates {
     requests: Limiter<IpAddr>,
     writes: Limiter<Party>,
@@ -68,6 +71,14 @@ impl Rates {
     /// 429 with the time to wait, if the limit is exceeded.
     pub(crate) fn admit_writer(&self, address: Option<IpAddr>, writer: &Party) -> Result<(), ApiError> {
         if address.is_none_or(|address| self.is_exempt(address)) { Ok(()) } else { self.writes.admit(writer, 1) }
+    }
+
+    /// Returns the name of a client's network for the queues, and the maximum number of its tickets; `None` for no
+    /// limit.
+    pub(crate) fn tickets_of(&self, address: Option<IpAddr>) -> (String, Option<i64>) {
+        let network = address.map_or_else(String::new, |address| network_of(address).to_string());
+        let is_limited = address.is_some_and(|address| !self.is_exempt(address));
+        (network, is_limited.then_some(TICKETS))
     }
 
     fn is_exempt(&self, address: IpAddr) -> bool {

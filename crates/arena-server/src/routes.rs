@@ -14,6 +14,7 @@ mod invites;
 mod join;
 mod list;
 mod metadata;
+mod queue;
 mod rows;
 mod scoring;
 mod skill;
@@ -72,6 +73,8 @@ fn list(arena: &Arena) -> Vec<Route> {
         routes!(list::list_sessions_of_type, create::create_session),
         routes!(invites::announce_invite),
         routes!(invites::find_invite),
+        routes!(queue::join_queue),
+        routes!(queue::find_ticket, queue::leave_queue),
         routes!(join::join_session),
         routes!(act::act_in_session),
         routes!(usage::report_usage),

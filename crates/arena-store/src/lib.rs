@@ -30,6 +30,7 @@ mod sqlite;
 mod standings;
 mod store;
 mod tables;
+mod tickets;
 mod users;
 mod value;
 mod writer_health;
@@ -50,6 +51,7 @@ pub use nodes::{NodeTerms, Nodes};
 pub use postgres::{Changes, DatabaseUrl, DatabaseUrlError, PostgresStore};
 pub use sqlite::{FolderLock, SqliteStore};
 pub use store::Store;
+pub use tickets::{QueueLimits, QueuedTicket};
 pub use users::{ProfileWrite, Recount, Totals};
 
 /// The internal number of a session. Numbers are small and follow the order of creation.

@@ -34,6 +34,7 @@ pub(crate) const SQLITE: &[&str] = &[
     include_str!("../migrations/sqlite/0007_ids.sql"),
     include_str!("../migrations/sqlite/0008_rules.sql"),
     include_str!("../migrations/sqlite/0009_boards.sql"),
+    include_str!("../migrations/0010_queue.sql"),
 ];
 
 /// The migrations of Postgres, in order. A file that both databases understand can be in both lists.
@@ -44,6 +45,7 @@ pub(crate) const POSTGRES: &[&str] = &[
     include_str!("../migrations/postgres/0004_ids.sql"),
     include_str!("../migrations/postgres/0005_boards.sql"),
     include_str!("../migrations/postgres/0006_journal_marks.sql"),
+    include_str!("../migrations/0010_queue.sql"),
 ];
 
 /// A session to insert or update.

@@ -13,7 +13,14 @@ use super::{KeyArgs, base_url};
 #[command(group(ArgGroup::new("bot").args(["agent", "command"])))]
 pub struct SeatArgs {
     /// Invite of the seat to take. To return to a seat, give --from instead.
+    #[arg(conflicts_with = "queue")]
     pub invite: Option<String>,
+    /// Wait for an opponent in this challenge, instead of giving an invite.
+    #[arg(long, value_name = "CHALLENGE")]
+    pub queue: Option<String>,
+    /// Accept house bots after this time in the queue, in seconds; the game is then unrated [default: never]
+    #[arg(long, value_name = "SECONDS", requires = "queue", value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub house_after: Option<u64>,
     #[command(flatten)]
     pub join: JoinArgs,
     #[command(flatten)]

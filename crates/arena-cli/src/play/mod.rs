@@ -9,6 +9,7 @@ mod keyboard;
 mod model;
 mod news;
 mod person;
+mod queue;
 mod seat;
 mod typed;
 
@@ -56,7 +57,16 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
     };
     let global = global.with(args.key);
     let arena = Arena::of(&global)?;
-    let mut seat = match (&args.invite, &global.from) {
+    let called_off = interrupt::flag()?;
+    let invite = match (&args.queue, &global.from) {
+        (Some(_), Some(_)) => {
+            let sentence = "--queue takes a new seat and --from returns to yours; give only one of them";
+            return Err(Failure::new(Exit::Usage, sentence));
+        }
+        (Some(challenge), None) => Some(queue::wait_for_invite(&arena, challenge, args.house_after, &called_off)?),
+        (None, _) => args.invite.clone(),
+    };
+    let mut seat = match (&invite, &global.from) {
         (Some(invite), None) => PlayerSeat::take(&arena, invite, &args.join)?,
         (None, Some(_)) if args.join.user_id.is_some() || args.join.sign.is_some() => {
             let sentence = "--user-id and --sign need an invite; your seat has its identity already";
@@ -68,11 +78,10 @@ pub fn run(args: SeatArgs, global: Global, style: Style) -> Result<(), Failure> 
             return Err(Failure::new(Exit::Usage, sentence));
         }
         (None, None) => {
-            let sentence = "no seat given; give an invite, or --from INVITE to return to a seat";
+            let sentence = "no seat given; give an invite, --queue CHALLENGE, or --from INVITE to return to a seat";
             return Err(Failure::new(Exit::Usage, sentence));
         }
     };
-    let called_off = interrupt::flag()?;
     let mut inbox = Inbox::open(&seat, called_off.clone())?;
     let played = match &mut mind {
         Mind::Person => person::play(&mut seat, &mut inbox, style),

@@ -1,7 +1,9 @@
 //! A whole game of PSI on the command line.
 
 use std::collections::BTreeSet;
+use std::thread;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::program::{Run, Running, folder, run};
@@ -120,4 +122,49 @@ fn missing_objects_are_refused_by_name() {
     assert!(refused(&["challenges", "join", "inv_none"]).contains("Challenge not found for invite: inv_none"));
     assert!(refused(&["challenges", "create", "psi", "--options", r#"{"players": 9}"#]).contains("players"));
     assert!(refused(&["challenges", "list", "go-fish"]).contains("Challenge not found"));
+}
+
+#[test]
+fn a_restart_keeps_the_queue() {
+    let folder = folder();
+    let wait = |server: &Running| server.client().post("/api/queue/psi", &json!({})).ok();
+    let mut first = Running::serve(folder.path());
+    let waiting = wait(&first);
+    assert_eq!(waiting["state"], "waiting");
+    first.signal(Signal::TERM);
+    assert_eq!(first.ended().code(), Some(0));
+    let second = Running::serve(folder.path());
+    let matched = wait(&second);
+    assert_eq!(matched["state"], "matched");
+    let path = format!("/api/queue/psi/{}", text(&waiting["ticket"]));
+    assert_eq!(second.client().get(&path).ok()["session"], matched["session"]);
+}
+
+#[test]
+fn two_callers_of_the_queue_play_each_other() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let agent = crate::replay::example("psi");
+    let play = || run(&["play", "--queue", "psi", "--agent", &agent, "--json", "--url", &server.url]).json();
+    let [one, two] = thread::scope(|scope| [scope.spawn(play), scope.spawn(play)].map(|played| played.join().unwrap()));
+    assert_eq!(one["session"], two["session"]);
+    assert_eq!(one["scores"][0]["utility"], 1);
+}
+
+#[test]
+fn a_house_bot_steps_in_for_a_caller_that_agrees() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    // This caller doesn't agree, so it goes on waiting.
+    assert_eq!(client.post("/api/queue/ultimatum", &json!({})).ok()["state"], "waiting");
+    let place = client.post("/api/queue/millionaire", &json!({ "houseAfterS": 0 })).ok();
+    assert_eq!(place["state"], "matched");
+    let (invite, session) = (text(&place["invite"]), text(&place["session"]));
+    client.join(&invite).ok();
+    // The bot asks its question when both have joined.
+    let said = client.get(&format!("/api/chat/sync?channel={session}&wait=20")).ok();
+    assert!(text(&said["messages"][0]["content"]).starts_with("I am a house bot."), "{said}");
+    let all = client.get("/api/challenges/millionaire").ok();
+    assert_eq!(all["challenges"][0]["rated"], false);
 }

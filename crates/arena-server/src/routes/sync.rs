@@ -91,20 +91,28 @@ async fn sync(arena: Arena, request: Get, parse: fn(&str) -> Option<Channel>) ->
             return Err(ApiError::bad_request("INVALID_LIMIT", "limit must be a whole number of at least 1"));
         }
     };
-    let wait = match wait {
-        Lenient::Missing => None,
-        Lenient::Valid(wait) if wait >= 0.0 => (wait > 0.0).then(|| Duration::from_secs_f64(wait.min(MAX_WAIT_S))),
-        Lenient::Valid(_) | Lenient::Invalid => {
-            let text = format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}");
-            return Err(ApiError::bad_request("INVALID_WAIT", text));
-        }
-    };
+    let wait = read_wait(wait)?;
     let viewer = request.caller(&arena, &name).await?.viewer();
     let wait = wait.filter(|_| request.may_wait());
     let Some(channel) = parse(&name) else { return Ok(json(r#"{"messages":[],"count":0}"#)) };
     let first = read_or_wait(&arena, channel, from, limit.min(PAGE), wait).await?;
     let budget = request.request_connection.as_ref().and_then(RequestConnection::budget).cloned();
     answer(arena, budget, Wanted { channel, viewer, limit }, first).await
+}
+
+/// Parses the parameter `wait`. Returns `None` if the request doesn't wait.
+///
+/// # Errors
+/// If the value isn't a non-negative number.
+pub(super) fn read_wait(wait: Lenient<f64>) -> ApiResult<Option<Duration>> {
+    match wait {
+        Lenient::Missing => Ok(None),
+        Lenient::Valid(wait) if wait >= 0.0 => Ok((wait > 0.0).then(|| Duration::from_secs_f64(wait.min(MAX_WAIT_S)))),
+        Lenient::Valid(_) | Lenient::Invalid => {
+            let text = format!("wait must be a number of seconds from 0 to {MAX_WAIT_S}");
+            Err(ApiError::bad_request("INVALID_WAIT", text))
+        }
+    }
 }
 
 /// Reads messages. If there are none, waits up to `wait` for the first one.

@@ -8,6 +8,7 @@ mod once;
 mod openapi;
 mod origins;
 mod pages_of_reference;
+mod queue;
 mod races;
 mod reference;
 mod refusals;

@@ -64,6 +64,7 @@ fn make_older(storage: &TestStorage) {
              DROP TABLE invites; ALTER TABLE older RENAME TO invites;
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE league_seasons DROP COLUMN rules_version;
+             DROP TABLE queue;
              PRAGMA user_version = 6"
         }
         TestStorage::Schema(_) => {
@@ -72,6 +73,7 @@ fn make_older(storage: &TestStorage) {
              ALTER TABLE invites ADD PRIMARY KEY (code);
              ALTER TABLE sessions DROP COLUMN rated; DROP VIEW standings; DROP TABLE boards; CREATE VIEW standings AS SELECT 1;
              ALTER TABLE journal DROP COLUMN mark;
+             DROP TABLE queue;
              UPDATE arena_schema SET version = 3"
         }
     });

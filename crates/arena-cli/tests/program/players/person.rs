@@ -183,7 +183,7 @@ fn unplayable_seats_are_reported_in_a_sentence() {
         &[],
         &[],
         expect![[r#"
-        2 error: no seat given; give an invite, or --from INVITE to return to a seat
+        2 error: no seat given; give an invite, --queue CHALLENGE, or --from INVITE to return to a seat
     "#]],
     );
     check(

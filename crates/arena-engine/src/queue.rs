@@ -1,0 +1,308 @@
+//! The queue of each challenge: a caller gets a ticket, and an invite as soon as enough callers wait. Tickets and their
+//! results are in the store, so that each node can match all of them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arena_model::{ContentHash, InviteCode, SessionId, Timestamp};
+use arena_store::{CommitError, NewAnswer, QueueLimits, QueuedTicket};
+use serde_json::Map;
+
+use crate::engine::{Inner, finish, new_answer};
+use crate::{Create, Engine, EngineError, Once};
+
+/// Time without a poll after which a ticket is dropped.
+const STALE_MS: i64 = 60_000;
+
+/// Maximum number of tickets that wait for one challenge.
+const PER_CHALLENGE: i64 = 1_000;
+
+/// Maximum number of matches that one request makes. Another node that matches the same tickets costs one attempt.
+const ATTEMPTS: usize = 8;
+
+/// A place in a queue. It is a secret, because its holder gets the invite, so `Debug` isn't implemented.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket(String);
+
+impl Ticket {
+    const PREFIX: &str = "tkt_";
+
+    /// Returns the hash under which the store keeps the ticket.
+    fn hash(&self) -> [u8; 32] {
+        ContentHash::of(&format!("queue\0{}", self.0)).0
+    }
+}
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The error for a text that isn't a ticket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoTicket;
+
+impl FromStr for Ticket {
+    type Err = NoTicket;
+
+    fn from_str(text: &str) -> Result<Ticket, NoTicket> {
+        let digits = text.strip_prefix(Ticket::PREFIX).ok_or(NoTicket)?;
+        let is_valid = digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_valid { Ok(Ticket(text.to_owned())) } else { Err(NoTicket) }
+    }
+}
+
+/// A request to wait for opponents.
+#[derive(Debug, Clone)]
+pub struct Enqueue {
+    /// The challenge type.
+    pub challenge: String,
+    /// The caller's network, which counts against `per_network`.
+    pub network: String,
+    /// Maximum number of tickets of this network; `None` for no limit.
+    pub per_network: Option<i64>,
+    /// Time after which house bots may step in; `None` if the caller doesn't want them.
+    pub house_after: Option<Duration>,
+}
+
+/// The state of a ticket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueState {
+    /// The caller waits for opponents.
+    Waiting {
+        /// True if the time has come in which house bots may step in.
+        is_house_due: bool,
+    },
+    /// The caller has a seat.
+    Matched {
+        /// The session's id.
+        session: SessionId,
+        /// The invite of the caller's seat.
+        invite: InviteCode,
+    },
+}
+
+/// The result of leaving a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaving {
+    /// The caller has left.
+    Left,
+    /// The caller has a seat already.
+    TooLate,
+    /// There is no such ticket.
+    Unknown,
+}
+
+/// The stored result of a ticket.
+#[derive(Clone, Copy)]
+enum TicketResult {
+    Left,
+    Seat(SessionId, InviteCode),
+}
+
+impl TicketResult {
+    /// Parses the body of an answer.
+    fn read(body: &str) -> Option<TicketResult> {
+        if body.is_empty() {
+            return Some(TicketResult::Left);
+        }
+        let (session, invite) = body.split_once(' ')?;
+        Some(TicketResult::Seat(session.parse().ok()?, invite.parse().ok()?))
+    }
+
+    /// Returns the answer that stores the result.
+    fn answer(self, hash: [u8; 32], now: Timestamp) -> NewAnswer {
+        let body = match self {
+            TicketResult::Left => String::new(),
+            TicketResult::Seat(session, invite) => format!("{session} {invite}"),
+        };
+        new_answer(Once { key: hash, request: hash }, &body, now)
+    }
+
+    fn state(self) -> Option<QueueState> {
+        match self {
+            TicketResult::Left => None,
+            TicketResult::Seat(session, invite) => Some(QueueState::Matched { session, invite }),
+        }
+    }
+}
+
+impl Engine {
+    /// Puts a caller into the queue of a challenge, and matches the waiting callers. A repeated request returns the same
+    /// ticket. Returns `None` if a queue is full.
+    ///
+    /// # Errors
+    /// If the type is unknown, or the store can't be read or written.
+    pub async fn enqueue(&self, request: Enqueue, once: Option<Once>) -> Result<Option<Ticket>, EngineError> {
+        let Enqueue { challenge, network, per_network, house_after } = request;
+        self.inner.catalogue.find(&challenge)?;
+        if let Some(known) = self.known_ticket(once).await? {
+            return Ok(Some(known));
+        }
+        let ticket = Ticket(format!("{}{}", Ticket::PREFIX, self.draw_seed().reveal()));
+        let now = self.now();
+        let house_ms = house_after.map(|after| i64::try_from(after.as_millis()).unwrap_or(i64::MAX));
+        let queued = QueuedTicket { hash: ticket.hash(), challenge: challenge.clone(), network, house_ms, at: now };
+        let answer = once.map(|once| new_answer(once, &ticket.0, now));
+        let limits = QueueLimits { per_challenge: PER_CHALLENGE, per_network };
+        match self.inner.store.add_ticket(queued, answer, limits, stale(now)).await {
+            Ok(false) => return Ok(None),
+            Ok(true) => {}
+            // The same request was repeated in the meantime.
+            Err(CommitError::Conflict) => return self.known_ticket(once).await,
+            Err(error) => return Err(failed(error)),
+        }
+        self.match_waiting(&challenge).await?;
+        Ok(Some(ticket))
+    }
+
+    async fn known_ticket(&self, once: Option<Once>) -> Result<Option<Ticket>, EngineError> {
+        Ok(self.inner.answered(once).await?.map(Ticket))
+    }
+
+    /// Records a poll of a ticket, matches the waiting callers, and returns the ticket's state. Returns `None` if the
+    /// challenge's queue has no such ticket.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn poll_ticket(&self, challenge: &str, ticket: &Ticket) -> Result<Option<QueueState>, EngineError> {
+        if let Some(result) = self.result_of(ticket).await? {
+            return Ok(result.state());
+        }
+        let now = self.now();
+        let seen = self.inner.store.see_ticket(ticket.hash(), now, stale(now)).await.map_err(failed)?;
+        let Some(queued) = seen.filter(|queued| queued.challenge == challenge) else {
+            // The ticket may have been matched since the first look.
+            return self.find_match(ticket).await;
+        };
+        self.match_waiting(challenge).await?;
+        if let Some(result) = self.result_of(ticket).await? {
+            return Ok(result.state());
+        }
+        let is_house_due = queued.house_ms.is_some_and(|after| now.0 - queued.at.0 >= after);
+        Ok(Some(QueueState::Waiting { is_house_due }))
+    }
+
+    /// Returns the seat of a matched ticket; `None` while it waits. This is a cheap look between two polls.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn find_match(&self, ticket: &Ticket) -> Result<Option<QueueState>, EngineError> {
+        Ok(self.result_of(ticket).await?.and_then(TicketResult::state))
+    }
+
+    /// Takes a caller out of the queue.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn leave_queue(&self, ticket: &Ticket) -> Result<Leaving, EngineError> {
+        let answer = TicketResult::Left.answer(ticket.hash(), self.now());
+        if self.inner.store.leave_queue(answer).await.map_err(failed)? {
+            return Ok(Leaving::Left);
+        }
+        Ok(match self.result_of(ticket).await? {
+            Some(TicketResult::Seat(..)) => Leaving::TooLate,
+            Some(TicketResult::Left) => Leaving::Left,
+            None => Leaving::Unknown,
+        })
+    }
+
+    /// Creates an unrated session for a waiting caller, and for others who accept house bots. Returns the invites that
+    /// are left for house bots, at most `bots`; `None` if the caller doesn't wait any longer, or if more bots are needed.
+    ///
+    /// # Errors
+    /// If the store can't be read or written.
+    pub async fn match_with_house(
+        &self,
+        challenge: &str,
+        ticket: &Ticket,
+        bots: usize,
+    ) -> Result<Option<Vec<InviteCode>>, EngineError> {
+        let (inner, challenge, hash) = (Arc::clone(&self.inner), challenge.to_owned(), ticket.hash());
+        finish(tokio::spawn(async move {
+            let _matching = inner.matching.lock().await;
+            let seats = inner.seats_of(&challenge)?;
+            let stale = stale(inner.environment.now());
+            let tickets = inner.store.list_tickets(&challenge, stale, true, seats.saturating_sub(1)).await?;
+            if !tickets.iter().any(|queued| queued.hash == hash) || seats > tickets.len() + bots {
+                return Ok(None);
+            }
+            inner.match_tickets(&challenge, &tickets, false).await
+        }))
+        .await
+    }
+
+    /// Creates sessions for the waiting callers. The work goes on if the caller's connection ends.
+    async fn match_waiting(&self, challenge: &str) -> Result<(), EngineError> {
+        let (inner, challenge) = (Arc::clone(&self.inner), challenge.to_owned());
+        finish(tokio::spawn(async move {
+            let _matching = inner.matching.lock().await;
+            let seats = inner.seats_of(&challenge)?;
+            for _ in 0..ATTEMPTS {
+                let stale = stale(inner.environment.now());
+                let tickets = inner.store.list_tickets(&challenge, stale, false, seats).await?;
+                if tickets.len() < seats {
+                    break;
+                }
+                inner.match_tickets(&challenge, &tickets, true).await?;
+            }
+            Ok(())
+        }))
+        .await
+    }
+
+    async fn result_of(&self, ticket: &Ticket) -> Result<Option<TicketResult>, EngineError> {
+        let stored = self.inner.store.find_answer(&ticket.hash()).await?;
+        Ok(stored.and_then(|stored| TicketResult::read(&stored.body)))
+    }
+}
+
+impl Inner {
+    fn seats_of(&self, challenge: &str) -> Result<usize, EngineError> {
+        let challenge = self.catalogue.find(challenge)?;
+        Ok(challenge.seats(&challenge.resolve(&Map::new())?))
+    }
+
+    /// Creates a session whose first seats belong to these tickets. The commit stores the tickets' results as well.
+    /// Returns the other invites; `None` if a ticket has a result already, for example because its caller has left.
+    async fn match_tickets(
+        &self,
+        challenge: &str,
+        tickets: &[QueuedTicket],
+        is_rated: bool,
+    ) -> Result<Option<Vec<InviteCode>>, EngineError> {
+        let create = Create { challenge: challenge.to_owned(), options: Map::new(), is_rated };
+        let hashes: Vec<[u8; 32]> = tickets.iter().map(|queued| queued.hash).collect();
+        let opened = self.open(create, |written, now| {
+            let facts = &written.session.facts;
+            let seated = hashes.iter().zip(&facts.invites);
+            let answer =
+                |(hash, invite): (&[u8; 32], &InviteCode)| TicketResult::Seat(facts.id, *invite).answer(*hash, now);
+            let answers = seated.map(answer).collect();
+            (facts.invites.iter().skip(hashes.len()).copied().collect(), answers)
+        });
+        let left: Option<Vec<InviteCode>> = opened.await?.ok();
+        let mut done = Vec::new();
+        for hash in hashes {
+            if left.is_some() || self.store.find_answer(&hash).await?.is_some() {
+                done.push(hash);
+            }
+        }
+        self.store.forget_tickets(done).await.map_err(failed)?;
+        Ok(left)
+    }
+}
+
+fn stale(now: Timestamp) -> Timestamp {
+    Timestamp(now.0 - STALE_MS)
+}
+
+fn failed(error: CommitError) -> EngineError {
+    match error {
+        CommitError::Unavailable(error) => error.into(),
+        CommitError::Conflict | CommitError::Answered(_) => EngineError::Contended,
+    }
+}
