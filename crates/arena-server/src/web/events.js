@@ -30,7 +30,7 @@ function block(number) {
         found = fetch(`/sessions/${session.session}/events?offset=${number * BLOCK}&limit=${BLOCK}`).then(async (answer) => {
             const page = await answer.json();
             if (!answer.ok) throw new Error(page.error);
-            return page.events.map(({ channel, message }) => ({ ...message, channel }));
+            return page.events.map(({ channel, message, remark }) => ({ ...message, channel, remark }));
         });
         found.catch(() => blocks.delete(number));
     }

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::components::btn;
 use super::layout::{NavEntry, Page};
 use super::seen::{RedactedSession, read_message};
-use super::sessions::{ending, heading};
+use super::sessions::{ending, find, heading};
 use super::told::Told;
 use super::{GUARDS, PageResult, Visit, answer};
 use crate::answer::{json, to_text};
@@ -78,6 +78,9 @@ pub(super) struct Channels {
 struct Event<'m> {
     channel: &'static str,
     message: &'m RawValue,
+    /// The remark on a message that gave away a secret, once the session has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remark: Option<String>,
 }
 
 /// A page of events.
@@ -93,9 +96,16 @@ pub(super) async fn list(State(arena): State<Arena>, visit: Visit) -> PageResult
     let id: SessionId = visit.param("id").parse().map_err(|_| unknown())?;
     let offset = visit.query.number("offset").unwrap_or(0);
     let limit = visit.query.number("limit").map_or(MOST, |limit| limit.min(MOST as u64) as usize);
+    let (seen, told, _) = find(&arena, &visit).await?;
     let channels = Channels::open(&arena, id, Viewer::Nobody).await?;
     let events = channels.read(offset, limit).await?;
-    let events = events.iter().map(|(channel, message)| Event { channel, message: channels.json(message) }).collect();
+    let messages: Vec<Message> = events.iter().map(|(_, message)| channels.message(message)).collect();
+    let remarks = told.remarks(&arena, &seen, &messages.iter().collect::<Vec<_>>());
+    let events = events.iter().zip(remarks).map(|(read, remark)| {
+        let (channel, message) = read;
+        Event { channel, message: channels.json(message), remark }
+    });
+    let events = events.collect();
     let mut response = json(to_text(&Events { total: channels.len(), events }));
     response.headers_mut().extend(GUARDS);
     Ok(response)

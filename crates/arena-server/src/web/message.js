@@ -100,6 +100,10 @@ export class MessageRenderer {
         item.id = `${channel}-${message.index}`;
         item.dataset.at = message.timestamp;
         link.href = `#${item.id}`;
+        if (message.remark) {
+            item.classList.add("leak");
+            item.append(make("p", "flag", message.remark));
+        }
         return item;
     }
 
@@ -117,7 +121,8 @@ export class MessageRenderer {
         if (message.to && message.from === "operator") {
             if (message.redacted) return wrap("li", "note", wrap("div", "", "Private to ", this.who(message.to), ": ", text), link);
             const note = wrap("details", "", wrap("summary", "", "Private to ", this.who(message.to)), text);
-            note.open = this.hasEnded() || Boolean(this.board.own);
+            // States are long, and boards show them.
+            note.open = (this.hasEnded() || Boolean(this.board.own)) && !/^\{"(world_state|set_agent_id)"/.test(message.content);
             return wrap("li", "note", note, link);
         }
         const line = make("li", "event");

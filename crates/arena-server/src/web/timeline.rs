@@ -167,7 +167,7 @@ impl TimelineEvent {
                     @if message.redacted {
                         div { "Private to " (who(to)) ": " (text(message, session, told)) }
                     } @else {
-                        details open[is_open] { summary { "Private to " (who(to)) } (text(message, session, told)) }
+                        details open[is_open && !is_state(&message.content)] { summary { "Private to " (who(to)) } (text(message, session, told)) }
                     }
                     (link)
                 }
@@ -213,6 +213,11 @@ impl OperatorUpdate {
             deadline: value["deadline"].as_i64(),
         })
     }
+}
+
+/// True if an operator's note is a game's state or its constants, which are long and which boards show.
+fn is_state(content: &str) -> bool {
+    content.starts_with("{\"world_state\"") || content.starts_with("{\"set_agent_id\"")
 }
 
 /// Renders a party's label: the operator, the player's name, or the sender's own name.
