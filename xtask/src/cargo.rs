@@ -32,6 +32,12 @@ pub fn metadata(root: &Path) -> anyhow::Result<Value> {
         .with_context(|| format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
+/// Returns the target folder, which the output of `cargo metadata` names.
+pub fn target_folder(metadata: &Value) -> anyhow::Result<PathBuf> {
+    let folder = metadata["target_directory"].as_str();
+    folder.map(PathBuf::from).context("the output of `cargo metadata` has no target_directory")
+}
+
 /// Returns the packages of the workspace and all their dependencies on this platform, as locked.
 pub fn graph(root: &Path) -> anyhow::Result<Value> {
     let host = cargo(root, &["-vV"]).output().context("cannot run cargo")?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, cargo, say};
-use crate::{python, rules, setup};
+use crate::{python, rules, setup, times};
 
 /// A step's name and its action in the workspace at the given path.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<()>);
@@ -27,7 +27,7 @@ const STEPS: [Step; 7] = [
     ("tests", |root| cargo::run(cargo(root, &["test", "--workspace", "--locked", "--no-fail-fast"]))),
 ];
 
-/// Runs all steps and prints the duration of each.
+/// Runs all steps, and prints and stores the duration of each.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     cargo::need_components(root)?;
     let mut times = Vec::new();
@@ -42,6 +42,8 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         }
     }
     say(&table(&times, result.is_ok()));
+    let named = times.iter().map(|(name, time)| (format!("ci: {name}"), *time));
+    times::store(root, &named.collect::<Vec<_>>())?;
     result
 }
 

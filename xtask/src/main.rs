@@ -4,6 +4,7 @@ mod browser;
 mod cargo;
 mod ci;
 mod dist;
+mod duplicates;
 mod facts;
 mod fuzz;
 mod nats;
@@ -15,7 +16,9 @@ mod python;
 mod rules;
 mod setup;
 mod soak;
+mod symbols;
 mod tests;
+mod times;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +31,8 @@ Usage: cargo xtask <COMMAND>
 Commands:
   ci               Run every check that a change must pass: format, house rules, lints, licenses, setup, all tests
   dist             Build a release in `dist`: an archive, and a Python wheel that contains the program
-  facts            Print lines of code by crate, number of dependencies, size of the release binary
+  facts            Print lines of code by crate, number of dependencies, repeated type names, duplicates,
+                   files per guide, times of the last checks and tests, and size of the program by crate
   fuzz [--long]    Send generated requests and check the answers against /openapi.json (--long: more
                    cases with a new seed, about half an hour)
   rules            Check the house rules, including the language of texts and the links (seconds)

@@ -190,23 +190,41 @@ fn has_word(line: &str, word: &str) -> bool {
 fn about_types(files: &[(String, String)]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut first_files = BTreeMap::new();
+    for TypeDefinition { package, name, path, line } in types(files) {
+        let first = *first_files.entry((package, name)).or_insert(path);
+        if first != path {
+            complaints.push(format!(
+                "{path}:{line}: `{name}` is also a type in {first}; a crate defines each type name once, so add \
+                 the noun that distinguishes this type"
+            ));
+        }
+    }
+    complaints
+}
+
+/// The definition of a struct, enum or trait outside of tests.
+pub struct TypeDefinition<'f> {
+    /// The folder of the package, such as `crates/arena-model`.
+    pub package: &'f str,
+    pub name: &'f str,
+    pub path: &'f str,
+    /// The number of the line, from 1.
+    pub line: usize,
+}
+
+/// Returns the definitions of types in the workspace's packages. `files` are paths and texts.
+pub fn types(files: &[(String, String)]) -> Vec<TypeDefinition<'_>> {
+    let mut types = Vec::new();
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".rs")) {
         let is_of_tests = path.contains("/tests/") || path.ends_with("/tests.rs");
         let is_of_workspace = ["crates/", "bench/", "xtask/"].iter().any(|folder| path.starts_with(folder));
         let Some((package, _)) = path.split_once("/src/").filter(|_| is_of_workspace && !is_of_tests) else { continue };
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         for (number, line) in (1..).zip(code.lines()) {
-            let Some(name) = defined_type(line) else { continue };
-            let first = *first_files.entry((package, name)).or_insert(path);
-            if first != path {
-                complaints.push(format!(
-                    "{path}:{number}: `{name}` is also a type in {first}; a crate defines each type name once, so add \
-                     the noun that distinguishes this type"
-                ));
-            }
+            types.extend(defined_type(line).map(|name| TypeDefinition { package, name, path, line: number }));
         }
     }
-    complaints
+    types
 }
 
 /// Returns the name of the struct, enum or trait that the line defines at its start.

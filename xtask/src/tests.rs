@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::cargo::{cargo, run, say};
+use crate::times;
 
 /// A tier of tests: its name, and the arguments of each call of `cargo test`.
 struct Tier {
@@ -76,7 +77,9 @@ pub fn test(root: &Path, name: &str) -> anyhow::Result<()> {
         }
         passed &= run(command).is_ok();
     }
-    say(&format!("{name} tests: {:.0} s", begun.elapsed().as_secs_f64()));
+    let time = begun.elapsed();
+    say(&format!("{name} tests: {:.0} s", time.as_secs_f64()));
+    times::store(root, &[(format!("test {name}"), time)])?;
     if !passed {
         bail!("{name} tests failed");
     }
