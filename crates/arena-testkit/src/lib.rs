@@ -15,6 +15,7 @@ mod python;
 mod rng;
 mod tier;
 mod twins;
+mod watcher;
 
 pub use client::{Answer, Client, EventStream};
 pub use environment::TestEnvironment;

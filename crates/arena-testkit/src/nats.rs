@@ -5,21 +5,16 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::port::free_port;
+use crate::watcher::Watcher;
 
 /// The time limit for starting the server. It is much longer than usually needed, because build machines may be slow
 /// and busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A shell script that starts the server, and kills it when the pipe to the test process closes for any reason. The
-/// script then removes the folder, unless the test restarts the server. `$1` is the folder; the other arguments are
-/// the server's command line.
-const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -KILL $pid; wait $pid
-[ -e "$folder/kept" ] || rm -rf "$folder""#;
 
 /// A running NATS server, which is stopped on drop.
 pub struct NatsServer {
@@ -29,8 +24,7 @@ pub struct NatsServer {
     jetstream: bool,
     /// Additional lines of the server's configuration.
     settings: String,
-    /// The shell that runs [`WATCH`], and its standard input. Closing the input stops the server.
-    watcher: Option<(Child, ChildStdin)>,
+    watcher: Option<Watcher>,
 }
 
 impl NatsServer {
@@ -98,12 +92,10 @@ impl NatsServer {
         let text = format!("listen: \"127.0.0.1:{}\"\n{jetstream}{pid}{}\n", self.port, self.settings);
         fs::write(&config, text).expect("a file");
         let log = self.folder.join("log");
-        let mut watcher = Command::new("sh");
-        watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(program()).arg("-c").arg(&config);
+        let mut server = Command::new(program());
+        server.arg("-c").arg(&config);
         let log_file = fs::File::create(&log).expect("a file");
-        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log_file).spawn().expect("a shell");
-        let pipe = child.stdin.take().expect("a pipe");
-        self.watcher = Some((child, pipe));
+        self.watcher = Some(Watcher::start(&server, "-KILL", &self.folder, log_file));
         let until = Instant::now() + TIMEOUT;
         while !self.is_ready(&log) {
             let log = || fs::read_to_string(&log).unwrap_or_default();
@@ -130,16 +122,9 @@ impl NatsServer {
     }
 
     fn end(&mut self, keep: bool) {
-        let Some((mut child, pipe)) = self.watcher.take() else { return };
-        let kept = self.folder.join("kept");
-        if keep {
-            fs::write(&kept, "").expect("a file");
-        } else {
-            let _ = fs::remove_file(&kept);
+        if let Some(watcher) = self.watcher.take() {
+            watcher.end(keep);
         }
-        drop(pipe);
-        let _ = child.wait();
-        let _ = fs::remove_file(&kept);
     }
 }
 

@@ -5,13 +5,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::port::free_port;
+use crate::watcher::Watcher;
 
 /// The time limit for starting or stopping the server. It is much longer than usually needed, because build machines
 /// may be slow and busy.
@@ -20,18 +21,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// The user and password of the tests.
 const USER: (&str, &str) = ("arena", "open sesame");
 
-/// A shell script that starts the server, and stops it when the pipe to the test process closes for any reason. The
-/// script then removes the folder. `$1` is the folder; the other arguments are the server's command line.
-const WATCH: &str = r#"trap '' INT TERM; folder="$1"; shift; "$@" <&- & pid=$!; cat >/dev/null; kill -INT $pid; wait $pid
-[ -e "$folder/kept" ] || rm -rf "$folder""#;
-
 /// A running cluster, which is stopped on drop.
 pub struct Postgres {
     folder: PathBuf,
     programs: PathBuf,
     port: u16,
-    /// The shell that runs [`WATCH`], and its standard input. Closing the input stops the server.
-    watcher: Option<(Child, ChildStdin)>,
+    watcher: Option<Watcher>,
     schemas: AtomicU32,
     /// True if connections can be encrypted.
     has_certificate: bool,
@@ -101,11 +96,7 @@ impl Postgres {
             server.args(["-c", "ssl=on"]);
         }
         let log = fs::File::create(self.folder.join("log")).expect("a file");
-        let mut watcher = Command::new("sh");
-        watcher.args(["-c", WATCH, "sh"]).arg(&self.folder).arg(server.get_program()).args(server.get_args());
-        let mut child = watcher.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log).spawn().expect("a shell");
-        let pipe = child.stdin.take().expect("a pipe");
-        self.watcher = Some((child, pipe));
+        self.watcher = Some(Watcher::start(&server, "-INT", &self.folder, log));
         let until = Instant::now() + TIMEOUT;
         let mut ready = Command::new(self.programs.join("pg_isready"));
         ready.args(["-q", "-h", "127.0.0.1", "-p"]).arg(self.port.to_string());
@@ -186,16 +177,9 @@ impl Postgres {
     }
 
     fn end(&mut self, keep: bool) {
-        let Some((mut child, pipe)) = self.watcher.take() else { return };
-        let kept = self.folder.join("kept");
-        if keep {
-            fs::write(&kept, "").expect("a file");
-        } else {
-            let _ = fs::remove_file(&kept);
+        if let Some(watcher) = self.watcher.take() {
+            watcher.end(keep);
         }
-        drop(pipe);
-        let _ = child.wait();
-        let _ = fs::remove_file(&kept);
     }
 
     /// Creates an empty schema, unique to the caller, and returns its URL.
