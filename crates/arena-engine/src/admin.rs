@@ -9,7 +9,8 @@ use arena_model::{Channel, ContentHash, SessionId, UserId, UserProfile};
 use arena_store::{AuditEntry, AuditNo, Ban, BanSubject, CommitError, Page, Recount, StoreError};
 use serde_json::{Value, json};
 
-use crate::engine::{Engine, Inner, LONGEST_CONTENTION, finish};
+use crate::completion::Completion;
+use crate::engine::{Engine, Inner, LONGEST_CONTENTION};
 use crate::live::LiveRef;
 use crate::request::EngineError;
 use crate::users::unwritten;
@@ -33,13 +34,13 @@ impl Engine {
         benchmark: bool,
     ) -> Result<UserProfile, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let _administering = inner.administering.lock().await;
             let audit = inner.audit(by, "benchmark", json!({ "userId": user, "isBenchmark": benchmark }));
             let profile = inner.store.set_benchmark(user, benchmark, audit).await.map_err(unwritten)?;
             inner.note_benchmark(&profile);
             Ok(profile)
-        }))
+        })
         .await
     }
 
@@ -54,7 +55,7 @@ impl Engine {
         index: u64,
     ) -> Result<ContentHash, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let hidden = match channel {
                 Channel::Invites => inner.hide_public(by, index).await?,
                 Channel::Chat(id) | Channel::Operator(id) => {
@@ -63,7 +64,7 @@ impl Engine {
                 }
             };
             hidden.ok_or(EngineError::UnknownMessage { channel, index })
-        }))
+        })
         .await
     }
 
@@ -74,10 +75,10 @@ impl Engine {
     /// If there is no such session, or the store can't write.
     pub async fn remove_session(&self, by: Administrator, id: SessionId) -> Result<(), EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let live = inner.live.find(id, &inner.store).await?.ok_or(EngineError::UnknownSession)?;
             inner.remove_live(by, &live).await
-        }))
+        })
         .await
     }
 
@@ -87,14 +88,14 @@ impl Engine {
     /// If the store can't write.
     pub async fn ban(&self, by: Administrator, subject: BanSubject, reason: String) -> Result<Ban, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let _administering = inner.administering.lock().await;
             let audit = inner.audit(by, "ban", json!({ "subject": subject.to_string(), "reason": reason }));
             let ban = Ban { subject, reason, at: inner.environment.now() };
             inner.store.ban(ban.clone(), audit).await.map_err(unwritten)?;
             inner.bans.add(&ban);
             Ok(ban)
-        }))
+        })
         .await
     }
 
@@ -104,13 +105,13 @@ impl Engine {
     /// If the store can't write.
     pub async fn lift_ban(&self, by: Administrator, subject: BanSubject) -> Result<bool, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let _administering = inner.administering.lock().await;
             let audit = inner.audit(by, "lift", json!({ "subject": subject.to_string() }));
             let lifted = inner.store.lift_ban(subject.clone(), audit).await.map_err(unwritten)?;
             inner.bans.lift(&subject);
             Ok(lifted)
-        }))
+        })
         .await
     }
 
@@ -128,7 +129,7 @@ impl Engine {
     /// If the store can't be read or written.
     pub async fn recount(&self, by: Administrator) -> Result<Recount, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let mended = |user: &UserId| inner.audit(by, "mend", json!({ "userId": user }));
             let recount = inner.store.recount(mended).await.map_err(unwritten)?;
             let Recount { users, games, wrong } = &recount;
@@ -137,7 +138,7 @@ impl Engine {
             // The corrected standings are already stored, even if the store can't write the audit entry.
             noted.map_err(|error| if wrong.is_empty() { unwritten(error) } else { StoreError::Unsure.into() })?;
             Ok(recount)
-        }))
+        })
         .await
     }
 

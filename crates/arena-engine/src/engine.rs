@@ -17,6 +17,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::bans::{Actor, Bans};
 use crate::catalogue::{Catalogue, Hosted, Revive, decide_by};
+use crate::completion::Completion;
 use crate::environment::Environment;
 use crate::feed::Tail;
 use crate::following::Following;
@@ -175,7 +176,7 @@ impl Engine {
     /// If the type is unknown, the options are invalid, or the store can't write.
     pub async fn create(&self, request: Create, once: Option<Once>, respond: Respond) -> Result<String, EngineError> {
         let inner = Arc::clone(&self.inner);
-        finish(tokio::spawn(async move { inner.create(request, once, respond).await })).await
+        Completion::new(async move { inner.create(request, once, respond).await }).await
     }
 
     /// Seats a player.
@@ -361,18 +362,6 @@ impl Engine {
             self.inner.live.evict(id);
         }
         Ok((!removed).then_some(live))
-    }
-}
-
-/// Waits for a spawned task, which completes even if this wait is dropped.
-pub(crate) async fn finish<T>(task: tokio::task::JoinHandle<Result<T, EngineError>>) -> Result<T, EngineError> {
-    match task.await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // This error occurs only while the runtime shuts down. The task may have committed before.
-            Err(_) => Err(EngineError::Unavailable(StoreError::Unsure)),
-        },
     }
 }
 

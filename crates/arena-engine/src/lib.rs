@@ -8,6 +8,7 @@ mod admin;
 mod bans;
 mod catalogue;
 mod channels;
+mod completion;
 mod deadlines;
 mod engine;
 mod environment;

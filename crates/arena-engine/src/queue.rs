@@ -10,7 +10,8 @@ use arena_model::{ContentHash, InviteCode, SessionId, Timestamp};
 use arena_store::{CommitError, NewAnswer, QueueLimits, QueuedTicket};
 use serde_json::Map;
 
-use crate::engine::{Inner, finish, new_answer};
+use crate::completion::Completion;
+use crate::engine::{Inner, new_answer};
 use crate::{Create, Engine, EngineError, Once};
 
 /// Time without a poll after which a ticket is dropped.
@@ -222,7 +223,7 @@ impl Engine {
         bots: usize,
     ) -> Result<Option<Vec<InviteCode>>, EngineError> {
         let (inner, challenge, hash) = (Arc::clone(&self.inner), challenge.to_owned(), ticket.hash());
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let _matching = inner.matching.lock().await;
             let seats = inner.seats_of(&challenge)?;
             let stale = stale(inner.environment.now());
@@ -231,14 +232,14 @@ impl Engine {
                 return Ok(None);
             }
             inner.match_tickets(&challenge, &tickets, false).await
-        }))
+        })
         .await
     }
 
     /// Creates sessions for the waiting callers. The work goes on if the caller's connection ends.
     async fn match_waiting(&self, challenge: &str) -> Result<(), EngineError> {
         let (inner, challenge) = (Arc::clone(&self.inner), challenge.to_owned());
-        finish(tokio::spawn(async move {
+        Completion::new(async move {
             let _matching = inner.matching.lock().await;
             let seats = inner.seats_of(&challenge)?;
             for _ in 0..ATTEMPTS {
@@ -250,7 +251,7 @@ impl Engine {
                 inner.match_tickets(&challenge, &tickets, true).await?;
             }
             Ok(())
-        }))
+        })
         .await
     }
 

@@ -1,21 +1,26 @@
-//! The transitions of a session. Requests wait in the session's queue. One task per session takes them in order,
+//! The transitions of a session. Requests wait in the session's queue. One caller or task takes them in order,
 //! decides each on the result of the one before, and commits up to [`MAX_GROUP`] of them together. Callers get their
 //! answers after the commit, so no answer depends on data that isn't durable.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use arena_model::{After, ChallengeType, Channel, ChatMessage, Draft, Session, SessionPolicy, Timestamp, Transition};
 use arena_store::{Commit, CommitError, NewAnswer, SessionChange, StoreError};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
+use tokio::sync::oneshot::error::{RecvError, TryRecvError};
 use tokio::sync::{MutexGuard, oneshot};
 
 use crate::bans::Actor;
 use crate::catalogue::decide_by;
+use crate::completion::Completion;
 use crate::engine::{Inner, LONGEST_CONTENTION, new_answer, repeat};
 use crate::live::LiveRef;
 use crate::request::{EngineError, Limits, Once, Respond, Written};
@@ -142,10 +147,11 @@ impl Inner {
         decide: Decide,
     ) -> Result<String, EngineError> {
         let (reply, outcome) = oneshot::channel();
-        if live.queue.add(Request { actor, once, respond, decide, reply }) {
-            tokio::spawn(run(Arc::clone(self), live.clone()));
-        }
-        match outcome.await {
+        let outcome = match live.queue.add(Request { actor, once, respond, decide, reply }) {
+            true => execute_until(Completion::new(run(Arc::clone(self), live.clone())), outcome).await,
+            false => outcome.await,
+        };
+        match outcome {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => resume_unwind(panic),
             // The task failed during the commit, or the runtime is shutting down.
@@ -415,6 +421,21 @@ async fn run(inner: Arc<Inner>, live: LiveRef) {
             tracing::error!("the transitions of a session panicked; the session will be reloaded from the store");
         }
     }
+}
+
+/// Executes requests in the task of a caller until `outcome` has a value. A task executes the requests that are left.
+async fn execute_until<T>(mut requests: Completion<()>, mut outcome: oneshot::Receiver<T>) -> Result<T, RecvError> {
+    poll_fn(|context| {
+        if !requests.is_over() && Pin::new(&mut requests).poll(context).is_pending() {
+            return match outcome.try_recv() {
+                Ok(value) => Poll::Ready(Ok(value)),
+                Err(TryRecvError::Empty) => Poll::Pending,
+                Err(TryRecvError::Closed) => Pin::new(&mut outcome).poll(context),
+            };
+        }
+        Pin::new(&mut outcome).poll(context)
+    })
+    .await
 }
 
 /// Sends an error of the store to the callers of requests.

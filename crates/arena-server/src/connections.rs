@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::http::Extensions;
@@ -17,9 +17,14 @@ use crate::rates::network_of;
 use crate::settings::LimitSettings;
 
 /// The registry of all open connections.
+///
+/// Requests and responses only write the connection's `idle_since`, without the registry's lock. The registry looks at
+/// it when it needs an idle connection to close.
 #[derive(Debug)]
 pub(crate) struct Connections {
     registry: Mutex<Registry>,
+    /// The number of times that connections became idle.
+    idled: AtomicU64,
     memory: Arc<Memory>,
     /// Maximum number of connections.
     most: usize,
@@ -35,17 +40,24 @@ struct Registry {
     last: u64,
     open: usize,
     addresses: HashMap<IpAddr, Address>,
-    /// Idle connections of callers that are neither players nor administrators, the longest idle first.
-    idle: LinkedHashMap<u64, Arc<Connection>>,
+    /// All connections. Those that the registry looked at last are at the end.
+    all: LinkedHashMap<u64, Arc<Connection>>,
 }
 
 #[derive(Debug)]
 struct Address {
     open: usize,
     budget: AddressBudget,
-    /// The address's idle connections, the longest idle first.
-    idle: LinkedHashMap<u64, Arc<Connection>>,
+    /// The address's connections. There are at most a few hundred, so the registry looks at each for the longest idle.
+    all: HashMap<u64, Arc<Connection>>,
 }
+
+/// The maximum number of connections that the registry looks at to find an idle one. It bounds the cost of accepting a
+/// connection on a full server.
+const LOOKS: usize = 512;
+
+/// The value of `idle_since` of a busy connection.
+const BUSY: u64 = 0;
 
 /// An open connection of a client.
 #[derive(Debug)]
@@ -58,6 +70,8 @@ pub(crate) struct Connection {
     is_reserve: bool,
     /// True if the caller is a player or has the administrator's token.
     is_known: AtomicBool,
+    /// [`BUSY`] during a request. Otherwise a number that is greater the later the connection became idle.
+    idle_since: AtomicU64,
     /// True if the registry has requested the close, or the connection has ended. The registry no longer counts it.
     is_closing: AtomicBool,
     closing: Notify,
@@ -93,6 +107,7 @@ impl Connections {
         let of_address = Some(limits.connections_per_address).filter(|most| *most > 0);
         Connections {
             registry: Mutex::default(),
+            idled: AtomicU64::new(BUSY),
             memory: Arc::new(Memory::new(limits.waiting_bytes, limits.waiting_bytes_per_address, stalled)),
             most,
             reserved: limits.connections_reserved.min(most / 4),
@@ -119,12 +134,12 @@ impl Connections {
             && let Some(own) = registry.addresses.get(&address)
             && own.open >= most
         {
-            let oldest = own.idle.values().next().cloned().ok_or(ConnectionRefusal::Address)?;
+            let oldest = own.longest_idle().ok_or(ConnectionRefusal::Address)?;
             registry.request_close(&oldest);
         }
         let mut is_reserve = false;
         if registry.open + self.reserved >= self.most {
-            if let Some(oldest) = registry.idle.values().next().cloned() {
+            if let Some(oldest) = registry.long_idle() {
                 registry.request_close(&oldest);
             }
             if registry.open >= self.most {
@@ -139,30 +154,34 @@ impl Connections {
         let memory = &self.memory;
         let own = registry.addresses.entry(address).or_insert_with(|| {
             let budget = if is_exempt { memory.common() } else { memory.budget() };
-            Address { open: 0, budget, idle: LinkedHashMap::new() }
+            Address { open: 0, budget, all: HashMap::new() }
         });
         own.open += 1;
+        let idle_since = self.idled.fetch_add(1, Ordering::Relaxed) + 1;
         let connection = Arc::new(Connection {
             number,
             address,
             budget: own.budget.clone(),
             is_reserve,
             is_known: AtomicBool::new(false),
+            idle_since: AtomicU64::new(idle_since),
             is_closing: AtomicBool::new(false),
             closing: Notify::new(),
         });
-        registry.mark_idle(&connection);
+        own.all.insert(number, Arc::clone(&connection));
+        registry.all.insert(number, Arc::clone(&connection));
         Ok(ConnectionGuard { connection, connections: Arc::clone(self) })
     }
 
     /// Marks a connection as busy when a request arrives.
     pub(crate) fn begin(&self, connection: &Connection) {
-        self.registry.lock().mark_busy(connection);
+        connection.idle_since.store(BUSY, Ordering::Relaxed);
     }
 
     /// Marks a connection as idle after a response.
-    pub(crate) fn end(&self, connection: &Arc<Connection>) {
-        self.registry.lock().mark_idle(connection);
+    pub(crate) fn end(&self, connection: &Connection) {
+        let idle_since = self.idled.fetch_add(1, Ordering::Relaxed) + 1;
+        connection.idle_since.store(idle_since, Ordering::Relaxed);
     }
 
     fn leave(&self, connection: &Connection) {
@@ -183,9 +202,10 @@ impl Registry {
     }
 
     fn remove(&mut self, connection: &Connection) {
-        self.mark_busy(connection);
+        self.all.remove(&connection.number);
         self.open -= 1;
         if let Some(own) = self.addresses.get_mut(&connection.address) {
+            own.all.remove(&connection.number);
             own.open -= 1;
             // Responses that are not yet written keep their memory permits, and return them to the server's budget
             // later.
@@ -195,23 +215,25 @@ impl Registry {
         }
     }
 
-    fn mark_idle(&mut self, connection: &Arc<Connection>) {
-        if connection.is_closing.load(Ordering::Relaxed) {
-            return;
+    /// Returns the longest idle connection of callers that are neither players nor administrators, among the next
+    /// [`LOOKS`] connections.
+    fn long_idle(&mut self) -> Option<Arc<Connection>> {
+        let mut found: Option<(u64, u64)> = None;
+        for _ in 0..LOOKS.min(self.all.len()) {
+            let (number, connection) = self.all.pop_front()?;
+            if let Some(since) = connection.idle_since().filter(|_| !connection.is_known()) {
+                found = Some(found.map_or((since, number), |longest| longest.min((since, number))));
+            }
+            self.all.insert(number, connection);
         }
-        if let Some(own) = self.addresses.get_mut(&connection.address) {
-            own.idle.insert(connection.number, Arc::clone(connection));
-        }
-        if !connection.is_known() {
-            self.idle.insert(connection.number, Arc::clone(connection));
-        }
+        found.and_then(|(_, number)| self.all.get(&number).cloned())
     }
+}
 
-    fn mark_busy(&mut self, connection: &Connection) {
-        self.idle.remove(&connection.number);
-        if let Some(own) = self.addresses.get_mut(&connection.address) {
-            own.idle.remove(&connection.number);
-        }
+impl Address {
+    fn longest_idle(&self) -> Option<Arc<Connection>> {
+        let idle = self.all.values().filter_map(|connection| Some((connection.idle_since()?, connection)));
+        idle.min_by_key(|(since, _)| *since).map(|(_, connection)| Arc::clone(connection))
     }
 }
 
@@ -219,6 +241,11 @@ impl Connection {
     /// Returns the memory budget of the connection's address.
     pub(crate) fn budget(&self) -> &AddressBudget {
         &self.budget
+    }
+
+    /// Returns a number that is greater the later the connection became idle; `None` if it is busy.
+    fn idle_since(&self) -> Option<u64> {
+        Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| *since != BUSY)
     }
 
     /// Marks the caller as a player or an administrator.

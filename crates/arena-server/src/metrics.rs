@@ -1,6 +1,7 @@
 //! Metrics for Prometheus: requests by route with durations, sessions by status, streams, connections, memory and
 //! nodes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use arena_engine::{Engine, EventCounts, NodeMetrics};
 use arena_model::Status;
 use arena_store::SessionFilter;
+use parking_lot::RwLock;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
@@ -38,6 +40,8 @@ pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
     seconds: Family<RouteLabels, Histogram>,
+    /// The metrics of each route that has had a response.
+    routes: RwLock<HashMap<String, Arc<RouteMetrics>>>,
     /// Number of open event streams.
     pub(crate) subscribers: Gauge,
     /// Number of open connections.
@@ -46,6 +50,13 @@ pub(crate) struct Metrics {
     pub(crate) refused_connections: Counter<u64, AtomicU64>,
     /// Number of requests in progress, including long polls.
     pub(crate) in_flight: Gauge,
+}
+
+/// The metrics of one route. A response finds them without making labels.
+struct RouteMetrics {
+    seconds: Histogram,
+    /// Counters by method and status.
+    requests: RwLock<Vec<(&'static str, u16, Counter<u64, AtomicU64>)>>,
 }
 
 /// A guard that increments a gauge until it is dropped.
@@ -85,13 +96,30 @@ impl Metrics {
         registry.register("refused_connections", refused, refused_connections.clone());
         registry.register_collector(Box::new(Waiting(open)));
         registry.register_collector(Box::new(SessionCollector(engine)));
-        Metrics { registry, requests, seconds, subscribers, connections, refused_connections, in_flight }
+        let routes = RwLock::default();
+        Metrics { registry, requests, seconds, routes, subscribers, connections, refused_connections, in_flight }
     }
 
-    pub(crate) fn answered(&self, route: &str, method: &str, status: u16, took: Duration) {
-        let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
-        self.requests.get_or_create(&labels).inc();
-        self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).observe(took.as_secs_f64());
+    /// Counts a response. `method` is one of a fixed list, so that clients can't create any number of counters.
+    pub(crate) fn answered(&self, route: &str, method: &'static str, status: u16, took: Duration) {
+        let known = self.routes.read().get(route).cloned();
+        let metrics = known.unwrap_or_else(|| {
+            let seconds = self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).clone();
+            let metrics = RouteMetrics { seconds, requests: RwLock::default() };
+            Arc::clone(self.routes.write().entry(route.to_owned()).or_insert_with(|| Arc::new(metrics)))
+        });
+        metrics.seconds.observe(took.as_secs_f64());
+        let is_counted = {
+            let requests = metrics.requests.read();
+            let counter = requests.iter().find(|(of, with, _)| *of == method && *with == status);
+            counter.map(|(.., counter)| counter.inc()).is_some()
+        };
+        if !is_counted {
+            let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
+            let counter = self.requests.get_or_create(&labels).clone();
+            counter.inc();
+            metrics.requests.write().push((method, status, counter));
+        }
     }
 
     /// Returns all metrics in the text format of Prometheus.

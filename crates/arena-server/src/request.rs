@@ -8,6 +8,7 @@ use std::time::Duration;
 use arena_engine::{Administrator, Once};
 use arena_model::InviteCode;
 use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, StatusCode, Uri, header};
@@ -459,10 +460,12 @@ pub(crate) fn admit(extensions: &Extensions, arena: &Arena) -> Result<Option<IpA
 
 /// Returns the parameters of a path by name.
 pub(crate) async fn path_params(parts: &mut Parts) -> Result<Vec<(String, String)>, ApiError> {
-    let params = RawPathParams::from_request_parts(parts, &())
-        .await
-        .map_err(|_| ApiError::bad_request("INVALID_PATH", "the path is not valid UTF-8"))?;
-    Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    match RawPathParams::from_request_parts(parts, &()).await {
+        Ok(params) => Ok(params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()),
+        // The request didn't pass the router, so its route has no parameters.
+        Err(RawPathParamsRejection::MissingPathParams(_)) => Ok(Vec::new()),
+        Err(_) => Err(ApiError::bad_request("INVALID_PATH", "the path is not valid UTF-8")),
+    }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {

@@ -1,11 +1,12 @@
 //! The life cycle of a server: opens the store, listens, serves connections, and stops without dropping accepted
 //! requests.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,12 +15,14 @@ use arena_model::ChallengeType;
 use arena_script::{Sandbox, find_folders};
 use arena_store::{FolderLock, NodeTerms, Store, StoreError};
 use axum::Router;
+use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, header};
+use axum::response::Response;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -482,6 +485,32 @@ fn room_for_connections(wanted: usize) -> usize {
 
 type App = Cors<Router>;
 
+/// The part of a connection that answers requests.
+struct Answering {
+    app: App,
+    arena: Arena,
+    peer: Peer,
+    request_connection: RequestConnection,
+}
+
+impl Answering {
+    async fn answer(&self, request: Request<Incoming>) -> Response {
+        let Answering { app, arena, peer, request_connection } = self;
+        let (connections, connection) = (&arena.connections, &request_connection.connection);
+        // An MCP tool call is always a POST. It counts as a read, since only tools that read have large responses.
+        let is_read = matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
+        connections.begin(connection);
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(*peer);
+        request.extensions_mut().insert(request_connection.clone());
+        let response = match routes::answer_directly(arena, request) {
+            Ok(response) => response.await,
+            Err(request) => app.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
+        };
+        answered(memory::count(response, connection.budget(), is_read), connections, connection)
+    }
+}
+
 fn connection(
     stream: TcpStream,
     peer: SocketAddr,
@@ -490,61 +519,29 @@ fn connection(
     guard: &ConnectionGuard,
 ) -> http1::Connection<
     TokioIo<TimedStream>,
-    TowerToHyperService<
-        impl tower::Service<
-            Request<Incoming>,
-            Response = axum::response::Response,
-            Error = std::convert::Infallible,
-            Future: Send,
-        > + Clone
-        + use<>,
-    >,
+    impl Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + use<>,
 > {
     // Responses are written whole, so Nagle's algorithm would only delay them.
     let _ = stream.set_nodelay(true);
     // The kernel's send buffer isn't part of the memory budget, so it is kept small.
     let _ = set_socket_send_buffer_size(&stream, SEND_BUFFER);
-    let connections = Arc::clone(&arena.connections);
     let request_connection = RequestConnection { connection: Arc::clone(&guard.connection), is_direct: true };
-    // True if the latest request is a read. Requests of one connection are sequential, so the next response belongs to
-    // it.
-    let reads = Arc::new(AtomicBool::new(true));
-    let service = app
-        .map_request({
-            let (connections, request_connection, reads) =
-                (Arc::clone(&connections), request_connection.clone(), Arc::clone(&reads));
-            move |mut request: Request<Incoming>| {
-                // An MCP tool call is always a POST. It counts as a read, since only tools that read have large
-                // responses.
-                let is_read =
-                    matches!(*request.method(), Method::GET | Method::HEAD) || request.uri().path().ends_with("/mcp");
-                reads.store(is_read, Ordering::Relaxed);
-                connections.begin(&request_connection.connection);
-                request.extensions_mut().insert(Peer(peer));
-                request.extensions_mut().insert(request_connection.clone());
-                request.map(axum::body::Body::new)
-            }
-        })
-        .map_response(move |response: axum::response::Response| {
-            let response =
-                memory::count(response, request_connection.connection.budget(), reads.load(Ordering::Relaxed));
-            answered(response, &connections, &request_connection.connection)
-        });
+    let answering = Arc::new(Answering { app, arena: arena.clone(), peer: Peer(peer), request_connection });
+    let service = service_fn(move |request| {
+        let answering = Arc::clone(&answering);
+        async move { Ok(answering.answer(request).await) }
+    });
     let heads_within = if guard.connection.is_reserve() { HURRIED_HEADERS_WITHIN } else { HEADERS_WITHIN };
     let stalled = Duration::from_millis(arena.settings.limits.stalled_ms);
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(heads_within)
         .max_buf_size(CONNECTION_BUFFER)
-        .serve_connection(TokioIo::new(TimedStream::new(stream, stalled)), TowerToHyperService::new(service))
+        .serve_connection(TokioIo::new(TimedStream::new(stream, stalled)), service)
 }
 
 /// Prepares a response for sending. The connection becomes idle when the response ends.
-fn answered(
-    mut response: axum::response::Response,
-    connections: &Arc<Connections>,
-    connection: &Arc<Connection>,
-) -> axum::response::Response {
+fn answered(mut response: Response, connections: &Arc<Connections>, connection: &Arc<Connection>) -> Response {
     if connection.is_brief() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -555,7 +552,7 @@ fn answered(
     }
     let guard = IdleGuard { connections: Arc::clone(connections), connection: Arc::clone(connection) };
     response.map(|body| {
-        axum::body::Body::new(body.map_frame(move |frame| {
+        Body::new(body.map_frame(move |frame| {
             let _ = &guard;
             frame
         }))

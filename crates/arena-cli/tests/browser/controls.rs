@@ -228,7 +228,8 @@ fn a_person_gives_orders_by_the_keyboard() {
     let person = driver.window();
     let order = |window: &Window<'_>| {
         window.enter("#controls .orders button");
-        window.run("const target = document.getElementById('target'); target.selectedIndex = target.options.length - 1");
+        window
+            .run("const target = document.getElementById('target'); target.selectedIndex = target.options.length - 1");
         window.enter("#go");
     };
     let sent = forage(&world, &person, "cherry-picker", order, |window| window.enter("#send-orders"));

@@ -287,7 +287,9 @@ impl Window<'_> {
     #[track_caller]
     pub fn enter(&self, selector: &str) {
         let selector = json!(selector);
-        self.wait(&format!("(document.querySelector({selector})?.focus(), document.activeElement?.matches({selector}))"));
+        self.wait(&format!(
+            "(document.querySelector({selector})?.focus(), document.activeElement?.matches({selector}))"
+        ));
         self.press('\u{e007}');
     }
 
@@ -297,7 +299,8 @@ impl Window<'_> {
         self.devtools("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
         self.patiently(selector, || {
             let element = json!({ ELEMENT: self.find(selector)? });
-            let script = "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' }); return !arguments[0].disabled;";
+            let script =
+                "arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' }); return !arguments[0].disabled;";
             let is_enabled = self.try_post("execute/sync", &json!({ "script": script, "args": [element] }))?;
             if is_enabled == json!(false) {
                 return Ok(None);

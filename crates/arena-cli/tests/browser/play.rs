@@ -331,7 +331,8 @@ fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
     world.client.chat(&session, &invites[1], "two").ok();
     ada.see("two");
     ada.see("Live");
-    let said = ada.run("return [...document.querySelectorAll('#timeline .bubble .text')].map((text) => text.innerText)");
+    let said =
+        ada.run("return [...document.querySelectorAll('#timeline .bubble .text')].map((text) => text.innerText)");
     assert_eq!((said, ada.run("return window.isSame")), (json!(["one", "two"]), json!(true)));
 }
 

@@ -185,11 +185,13 @@ impl Channels {
         if index == 0 || index > own_len {
             return Ok(None);
         }
-        let time = self.time(&at(own, index).await?);
+        let message = at(own, index).await?;
+        let time = self.time(&message);
         let (mut low, mut high) = (0, other_len);
         while low < high {
             let middle = u64::midpoint(low, high);
-            let other_time = self.time(&at(other, middle + 1).await?);
+            let message = at(other, middle + 1).await?;
+            let other_time = self.time(&message);
             let is_before = if is_operator { other_time < time } else { other_time <= time };
             if is_before { low = middle + 1 } else { high = middle }
         }
