@@ -1,4 +1,4 @@
-//! `cargo xtask facts`: prints the size of the source tree and of the program, for comparison before and after a change.
+//! `cargo xtask facts`: prints the sizes of the source tree and the program, for comparison before and after a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn guides_state_their_files() {
-        let text = "# A\n\n## How to add a route\n\nA **new**: it takes **one\nfile and two lines**.\n\n## How to add a field\n\nNo.\n";
+        let text = "# A\n\n## How to add a route\n\nA **new**: it takes **one\nfile and two lines**.\n\n\
+                    ## How to add a field\n\nNo.\n";
         let expected = [("a route", Some("one file and two lines".to_owned())), ("a field", None)];
         assert_eq!(guides(text), expected);
     }

@@ -9,8 +9,8 @@ use anyhow::{Context, ensure};
 /// The row for symbols without a crate.
 const NO_CRATE: &str = "C libraries, assembler and data without a name";
 
-/// Returns the bytes of each crate's symbols in a program with symbols, the largest first. A generic function counts for
-/// the crate that defines it, not for the crate that uses it.
+/// Returns the bytes of each crate's symbols in a program, the largest first. A generic function counts for the crate
+/// that defines it, not for the crate that uses it.
 ///
 /// # Errors
 /// If `nm` of binutils is missing or can't read the program.

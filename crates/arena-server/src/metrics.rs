@@ -55,8 +55,14 @@ pub(crate) struct Metrics {
 /// The metrics of one route. A response finds them without making labels.
 struct RouteMetrics {
     seconds: Histogram,
-    /// Counters by method and status.
-    requests: RwLock<Vec<(&'static str, u16, Counter<u64, AtomicU64>)>>,
+    counters: RwLock<Vec<ResponseCounter>>,
+}
+
+/// The number of a route's responses with a method and a status.
+struct ResponseCounter {
+    method: &'static str,
+    status: u16,
+    count: Counter<u64, AtomicU64>,
 }
 
 /// A guard that increments a gauge until it is dropped.
@@ -105,20 +111,20 @@ impl Metrics {
         let known = self.routes.read().get(route).cloned();
         let metrics = known.unwrap_or_else(|| {
             let seconds = self.seconds.get_or_create(&RouteLabels { route: route.to_owned() }).clone();
-            let metrics = RouteMetrics { seconds, requests: RwLock::default() };
+            let metrics = RouteMetrics { seconds, counters: RwLock::default() };
             Arc::clone(self.routes.write().entry(route.to_owned()).or_insert_with(|| Arc::new(metrics)))
         });
         metrics.seconds.observe(took.as_secs_f64());
         let is_counted = {
-            let requests = metrics.requests.read();
-            let counter = requests.iter().find(|(of, with, _)| *of == method && *with == status);
-            counter.map(|(.., counter)| counter.inc()).is_some()
+            let counters = metrics.counters.read();
+            let counter = counters.iter().find(|counter| counter.method == method && counter.status == status);
+            counter.map(|counter| counter.count.inc()).is_some()
         };
         if !is_counted {
             let labels = RequestLabels { route: route.to_owned(), method: method.to_owned(), status };
-            let counter = self.requests.get_or_create(&labels).clone();
-            counter.inc();
-            metrics.requests.write().push((method, status, counter));
+            let count = self.requests.get_or_create(&labels).clone();
+            count.inc();
+            metrics.counters.write().push(ResponseCounter { method, status, count });
         }
     }
 

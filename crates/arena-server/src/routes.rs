@@ -150,29 +150,58 @@ fn describe(arena: &Arena) -> Description {
     Description::new(schemas, paths, arena.mode(), &sorts)
 }
 
-/// A handler of a route without path parameters.
-type DirectHandler = fn(Request, Arena) -> BoxFuture<'static, Response>;
+/// A route that programs reach without the router and its layers, which would take a tenth of the server's time.
+pub(crate) struct DirectRoute {
+    method: Method,
+    path: &'static str,
+    handler: fn(Request, Arena) -> BoxFuture<'static, Response>,
+}
 
-/// The routes of play, which clients call most. Programs get their answers without the router and its layers, which
-/// would take a tenth of the server's time.
-const DIRECT: [(Method, &str, DirectHandler); 5] = [
-    (Method::GET, "/api/arena/sync", |request, arena| sync::sync_operator.call(request, arena)),
-    (Method::GET, "/api/chat/sync", |request, arena| sync::sync_chat.call(request, arena)),
-    (Method::POST, "/api/arena/message", |request, arena| act::act_in_session.call(request, arena)),
-    (Method::POST, "/api/chat/send", |request, arena| chat::send_chat.call(request, arena)),
-    (Method::POST, "/api/arena/join", |request, arena| join::join_session.call(request, arena)),
+/// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
+static DIRECT: [DirectRoute; 5] = [
+    DirectRoute {
+        method: Method::GET,
+        path: "/api/arena/sync",
+        handler: |request, arena| sync::sync_operator.call(request, arena),
+    },
+    DirectRoute {
+        method: Method::GET,
+        path: "/api/chat/sync",
+        handler: |request, arena| sync::sync_chat.call(request, arena),
+    },
+    DirectRoute {
+        method: Method::POST,
+        path: "/api/arena/message",
+        handler: |request, arena| act::act_in_session.call(request, arena),
+    },
+    DirectRoute {
+        method: Method::POST,
+        path: "/api/chat/send",
+        handler: |request, arena| chat::send_chat.call(request, arena),
+    },
+    DirectRoute {
+        method: Method::POST,
+        path: "/api/arena/join",
+        handler: |request, arena| join::join_session.call(request, arena),
+    },
 ];
 
-/// Answers a request of a program to a route of play. Other requests are returned: the router answers them. A request
-/// with an `Origin` comes from a web page, so its answer needs headers that the router's layers add.
-pub(crate) fn answer_directly(arena: &Arena, request: Request) -> Result<BoxFuture<'static, Response>, Request> {
-    let path = request.uri().path();
-    let found = DIRECT.iter().find(|(method, of, _)| path == *of && request.method() == method);
-    let Some((_, route, handler)) = found.filter(|_| !request.headers().contains_key(header::ORIGIN)) else {
-        return Err(request);
-    };
-    let arena = arena.clone();
-    Ok(Box::pin(async move { answer_at(&arena, route, request, |request| handler(request, arena.clone())).await }))
+impl DirectRoute {
+    /// Returns the direct route of a request of a program. A request with an `Origin` comes from a web page, and its
+    /// response needs headers that the router's layers add.
+    pub(crate) fn of<B>(request: &axum::http::Request<B>) -> Option<&'static DirectRoute> {
+        let path = request.uri().path();
+        let found = DIRECT.iter().find(|route| route.path == path && route.method == request.method());
+        found.filter(|_| !request.headers().contains_key(header::ORIGIN))
+    }
+
+    /// Answers a request to this route.
+    pub(crate) fn answer(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
+        Box::pin(async move {
+            let handler = |request| (self.handler)(request, arena.clone());
+            answer_at(&arena, self.path, request, handler).await
+        })
+    }
 }
 
 /// Builds the router of the routes that MCP tools call. It has no middleware: the MCP request has already passed

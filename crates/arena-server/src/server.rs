@@ -40,7 +40,7 @@ use crate::house::House;
 use crate::memory;
 use crate::metrics::GaugeGuard;
 use crate::request::Peer;
-use crate::routes;
+use crate::routes::{self, DirectRoute};
 use crate::scripts::{self, Scripts};
 use crate::settings::{LimitSettings, Settings, SettingsError};
 use crate::supervision::keep_running;
@@ -503,9 +503,9 @@ impl Answering {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(*peer);
         request.extensions_mut().insert(request_connection.clone());
-        let response = match routes::answer_directly(arena, request) {
-            Ok(response) => response.await,
-            Err(request) => app.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
+        let response = match DirectRoute::of(&request) {
+            Some(route) => route.answer(request, arena.clone()).await,
+            None => app.clone().oneshot(request).await.unwrap_or_else(|never| match never {}),
         };
         answered(memory::count(response, connection.budget(), is_read), connections, connection)
     }

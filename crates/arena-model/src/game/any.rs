@@ -103,8 +103,8 @@ impl GameType {
         self.start(options, setup).map_or(0, |game| first_seat(&*game, seats))
     }
 
-    /// Returns the SHA-256, in hexadecimal, of the texts in the states of a challenge: its prompt and methods. `None` for
-    /// other games, and for options with which the game can't be started.
+    /// Returns the SHA-256, in hexadecimal, of the texts in the states of a challenge: its prompt and methods. Returns
+    /// `None` for other games, and for options with which the game can't be started.
     pub fn texts_sha256(&'static self, options: &Map<String, Value>, seats: usize) -> Option<String> {
         let seed = Seed::from_number(0);
         let game = self.start(options, Setup { agents: agent_ids(&seed, seats), seed }).ok()?;

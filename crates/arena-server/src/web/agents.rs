@@ -110,7 +110,7 @@ impl AgentHistory {
         let rating = self.latest.iter().find_map(|(_, outcome)| {
             let (outcome, number) = outcome.as_ref()?;
             let (elo, interval) = (*outcome.ratings.get(*number)?)?;
-            elo.is_finite().then(|| (elo, interval))
+            elo.is_finite().then_some((elo, interval))
         });
         let rating = rating.map_or_else(String::new, |(elo, interval)| {
             format!(" Latest rating: Elo {}, 95 % interval {} to {}.", end(elo), end(interval.low), end(interval.high))
