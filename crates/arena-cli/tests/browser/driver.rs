@@ -346,6 +346,14 @@ impl Window<'_> {
         self.devtools("Emulation.setEmulatedMedia", &media);
     }
 
+    /// Emulates a window of this width with the browser's zoom at `percent`. The page gets fewer, larger pixels.
+    pub fn zoom(&self, width: u32, percent: u32) {
+        let [width, height] = [width, 800].map(|length| length * 100 / percent);
+        let scale = f64::from(percent) / 100.0;
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false });
+        self.devtools("Emulation.setDeviceMetricsOverride", &size);
+    }
+
     /// Returns a picture of the top of the page in WebP format, at most `height` pixels high.
     pub fn picture(&self, width: u32, height: u32) -> Vec<u8> {
         let whole = self.run("return document.documentElement.scrollHeight").as_u64().unwrap_or(0);

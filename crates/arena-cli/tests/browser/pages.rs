@@ -1,5 +1,6 @@
-//! All main pages on wide and narrow screens, in light and dark mode. They must be accessible, without overflow, and
-//! small. With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test also takes pictures of the pages.
+//! All main pages on wide and narrow screens, in light and dark mode. They must be accessible and small, and nothing may
+//! be clipped, overflow or overlap (`layout.js`). With `ARENA_SCREENSHOTS=FOLDER` (`cargo xtask screenshots`) the test
+//! also takes pictures of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,13 +233,9 @@ fn barriers(window: &Window<'_>, axe: &str, rules: &[&str], part: Option<&str>) 
     output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Returns the elements that are wider than the screen.
-fn excess(window: &Window<'_>) -> Vec<String> {
-    let output = window.run(
-        "const room = document.documentElement.clientWidth; if (document.documentElement.scrollWidth <= room) return []; \
-         return [...document.querySelectorAll('body *')].filter((element) => element.getBoundingClientRect().right > room + 1) \
-            .slice(0, 5).map((element) => `${element.tagName} ${element.className} is wider than the screen`);",
-    );
+/// Returns the faults of the page's layout: clipped text, boxes outside of the screen, controls and texts that overlap.
+fn misfits(window: &Window<'_>) -> Vec<String> {
+    let output = window.run_slowly(include_str!("layout.js"), &[]);
     output.as_array().unwrap().iter().map(|line| line.as_str().unwrap_or_default().to_owned()).collect()
 }
 
@@ -292,16 +289,16 @@ fn pages_are_accessible_on_every_screen() {
             if bytes > most {
                 faults.push(format!("{}: {bytes} bytes", view.name));
             }
-            // Between the two widths: a tablet, and a window of 1280 pixels at 200 % zoom.
-            for between in [768, 640].into_iter().filter(|_| width == 1280) {
-                window.look(between, false);
-                let found = excess(&window).into_iter();
-                faults.extend(found.map(|fault| format!("{} at {between}: {fault}", view.name)));
+            // Between the two widths: a tablet, and windows at 200 % zoom.
+            for (between, percent) in [(768, 100), (768, 200), (1280, 200)].into_iter().filter(|_| width == 1280) {
+                window.zoom(between, percent);
+                let found = misfits(&window).into_iter();
+                faults.extend(found.map(|fault| format!("{} at {between}, {percent} %: {fault}", view.name)));
             }
             for is_dark in [false, true] {
                 window.look(width, is_dark);
                 let place = format!("{} at {width}, {}", view.name, if is_dark { "dark" } else { "light" });
-                faults.extend(excess(&window).into_iter().map(|fault| format!("{place}: {fault}")));
+                faults.extend(misfits(&window).into_iter().map(|fault| format!("{place}: {fault}")));
                 // Boards and the administrator's tables have to be visible as a whole on every screen.
                 if ["home", "challenge", "admin"].contains(&view.name) {
                     faults.extend(
