@@ -41,6 +41,9 @@ pub struct Kit {
     pub scores: Option<ReadScores>,
     /// The house bots, which play against guests and each other: the stronger one first.
     pub bots: Option<[&'static HouseBot; 2]>,
+    /// The options of the games that people start against house bots, as a JSON object. `None` if the usual games are
+    /// short enough for people.
+    pub short: Option<fn() -> Value>,
     /// The settings of the sessions that the house bots play for the demo's spectators.
     pub exhibit: Option<Exhibit>,
     /// The sample agents of `arena agent new`, one for each language.
@@ -102,6 +105,7 @@ impl Kit {
         controls: None,
         scores: None,
         bots: None,
+        short: None,
         exhibit: None,
         samples: &[],
     };

@@ -179,6 +179,10 @@ fn a_server_on_loopback_has_house_bots_for_all_challenges() {
         let (id, _) = against_the_house(&client, challenge, "normal");
         assert_eq!(session(&client, challenge, &id)["rated"], false, "{challenge}");
     }
+    for challenge in ["food-catcher", "cherry-picker", "snake"] {
+        let page = client.get(&format!("/challenges/{challenge}"));
+        assert!(page.text().contains("A short game of 200 turns."), "{challenge}: {}", page.text());
+    }
     let user = client.get("/api/users/house-psi").ok();
     assert!(user["model"].as_str().unwrap().starts_with("a house bot that "), "{user}");
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::foraging::descriptions::{DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, terminal};
+use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, short_options, terminal};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
@@ -33,6 +33,7 @@ pub const PLAYABLE: Playable = Playable::game::<CherryPicker>(Kit {
     controls: Some(CONTROLS),
     scores: Some(read_scores),
     bots: Some([&bots::FORAGER, &bots::CARRIER]),
+    short: Some(short_options),
     samples: &[
         &[("agent.py", example!("python/cherry_picker.py")), ("foraging.py", example!("python/foraging.py"))],
         &[("agent.js", example!("javascript/cherry_picker.js")), ("foraging.js", example!("javascript/foraging.js"))],

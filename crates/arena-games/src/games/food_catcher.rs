@@ -19,7 +19,7 @@ use arena_model::{Actions, Events, Game, Hosted, OptionsError, Seat, Setting, Se
 use serde::{Deserialize, Serialize};
 
 use super::foraging::descriptions::{ATTACK, DEPOSIT_FOOD, HEAL, MAKE_BASE, MOVE, SPAWN, TAKE_FOOD, options_of_map};
-use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, terminal};
+use super::foraging::{Action, CONTROLS, Constants, MODULE, World, bots, read_scores, short_options, terminal};
 use crate::playable::example;
 use crate::{Kit, Playable};
 
@@ -31,6 +31,7 @@ pub const PLAYABLE: Playable = Playable::game::<FoodCatcher>(Kit {
     controls: Some(CONTROLS),
     scores: Some(read_scores),
     bots: Some([&bots::FORAGER, &bots::CARRIER]),
+    short: Some(short_options),
     samples: &[
         &[("agent.py", example!("python/food_catcher.py")), ("foraging.py", example!("python/foraging.py"))],
         &[("agent.js", example!("javascript/food_catcher.js")), ("foraging.js", example!("javascript/foraging.js"))],

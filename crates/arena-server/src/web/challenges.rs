@@ -9,7 +9,7 @@ use arena_store::SessionFilter;
 use axum::extract::State;
 use axum::http::StatusCode;
 use maud::{Markup, html};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::board::{Leaderboard, PlayerKind};
 use super::components::{btn, empty, picture};
@@ -160,9 +160,11 @@ pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
 
 /// Returns the form of [`opponent`] with a button for each strength.
 fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
+    let turns = short_options(arena, name).and_then(|options| options.get("n_epochs").cloned());
     let buttons = html! {
         button.btn.primary { "Play against a house bot" }
         button.btn name="strength" value="easy" { "Easy opponent" }
+        @if let Some(turns) = turns { span.small.soft { "A short game of " (turns) " turns." } }
     };
     against_house(arena, name, &buttons)
 }
@@ -172,9 +174,21 @@ fn against_house(arena: &Arena, name: &str, buttons: &Markup) -> Option<Markup> 
     Some(html! {
         form.row method="post" action={ "/challenges/" (name) } {
             input type="hidden" name="against" value="house";
+            @if let Some(options) = short_options(arena, name) { input type="hidden" name="options" value=(to_text(&options)); }
             (buttons)
         }
     })
+}
+
+/// Returns the options of games against house bots that differ from this server's, if its usual games are longer.
+fn short_options(arena: &Arena, name: &str) -> Option<Map<String, Value>> {
+    let short = arena_games::all().find(|playable| playable.id == name)?.kit.short?;
+    let mut options = short().as_object().cloned()?;
+    let challenges = arena.engine.challenges();
+    let challenge = challenges.get(name)?;
+    let usual = |name: &str| challenge.options().iter().find(|option| option.name == name)?.default.as_u64();
+    options.retain(|name, value| usual(name) > value.as_u64());
+    (!options.is_empty() && challenge.resolve(&options).is_ok()).then_some(options)
 }
 
 /// Renders the form that starts a session.

@@ -56,6 +56,7 @@ pub mod terminal;
 mod world;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::{Module, SeatControls};
 pub use action::Action;
@@ -69,6 +70,11 @@ pub const MODULE: Module = Module { name: "foraging", script: include_str!("boar
 
 /// The controls of a seat in a browser.
 pub const CONTROLS: SeatControls = SeatControls { name: "foraging", script: include_str!("seat.js") };
+
+/// Returns the options of games that people start against house bots.
+pub fn short_options() -> Value {
+    json!({ "n_epochs": 200 })
+}
 
 /// Reads the scores from a state: the food in each agent's bases.
 pub fn read_scores(state: &str, ids: &[String]) -> Option<Vec<Option<f64>>> {

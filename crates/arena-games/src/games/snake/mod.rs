@@ -52,6 +52,7 @@ pub const PLAYABLE: Playable = Playable::game::<Snake>(Kit {
     controls: Some(SeatControls { name: "snake", script: include_str!("seat.js") }),
     scores: Some(read_scores),
     bots: Some([&bots::CAREFUL, &bots::HUNGRY]),
+    short: Some(|| json!({"n_epochs": 200})),
     exhibit: Some(Exhibit {
         options: || json!({"grid_width": 16, "grid_height": 16, "n_epochs": 400}),
         pace: Duration::from_millis(260),
