@@ -213,6 +213,33 @@ fn house_bots_play_challenges_of_words_to_the_end() {
 }
 
 #[test]
+fn a_person_plays_again_on_the_same_or_the_other_seat() {
+    let folder = folder();
+    let server = Running::serve(folder.path());
+    let client = server.client();
+    let (id, invite) = against_the_house(&client, "psi", "easy");
+    client.act(&id, &invite, "guess", "1").ok();
+    eventually("the game ends", || (session(&client, "psi", &id)["state"]["status"] == "ended").then_some(()));
+    let page = client.get(&format!("/play/{invite}")).text().to_owned();
+    let parts = ["Play again", "Swap seats", "name=\"strength\" value=\"easy\"", "name=\"user\" value=\"ada\""];
+    for part in parts {
+        assert!(page.contains(part), "no {part}: {page}");
+    }
+    for (seat, place) in [("first", 0), ("last", 1)] {
+        let form = format!("against=house&strength=easy&user=ada&seat={seat}");
+        let answer = client.request("POST", "/challenges/psi", &FORM, form.as_bytes());
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        let path = answer.header("location").unwrap().to_owned();
+        let page = eventually("both players sit", || {
+            let page = client.get(&path).text().to_owned();
+            page.contains("2 of 2 seats taken").then_some(page)
+        });
+        let players = page.split("data-players=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        assert_eq!(players.split(' ').nth(place), path.strip_prefix("/play/"), "{seat}: {players}");
+    }
+}
+
+#[test]
 fn house_bots_can_be_disabled_and_sign_where_players_must() {
     let folder = folder();
     let config = folder.path().join("arena.toml");

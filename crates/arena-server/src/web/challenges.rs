@@ -2,22 +2,24 @@
 //! sessions and leaderboards.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arena_engine::Create;
-use arena_model::{Board, ChallengeType, Status, Viewer};
+use arena_model::{Board, ChallengeType, SessionId, Status, Viewer};
 use arena_store::SessionFilter;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use super::board::{Leaderboard, PlayerKind};
-use super::components::{btn, empty, picture};
+use super::components::{btn, empty, picture, primary};
 use super::form::Form;
 use super::home::challenges;
 use super::layout::{NavEntry, Page, badge, cut, explained, shown};
 use super::leaderboards::title_of_strategy;
-use super::play::to_seat;
+use super::play::{take_seat, to_seat};
 use super::seen::{RedactedSession, is_invite_code};
 use super::sessions::read_list;
 use super::{PageResult, Visit, answer, base, pager};
@@ -234,6 +236,15 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
             ApiError::bad_request("INVALID_OPTIONS", format!("options must be a JSON object: {error}"))
         })?,
     };
+    let order = match form.fields.get("seat") {
+        None => None,
+        Some("first") => Some(JoinOrder::First),
+        Some("last") => Some(JoinOrder::Last),
+        Some(_) => return Err(ApiError::bad_request("INVALID_FIELD", "seat must be `first` or `last`").into()),
+    };
+    // In authentication mode, players sign their joins.
+    let order = order.filter(|_| !arena.is_authenticated_mode());
+    let user = form.fields.get("user");
     let house = match form.fields.get("against") {
         None => None,
         Some("house") => {
@@ -250,11 +261,21 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
     let view = arena.engine.create(create, None, respond).await?;
     let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
-    if let (Some((house, places, strength)), Some((own, others))) = (house, session.invites.split_first()) {
+    let Some((own, others)) = session.invites.split_first() else { return Ok(to_challenge(name)) };
+    if order == Some(JoinOrder::First) {
+        take_seat(&arena, own, user).await?;
+    }
+    if let Some((house, places, strength)) = house {
         house.send(name, others, strength, places);
+        if order == Some(JoinOrder::Last) && await_players(&arena, &session.id, others.len()).await? {
+            take_seat(&arena, own, user).await?;
+        }
         return Ok(to_seat(own));
     }
     let base = base(&arena, &form.headers);
+    if form.fields.get("seat").is_some() {
+        return Ok(pass_on(&metadata.name, &base, &session, order));
+    }
     let body = html! {
         div.intro {
             h1 { "A new game of " (metadata.name) }
@@ -271,6 +292,57 @@ pub(super) async fn create(State(arena): State<Arena>, form: Form) -> PageResult
         }
     };
     Ok(answer(&Page::new("New game", NavEntry::Challenges, body)))
+}
+
+/// The place of a person among the players who join a new session. Seats are assigned in the order of joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JoinOrder {
+    First,
+    Last,
+}
+
+/// The interval at which a new session is read until the house bots have joined, and the maximum number of reads.
+const BOTS_INTERVAL: Duration = Duration::from_millis(50);
+const BOTS_READS: usize = 60;
+
+/// Waits until the session has this number of players. Returns false after three seconds without them.
+async fn await_players(arena: &Arena, session: &str, players: usize) -> PageResult<bool> {
+    let Ok(id) = session.parse::<SessionId>() else { return Ok(false) };
+    for _ in 0..BOTS_READS {
+        if arena.engine.find_session(id).await?.is_some_and(|session| session.seats.len() >= players) {
+            return Ok(true);
+        }
+        tokio::time::sleep(BOTS_INTERVAL).await;
+    }
+    Ok(false)
+}
+
+/// Redirects to a challenge's page.
+fn to_challenge(name: &str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, format!("/challenges/{name}"))]).into_response()
+}
+
+/// Renders the next game with the same people: the invites to pass on, and the way to the own seat.
+fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option<JoinOrder>) -> Response {
+    let own = session.invites.first().map_or("", String::as_str);
+    let others: Vec<&String> = session.invites.iter().skip(1).collect();
+    let body = html! {
+        div.intro {
+            h1 { "The next game of " (challenge) }
+            p.lead {
+                @if others.len() == 1 { "Send this link to the other player." } @else { "Send one of these links to each of the other players." }
+                " It is shown only once."
+            }
+            @if order == Some(JoinOrder::Last) {
+                p.soft { "Seats are assigned in the order in which players join. Join after the others to keep this order of seats." }
+            }
+        }
+        section.card.pad {
+            @for invite in others { (copyable(&format!("{base}/play/{invite}"))) }
+            p { (primary(&format!("/play/{own}"), if order == Some(JoinOrder::First) { "To your seat" } else { "Take your seat" })) }
+        }
+    };
+    answer(&Page::new("Next game", NavEntry::Challenges, body))
 }
 
 /// Reserves house bots for all seats of a session but one.

@@ -4,17 +4,22 @@
 //! signs the join with a key that stays in the browser, and reads private data with a session key. The server renders
 //! public data only.
 
+use std::collections::BTreeMap;
+
 use arena_engine::{Act, Chat, Join};
-use arena_model::{ChallengeMetadata, InviteCode, Method, Party, Session, Status, UserId, Viewer};
+use arena_model::{
+    ChallengeMetadata, ChallengeOption, InviteCode, Method, Party, Session, Status, UserId, UserProfile, Viewer,
+};
 use arena_report::utc;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::challenges::opponent;
-use super::components::{btn, empty, primary};
+use super::components::{btn, empty};
 use super::form::Form;
 use super::layout::{NavEntry, Page, badge, explained};
 use super::seen::RedactedSession;
@@ -55,7 +60,6 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
     let name = metadata.map_or("a game", |metadata| &metadata.name);
     let has_controls = has_controls(&seen.challenge_type);
     let challenge_path = format!("/challenges/{}", seen.challenge_type);
-    let replay_path = format!("/sessions/{}/replay", seen.id);
     let body = html! {
         (title(&seen, &told, name))
         (turn(&seen, is_seated, timeline.deadline()))
@@ -76,11 +80,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 section.controls id="controls" hidden aria-label="Controls" {}
                 section id="acts" {
                     @if is_seated && seen.status() == Status::Ended {
-                        p.row {
-                            (primary(&challenge_path, "Play again"))
-                            (btn(&replay_path, "Watch the replay"))
-                        }
-                        @if let Some(opponent) = opponent(&arena, &seen.challenge_type) { (opponent) }
+                        (next_games(&arena, &seen, &profiles, &invite.to_string()))
                     }
                     @if let Some(metadata) = metadata.filter(|_| is_seated && seen.status() == Status::Active) {
                         @if has_controls { noscript { p.callout { "The controls need JavaScript. You can also enter a move as text." } } }
@@ -149,6 +149,46 @@ fn rules(metadata: &ChallengeMetadata, is_open: bool) -> Markup {
             p.soft.small { (metadata.description) }
             details open[is_open] { summary { "More rules" } div.prose.rules { (explained(&metadata.prompt)) } }
         }
+    }
+}
+
+/// Renders the actions after a game: the same game again, with swapped seats, or against a house bot, and the replay.
+fn next_games(
+    arena: &Arena,
+    session: &RedactedSession,
+    profiles: &BTreeMap<UserId, UserProfile>,
+    own: &str,
+) -> Markup {
+    let name = &session.challenge_type;
+    let replay = btn(&format!("/sessions/{}/replay", session.id), "Watch the replay");
+    let challenges = arena.engine.challenges();
+    let Some(challenge) = challenges.get(name) else { return html! { p.row { (replay) } } };
+    let is_changed = |option: &&ChallengeOption| session.options.get(&*option.name) != Some(&option.default);
+    let options = challenge.options().iter().filter(is_changed);
+    let options = options.filter_map(|option| Some((option.name.to_string(), session.options.get(&*option.name)?.clone())));
+    let options: Map<String, Value> = options.collect();
+    let others = session.state.players.iter().filter(|player| *player != own);
+    let opponents: Vec<&str> = others.filter_map(|player| Some(session.name_of(player, profiles)?.1)).collect();
+    let bot = format!("house-{name}");
+    let has_house = arena.house.get().is_some_and(|house| house.plays(name));
+    let is_house = has_house && !opponents.is_empty() && opponents.iter().all(|name| name.starts_with(&bot));
+    let is_easy = opponents.iter().any(|name| name.contains("-easy"));
+    let is_keyed = arena.is_authenticated_mode();
+    let user = session.state.player_identities.get(own).filter(|_| !is_keyed);
+    let [same, swapped] = if session.seat_of(own) == Some(0) { ["first", "last"] } else { ["last", "first"] };
+    html! {
+        form.row method="post" action={ "/challenges/" (name) } {
+            @if is_house {
+                input type="hidden" name="against" value="house";
+                input type="hidden" name="strength" value=(if is_easy { "easy" } else { "normal" });
+            }
+            @if !options.is_empty() { input type="hidden" name="options" value=(to_text(&options)); }
+            @if let Some(user) = user { input type="hidden" name="user" value=(user.as_str()); }
+            button.btn.primary name="seat" value=(same) { "Play again" }
+            @if session.invites.len() == 2 && !is_keyed { button.btn name="seat" value=(swapped) { "Swap seats" } }
+            (replay)
+        }
+        @if !is_house { @if let Some(opponent) = opponent(arena, name) { (opponent) } }
     }
 }
 
@@ -263,9 +303,8 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
     let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
     match wanted.as_str() {
         "join" => {
-            let user = user.as_deref().map(str::trim).filter(|user| !user.is_empty());
-            let user = user.map(|user| user.parse::<UserId>().map_err(|_| invalid_name(user))).transpose()?;
-            arena.engine.join(Join { invite, user }, None, respond).await?
+            take_seat(&arena, &invite.to_string(), user.as_deref()).await?;
+            String::new()
         }
         "act" => {
             let method = Some(method.ok_or_else(|| ApiError::missing("method"))?);
@@ -279,6 +318,16 @@ pub(super) async fn act(State(arena): State<Arena>, form: Form) -> PageResult {
         _ => return Err(ApiError::bad_request("INVALID_FIELD", "do must be one of: join, act, chat").into()),
     };
     Ok(to_seat(&invite.to_string()))
+}
+
+/// Takes the seat of an invite. An empty name counts as none.
+pub(super) async fn take_seat(arena: &Arena, invite: &str, name: Option<&str>) -> PageResult<()> {
+    let invite = invite.parse().map_err(|_| ApiError::not_found("INVITE_NOT_FOUND", "invite not found"))?;
+    let name = name.map(str::trim).filter(|name| !name.is_empty());
+    let user = name.map(|name| name.parse::<UserId>().map_err(|_| invalid_name(name))).transpose()?;
+    let respond = Box::new(|_: &arena_engine::Written<'_>| String::new());
+    arena.engine.join(Join { invite, user }, None, respond).await?;
+    Ok(())
 }
 
 /// Returns the error for a name that is not a user id.

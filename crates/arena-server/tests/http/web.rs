@@ -607,12 +607,30 @@ fn a_missing_house_bot_is_an_error() {
     for (form, status, text) in [
         ("against=house", 404, "this server has no house bot for this challenge"),
         ("against=me", 400, "against must be `house`"),
+        ("seat=middle", 400, "seat must be `first` or `last`"),
     ] {
         let answer = send(&client, "/challenges/chess", form);
         assert_eq!(answer.status, status);
         assert!(keeps_the_rules(&answer, form).contains(text), "{}", answer.text());
     }
     assert_eq!(client.get("/api/challenges").ok()["total"], 0);
+}
+
+#[test]
+fn the_next_game_has_the_wanted_order_of_seats() {
+    let host = Host::start();
+    let client = host.client();
+    for (form, text, joined) in [
+        ("seat=first&user=ada", "To your seat", 1),
+        ("seat=last&user=ada", "Join after the others", 0),
+    ] {
+        let answer = send(&client, "/challenges/psi", form);
+        assert_eq!(answer.status, 200);
+        let page = keeps_the_rules(&answer, form);
+        assert!(page.contains("Send this link to the other player.") && page.contains(text), "{page}");
+        let sessions = client.get("/api/challenges/psi").ok();
+        assert_eq!(sessions["challenges"][0]["state"]["players"].as_array().map(Vec::len), Some(joined), "{sessions}");
+    }
 }
 
 #[test]
