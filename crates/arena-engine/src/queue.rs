@@ -74,8 +74,8 @@ pub struct Enqueue {
 pub enum QueueState {
     /// The caller waits for opponents.
     Waiting {
-        /// True if the time has come in which house bots may step in.
-        is_house_due: bool,
+        /// The time until house bots may step in, zero if they may; `None` if the caller doesn't want them.
+        house_in: Option<Duration>,
     },
     /// The caller has a seat.
     Matched {
@@ -183,8 +183,17 @@ impl Engine {
         if let Some(result) = self.result_of(ticket).await? {
             return Ok(result.state());
         }
-        let is_house_due = queued.house_ms.is_some_and(|after| now.0 - queued.at.0 >= after);
-        Ok(Some(QueueState::Waiting { is_house_due }))
+        let waited = now.0 - queued.at.0;
+        let house_in = queued.house_ms.map(|after| u64::try_from(after.saturating_sub(waited)).unwrap_or(0));
+        Ok(Some(QueueState::Waiting { house_in: house_in.map(Duration::from_millis) }))
+    }
+
+    /// True if the ticket is void because its caller has left the queue.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn has_left_queue(&self, ticket: &Ticket) -> Result<bool, EngineError> {
+        Ok(matches!(self.result_of(ticket).await?, Some(TicketResult::Left)))
     }
 
     /// Returns the seat of a matched ticket; `None` while it waits. This is a cheap look between two polls.

@@ -46,6 +46,7 @@ use crate::origin::{check_host, check_origin};
 use crate::request::{accepts, address_of};
 use crate::web;
 pub(crate) use agents::{AgentView, id_of as id_of_agent};
+pub(crate) use queue::{enqueue, poll_ticket};
 pub(crate) use rows::TOTAL;
 pub(crate) use scoring::orders;
 pub(crate) use skill::base;

@@ -20,6 +20,7 @@ mod layout;
 mod leaderboards;
 mod play;
 mod plots;
+mod queue;
 mod replays;
 mod seen;
 mod sessions;
@@ -33,7 +34,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{Html, IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use maud::{Markup, html};
 
 use crate::arena::Arena;
@@ -58,6 +59,8 @@ pub(crate) fn list(_arena: &Arena) -> Vec<(&'static str, MethodRouter<Arena>)> {
         ("/web/{*file}", get(assets::file)),
         ("/challenges", get(challenges::list)),
         ("/challenges/{name}", get(challenges::show).post(challenges::create)),
+        ("/queue/{name}", post(queue::join)),
+        ("/queue/{name}/{ticket}", get(queue::show).post(queue::act)),
         ("/sessions/{id}", get(sessions::show)),
         ("/sessions/{id}/replay", get(events::show)),
         ("/sessions/{id}/events", get(events::list)),

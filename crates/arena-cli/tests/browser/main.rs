@@ -14,6 +14,7 @@ mod play;
 #[path = "../program/program.rs"]
 #[allow(dead_code, reason = "the other tests of the binary use more of it")]
 mod program;
+mod queue;
 mod tables;
 mod transcript;
 mod world;

@@ -141,12 +141,19 @@ impl SiteFixture {
         let playing = "document.querySelector('#controls:not([hidden])')";
         let replayed = "performance.getEntriesByName('arena:frame').length";
         let at = |name, path: String, ready| View { name, url: world.page(&path), ready, token: None };
+        let [waiting, left] = ["psi", "chess"].map(|challenge| {
+            let place = world.client.post(&format!("/api/queue/{challenge}"), &json!({})).ok();
+            format!("/queue/{challenge}/{}", place["ticket"].as_str().unwrap())
+        });
+        world.client.request("DELETE", &format!("/api{left}"), &[], b"").ok();
         let (wrong, right) = ("wrong".repeat(10), known_admin_token().reveal().to_owned());
         let views = vec![
             at("home", "/".to_owned(), there),
             at("components", "/components".to_owned(), there),
             at("challenges", "/challenges".to_owned(), there),
             at("challenge", "/challenges/psi".to_owned(), there),
+            at("waiting", waiting, there),
+            at("left", left, there),
             at("session", format!("/sessions/{psi}"), "document.body.innerText.includes('Result')"),
             at("snake", format!("/play/{}", seats[0]), live),
             at("chess", format!("/play/{mover}"), live),

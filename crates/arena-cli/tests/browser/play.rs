@@ -47,7 +47,7 @@ fn strangers_meet_in_a_session_and_play_it_to_its_end_while_a_third_watches() {
     let (ada, ben, watcher) = (driver.window(), driver.window(), driver.window());
 
     ada.open(&world.page("/challenges/psi"));
-    ada.click("form button");
+    ada.click("#new form button");
     ada.see("A new game of Private Set Intersection");
     let links = ada.run("return [...document.querySelectorAll('.card a')].map((link) => link.href)");
     let links: Vec<&str> = links.as_array().unwrap().iter().filter_map(|link| link.as_str()).collect();

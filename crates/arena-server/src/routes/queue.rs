@@ -1,9 +1,10 @@
 //! `/api/queue/{name}`: callers that wait for opponents. A caller gets a ticket, polls it, and gets an invite as soon as
 //! enough callers wait. Tickets are in the store, so any node answers.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use arena_engine::{Enqueue, Leaving, QueueState, Ticket};
+use arena_engine::{Enqueue, Leaving, Once, QueueState, Ticket};
 use arena_model::{InviteCode, SessionId};
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -87,17 +88,27 @@ pub(crate) async fn join_queue(State(arena): State<Arena>, request: Post) -> Api
     let wanted: Option<QueueRequest> = request.find_body()?;
     let house_after_s = wanted.and_then(|wanted| wanted.house_after_s);
     let name = request.param("name");
-    let (network, per_network) = arena.rates.tickets_of(request.address);
-    let enqueue = Enqueue {
-        challenge: name.to_owned(),
-        network,
-        per_network,
-        house_after: house_after_s.map(|Whole(seconds)| Duration::from_secs(seconds)),
-    };
-    let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");
-    let ticket = arena.engine.enqueue(enqueue, request.once_creating()?).await?.ok_or_else(full)?;
+    let house_after = house_after_s.map(|Whole(seconds)| Duration::from_secs(seconds));
+    let ticket = enqueue(&arena, name, request.address, house_after, request.once_creating()?).await?;
     let state = poll(&arena, name, &ticket).await?;
     Ok(show(&ticket, &state))
+}
+
+/// Puts a caller into the queue of a challenge. House bots may step in after `house_after`.
+///
+/// # Errors
+/// If a queue is full, or the challenge type is unknown.
+pub(crate) async fn enqueue(
+    arena: &Arena,
+    name: &str,
+    address: Option<IpAddr>,
+    house_after: Option<Duration>,
+    once: Option<Once>,
+) -> ApiResult<Ticket> {
+    let (network, per_network) = arena.rates.tickets_of(address);
+    let enqueue = Enqueue { challenge: name.to_owned(), network, per_network, house_after };
+    let full = || ApiError::new(StatusCode::CONFLICT, "QUEUE_FULL", "too many callers wait for opponents; try later");
+    arena.engine.enqueue(enqueue, once).await?.ok_or_else(full)
 }
 
 /// Returns the state of a ticket.
@@ -156,21 +167,28 @@ pub(crate) async fn leave_queue(State(arena): State<Arena>, request: Get) -> Api
     }
 }
 
-/// Polls a ticket. If house bots are due and enough are free, they take the missing seats.
 async fn poll(arena: &Arena, name: &str, ticket: &Ticket) -> ApiResult<QueueState> {
-    let state = arena.engine.poll_ticket(name, ticket).await?.ok_or_else(unknown)?;
-    if state != (QueueState::Waiting { is_house_due: true }) {
-        return Ok(state);
+    poll_ticket(arena, name, ticket).await?.ok_or_else(unknown)
+}
+
+/// Polls a ticket. If house bots are due and enough are free, they take the missing seats. Returns `None` if the ticket
+/// doesn't exist, was dropped, or its caller has left.
+pub(crate) async fn poll_ticket(arena: &Arena, name: &str, ticket: &Ticket) -> ApiResult<Option<QueueState>> {
+    let Some(state) = arena.engine.poll_ticket(name, ticket).await? else { return Ok(None) };
+    if state != (QueueState::Waiting { house_in: Some(Duration::ZERO) }) {
+        return Ok(Some(state));
     }
     let house = arena.house.get().filter(|house| house.plays(name));
     let challenges = arena.engine.challenges();
     let bots = challenges.get(name).map_or(0, |challenge| challenge.metadata().players.saturating_sub(1));
-    let Some((house, places)) = house.and_then(|house| Some((house, house.reserve(bots)?))) else { return Ok(state) };
+    let Some((house, places)) = house.and_then(|house| Some((house, house.reserve(bots)?))) else {
+        return Ok(Some(state));
+    };
     if let Some(invites) = arena.engine.match_with_house(name, ticket, bots).await? {
         let invites: Vec<String> = invites.iter().map(InviteCode::to_string).collect();
         house.send(name, &invites, Strength::Normal, places);
     }
-    Ok(arena.engine.find_match(ticket).await?.unwrap_or(state))
+    Ok(Some(arena.engine.find_match(ticket).await?.unwrap_or(state)))
 }
 
 fn ticket_of(request: &Get) -> ApiResult<Ticket> {

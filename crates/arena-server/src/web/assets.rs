@@ -40,6 +40,7 @@ static OTHERS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         Asset::new("page.js", SCRIPT, include_str!("page.js")),
         Asset::new("session.js", SCRIPT, include_str!("session.js")),
         Asset::new("play.js", SCRIPT, include_str!("play.js")),
+        Asset::new("queue.js", SCRIPT, include_str!("queue.js")),
         Asset::new("keys.js", SCRIPT, include_str!("keys.js")),
         Asset::new("tournament.js", SCRIPT, include_str!("tournament.js")),
         Asset::new("admin.js", SCRIPT, include_str!("admin.js")),

@@ -20,6 +20,7 @@ use super::home::challenges;
 use super::layout::{NavEntry, Page, badge, cut, explained, shown};
 use super::leaderboards::title_of_strategy;
 use super::play::{take_seat, to_seat};
+use super::queue::find_opponent;
 use super::seen::{RedactedSession, is_invite_code};
 use super::sessions::read_list;
 use super::{PageResult, Visit, answer, base, pager};
@@ -48,7 +49,7 @@ pub(super) async fn list(State(arena): State<Arena>, _visit: Visit) -> PageResul
     Ok(answer(&Page::new("Play", NavEntry::Challenges, body)))
 }
 
-fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
+pub(super) fn hosted(arena: &Arena, name: &str) -> PageResult<Arc<dyn ChallengeType>> {
     let challenge = arena.engine.challenges().get(name).cloned();
     Ok(challenge.ok_or_else(|| ApiError::not_found("CHALLENGE_NOT_FOUND", "Challenge not found"))?)
 }
@@ -74,6 +75,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
                 p.counts { span { (metadata.players) @if metadata.players == 1 { " player" } @else { " players" } } @for tag in metadata.tags.iter().flatten() { span { (cut(tag, 40)) } } }
                 div.row id="actions" {
                     @if let Some(opponents) = opponents(&arena, name) { (opponents) }
+                    @if let Some(form) = find_opponent(&arena, name, metadata.players) { (form) }
                     (btn("#new", "Invite friends"))
                     (btn("#rules", "Rules"))
                 }
@@ -158,6 +160,17 @@ fn name_of_status(status: Status) -> &'static str {
 /// bots.
 pub(super) fn opponent(arena: &Arena, name: &str) -> Option<Markup> {
     against_house(arena, name, &html! { button.btn { "Play against a house bot" } })
+}
+
+/// Returns the buttons of a challenge's tile: a game against a house bot, and the queue.
+pub(super) fn starts(arena: &Arena, name: &str, players: usize) -> Option<Markup> {
+    let queue = (players > 1).then(|| format!("/queue/{name}"));
+    let buttons = html! {
+        button.btn { "Play against a house bot" }
+        @if let Some(queue) = &queue { button.btn formaction=(queue) { "Find an opponent" } }
+    };
+    let alone = |queue: String| html! { form.row method="post" action=(queue) { button.btn { "Find an opponent" } } };
+    against_house(arena, name, &buttons).or_else(|| queue.map(alone))
 }
 
 /// Returns the form of [`opponent`] with a button for each strength.
@@ -343,6 +356,30 @@ fn pass_on(challenge: &str, base: &str, session: &RedactedSession, order: Option
         }
     };
     answer(&Page::new("Next game", NavEntry::Challenges, body))
+}
+
+/// Starts a session with house bots on all seats but one, and returns the invite of that seat. `leave` runs after the
+/// bots were reserved; the session isn't created if it returns false.
+pub(super) async fn start_against_house(
+    arena: &Arena,
+    name: &str,
+    leave: impl Future<Output = PageResult<bool>>,
+) -> PageResult<Option<String>> {
+    let challenge = hosted(arena, name)?;
+    let options = short_options(arena, name).unwrap_or_default();
+    let seats = challenge.resolve(&options).map_or(challenge.metadata().players, |options| challenge.seats(&options));
+    let (house, places) = reserve_bots(arena, name, seats)?;
+    if !leave.await? {
+        return Ok(None);
+    }
+    let create = Create { challenge: name.to_owned(), options, is_rated: false };
+    let respond =
+        Box::new(|written: &arena_engine::Written<'_>| to_text(&arena_model::view(written.session, Viewer::Creator)));
+    let view = arena.engine.create(create, None, respond).await?;
+    let session: RedactedSession = serde_json::from_str(&view).expect("views have these fields");
+    let Some((own, others)) = session.invites.split_first() else { return Ok(None) };
+    house.send(name, others, Strength::Normal, places);
+    Ok(Some(own.clone()))
 }
 
 /// Reserves house bots for all seats of a session but one.

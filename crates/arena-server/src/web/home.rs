@@ -10,7 +10,7 @@ use axum::extract::State;
 use maud::{Markup, html};
 
 use super::board::{Leaderboard, PlayerKind};
-use super::challenges::{copyable, opponent};
+use super::challenges::{copyable, opponent, starts};
 use super::components::{empty, live_dot, picture, seat_mark};
 use super::layout::{NavEntry, Page, cut, time};
 use super::plots::embed;
@@ -303,7 +303,7 @@ pub(super) fn board_of(arena: &Arena, challenge: Option<&str>) -> Option<Board> 
     }
 }
 
-/// Renders the hosted challenge types as tiles. `can_start` adds the form for a game against a house bot.
+/// Renders the hosted challenge types as tiles. `can_start` adds buttons that start a game.
 pub(super) fn challenges(arena: &Arena, can_start: bool) -> Markup {
     let engine = &arena.engine;
     let count = |challenge: &str, status| {
@@ -324,7 +324,7 @@ pub(super) fn challenges(arena: &Arena, can_start: bool) -> Markup {
                             @if live > 0 { span { b { (live) } " live" } }
                             @if open > 0 { span { b { (open) } " waiting for players" } }
                         }
-                        @if let Some(opponent) = opponent(arena, id).filter(|_| can_start) { (opponent) }
+                        @if let Some(starts) = starts(arena, id, metadata.players).filter(|_| can_start) { (starts) }
                     }
                 }
             }

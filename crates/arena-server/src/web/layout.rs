@@ -10,6 +10,8 @@ pub(super) struct Page {
     nav_entry: NavEntry,
     scripts: Vec<&'static str>,
     styles: Vec<&'static str>,
+    /// Interval at which browsers without JavaScript reload the page, in seconds.
+    reload_s: Option<u32>,
     body: Markup,
 }
 
@@ -38,7 +40,8 @@ impl NavEntry {
 impl Page {
     /// Creates a page with the common script only.
     pub(super) fn new(title: &str, nav_entry: NavEntry, body: Markup) -> Page {
-        Page { title: printable(title).into_owned(), nav_entry, scripts: vec!["page.js"], styles: Vec::new(), body }
+        let title = printable(title).into_owned();
+        Page { title, nav_entry, scripts: vec!["page.js"], styles: Vec::new(), reload_s: None, body }
     }
 
     pub(super) fn with_script(mut self, script: &'static str) -> Page {
@@ -52,13 +55,19 @@ impl Page {
         self
     }
 
+    /// Makes browsers without JavaScript reload the page at this interval, in seconds.
+    pub(super) fn with_reload(mut self, reload_s: u32) -> Page {
+        self.reload_s = Some(reload_s);
+        self
+    }
+
     pub(super) fn render(&self) -> Markup {
         let title =
             if self.nav_entry == NavEntry::Home { self.title.clone() } else { format!("{} · Arena", self.title) };
         html! {
             (DOCTYPE)
             html lang="en" {
-                (head_with(&title, &self.scripts, &self.styles))
+                (head_with(&title, &self.scripts, &self.styles, self.reload_s))
                 body {
                     a.skip href="#content" { "Skip to content" }
                     (top(self.nav_entry.path()))
@@ -107,16 +116,17 @@ fn logo() -> Markup {
 
 /// Renders the `head` of a page without scripts.
 pub(crate) fn head(title: &str) -> Markup {
-    head_with(title, &[], &[])
+    head_with(title, &[], &[], None)
 }
 
-pub(super) fn head_with(title: &str, scripts: &[&str], styles: &[&str]) -> Markup {
+pub(super) fn head_with(title: &str, scripts: &[&str], styles: &[&str], reload_s: Option<u32>) -> Markup {
     html! {
         head {
             meta charset="utf-8";
             meta name="viewport" content="width=device-width, initial-scale=1";
             meta name="color-scheme" content="light dark";
             title { (title) }
+            @if let Some(reload_s) = reload_s { noscript { meta http-equiv="refresh" content=(reload_s); } }
             link rel="icon" href="/web/icon.svg" type="image/svg+xml";
             link rel="stylesheet" href="/style.css";
             @for style in styles { link rel="stylesheet" href={ "/web/" (style) }; }

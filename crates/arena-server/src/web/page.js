@@ -22,6 +22,17 @@ export function timeElement(ms) {
 
 for (const element of document.querySelectorAll("time[datetime]")) localize(element);
 
+// A double click sends a form once. Otherwise it would take two places in a queue, which then match each other.
+document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "yes";
+});
+addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
 for (const block of document.querySelectorAll("pre.copy")) {
     if (!navigator.clipboard) break;
     const button = document.createElement("button");

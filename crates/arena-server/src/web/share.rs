@@ -40,7 +40,7 @@ pub(super) async fn embed(State(arena): State<Arena>, visit: Visit) -> PageResul
     let page = html! {
         (DOCTYPE)
         html lang="en" {
-            (head_with(told.title(), &["page.js", "embed.js"], &["session.css"]))
+            (head_with(told.title(), &["page.js", "embed.js"], &["session.css"], None))
             body.embed {
                 main id="content" {
                     h1 { a href={ "/sessions/" (seen.id) } target="_blank" rel="noopener" { (told.title()) } }

@@ -142,6 +142,8 @@ fn errors_are_pages() {
         ("/agents/x", 404, "agent x not found"),
         ("/tournaments/x/matches/1/replay", 404, "tournament x not found"),
         ("/web/none.js", 404, "file not found"),
+        ("/queue/golf/x", 404, "Challenge not found"),
+        ("/queue/psi/x", 404, "You are not in this queue"),
         ("/challenges/psi?status=%ff", 400, "the query is not valid UTF-8"),
     ] {
         let answer = client.get(path);
@@ -630,6 +632,54 @@ fn the_next_game_has_the_wanted_order_of_seats() {
         assert!(page.contains("Send this link to the other player.") && page.contains(text), "{page}");
         let sessions = client.get("/api/challenges/psi").ok();
         assert_eq!(sessions["challenges"][0]["state"]["players"].as_array().map(Vec::len), Some(joined), "{sessions}");
+    }
+}
+
+#[test]
+fn visitors_wait_for_opponents_without_scripts() {
+    let host = Host::start();
+    let client = host.client();
+    assert!(page(&client, "/challenges/psi").contains("action=\"/queue/psi\""));
+    let redirect = |answer: Answer| {
+        assert_eq!(answer.status, 303, "{}", answer.text());
+        answer.header("location").expect("a place").to_owned()
+    };
+    let join = || redirect(send(&client, "/queue/psi", ""));
+    let gone = join();
+    let waiting = page(&client, &gone);
+    for part in ["Waiting for an opponent", "Leave the queue", "http-equiv=\"refresh\"", "/web/queue.js"] {
+        assert!(waiting.contains(part), "no {part}: {waiting}");
+    }
+    assert!(!waiting.contains("house bot"), "{waiting}");
+    assert_eq!(redirect(send(&client, &gone, "do=leave")), gone);
+    let left = page(&client, &gone);
+    assert!(left.contains("You left the queue") && !left.contains("http-equiv=\"refresh\""), "{left}");
+
+    let [first, second] = [join(), join()];
+    let [one, other] = [&first, &second].map(|place| redirect(client.get(place)));
+    assert_ne!(one, other);
+    for seat in [&one, &other] {
+        assert!(page(&client, seat).contains("Join the game"));
+    }
+    // A visitor who leaves too late gets the seat.
+    assert_eq!(redirect(send(&client, &first, "do=leave")), first);
+    assert_eq!(redirect(client.get(&first)), one);
+    assert_eq!(client.get("/api/challenges").ok()["total"], 1);
+
+    // A place of one queue doesn't exist in another.
+    let place = join();
+    let elsewhere = client.get(&place.replace("psi", "chess"));
+    assert_eq!(elsewhere.status, 404);
+    assert!(keeps_the_rules(&elsewhere, "elsewhere").contains("You are not in this queue"));
+    for (path, form, status) in [
+        ("/queue/golf", "", 404),
+        ("/queue/psi", "house=maybe", 400),
+        (place.as_str(), "do=dance", 400),
+        ("/queue/psi/tkt_0", "do=leave", 404),
+    ] {
+        let answer = send(&client, path, form);
+        assert_eq!(answer.status, status, "{path} {form}");
+        keeps_the_rules(&answer, path);
     }
 }
 
