@@ -354,6 +354,13 @@ impl Window<'_> {
         self.devtools("Emulation.setDeviceMetricsOverride", &size);
     }
 
+    /// Takes the browser off the network, or brings it back.
+    #[track_caller]
+    pub fn set_offline(&self, is_offline: bool) {
+        let conditions = json!({ "offline": is_offline, "latency": 0, "throughput": -1 });
+        self.post("chromium/network_conditions", &json!({ "network_conditions": conditions }));
+    }
+
     /// Returns a picture of the top of the page in WebP format, at most `height` pixels high.
     pub fn picture(&self, width: u32, height: u32) -> Vec<u8> {
         let whole = self.run("return document.documentElement.scrollHeight").as_u64().unwrap_or(0);

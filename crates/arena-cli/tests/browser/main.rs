@@ -17,4 +17,5 @@ mod program;
 mod queue;
 mod tables;
 mod transcript;
+mod trouble;
 mod world;

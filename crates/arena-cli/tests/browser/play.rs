@@ -21,7 +21,7 @@ const ENTER: char = '\u{e007}';
 
 /// Takes a seat on the page of an invite.
 #[track_caller]
-fn take_seat(window: &Window<'_>, url: &str, user: &str) {
+pub fn take_seat(window: &Window<'_>, url: &str, user: &str) {
     window.open(url);
     window.fill("#user", user);
     window.click("form[data-do=join] button");
@@ -326,7 +326,7 @@ fn a_page_continues_after_a_reload_and_after_a_restart_of_the_server() {
     let address = world.server.url.strip_prefix("http://").unwrap().to_owned();
     ada.excuse("net::ERR_");
     drop(world);
-    ada.see("Disconnected. Reconnecting");
+    ada.see("The connection is lost. This page reconnects by itself.");
     world = World::start(data.path(), &["--listen", &address]);
     world.client.chat(&session, &invites[1], "two").ok();
     ada.see("two");

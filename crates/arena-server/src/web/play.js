@@ -1,7 +1,7 @@
 // The page of a seat: the controls of its challenge, forms without page loads, the banner with the seat's turn, and
 // session keys in authentication mode.
 
-import { board, key, session } from "./session.js";
+import { awaited, board, key, session } from "./session.js";
 import { CONTROLS } from "./seat/controls.js";
 import { joined } from "./seat/parts.js";
 import { remember, sign } from "./keys.js";
@@ -17,12 +17,12 @@ async function ask(path, body) {
     else if (seat.mode === "standalone") body.from = seat.invite;
     refusal.hidden = true;
     try {
-        const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+        const answer = await awaited(fetch(path, { method: "POST", headers, body: JSON.stringify(body) }));
         const result = await answer.json();
         if (answer.ok) return result;
         refusal.textContent = result.error;
     } catch {
-        refusal.textContent = "Cannot reach the server. Check your connection and try again.";
+        refusal.textContent = "Cannot reach the server. Check your connection, then send it again.";
     }
     refusal.hidden = false;
     return null;
@@ -84,7 +84,7 @@ function hideForms() {
 }
 
 if (isKeyless) {
-    refusal.textContent = "This browser has no key to this seat, so only public data is shown.";
+    refusal.textContent = "This browser has no key to this seat, so only public data is shown. Open the page in the browser that took the seat.";
     refusal.hidden = false;
 }
 

@@ -22,6 +22,55 @@ const connection = document.getElementById("connection");
 /** The connection's status text by session status. */
 const STATUS_TEXTS = { open: "Waiting for players", active: "Live", ended: "This session has ended" };
 
+/** The troubles of the connection, each with the next step. */
+const LOST = "The connection is lost. This page reconnects by itself.";
+const SLOW = "The server hasn't answered yet. Please wait; a reload shows what has arrived.";
+const BACK = "Live again. You have missed nothing.";
+const GONE = "This game no longer exists: it was removed, or its seats stayed free for too long. Please start a new one.";
+
+/** The time after which an answer is late, in milliseconds. */
+const LATE_MS = 4000;
+
+/** The time after which a reconnected page shows the session's status again, in milliseconds. */
+const BACK_MS = 6000;
+
+/** The silence after which a page asks whether the server is still there, in milliseconds. */
+const SILENCE_MS = 30_000;
+
+/** True if a stream has sent something, if the streams are lost, and if they were lost a moment ago. */
+let [isHeard, isLost, isBack] = [false, false, false];
+
+/** The number of requests with a late answer. */
+let late = 0;
+
+/** True if the server has removed the session. */
+let isGone = false;
+
+function showConnection() {
+    const usual = isBack && session.status !== "ended" ? BACK : isHeard ? STATUS_TEXTS[session.status] : "";
+    const trouble = isGone ? GONE : isLost ? LOST : late ? SLOW : "";
+    const text = trouble || usual;
+    if (connection.textContent !== text) connection.textContent = text;
+    connection.classList.toggle("lost", trouble !== "");
+}
+
+/** Awaits a request. While the answer is late, the page says so. */
+export async function awaited(request) {
+    let isLate = false;
+    const timer = setTimeout(() => {
+        isLate = true;
+        late++;
+        showConnection();
+    }, LATE_MS);
+    try {
+        return await request;
+    } finally {
+        clearTimeout(timer);
+        if (isLate) late--;
+        showConnection();
+    }
+}
+
 /** Maximum number of messages in a list; older ones stay on the server. */
 const MOST = 400;
 
@@ -87,13 +136,13 @@ function renewSoon(ms = soon()) {
     asked = setTimeout(renew, ms);
 }
 
-/** Fetches the page; `canRetry` is true if a retry may succeed. */
+/** Fetches the page; `canRetry` is true if a retry may succeed, `isMissing` if the session doesn't exist. */
 async function readPage() {
     try {
-        const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10_000) });
-        return { text: answer.ok ? await answer.text() : null, canRetry: answer.status === 429 || answer.status >= 500 };
+        const answer = await awaited(fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(10_000) }));
+        return { text: answer.ok ? await answer.text() : null, canRetry: answer.status === 429 || answer.status >= 500, isMissing: answer.status === 404 };
     } catch {
-        return { text: null, canRetry: true };
+        return { text: null, canRetry: true, isMissing: false };
     }
 }
 
@@ -101,9 +150,14 @@ async function readPage() {
 async function renew() {
     if (isRenewing) return renewSoon();
     isRenewing = true;
-    const { text, canRetry } = await readPage();
+    const { text, canRetry, isMissing } = await readPage();
     isRenewing = false;
-    if (text !== null) {
+    if (isMissing) {
+        isGone = true;
+        disconnect();
+        for (const id of ["turn", "clock", "controls"]) document.getElementById(id)?.setAttribute("hidden", "");
+        showConnection();
+    } else if (text !== null) {
         failures = 0;
         renewFrom(new DOMParser().parseFromString(text, "text/html"));
     } else if (canRetry) renewSoon(pause(failures++));
@@ -134,8 +188,7 @@ function renewFrom(fresh) {
     board.draw();
     showClock();
     showTurn();
-    const isListening = sources.length && sources.every((source) => source.readyState === EventSource.OPEN);
-    if (session.status !== before && isListening) connection.textContent = STATUS_TEXTS[session.status];
+    if (session.status !== before) showConnection();
     if (session.status === "ended" && before !== "ended") {
         renewTranscript(fresh);
         // A new stream includes the messages that were private.
@@ -175,7 +228,7 @@ function showClock(at) {
     deadline = at ?? deadline;
     const clock = document.getElementById("clock");
     // The clock appears together with the board: a later insertion would move the board under the pointer.
-    clock.hidden = !deadline || session.status === "ended";
+    clock.hidden = !deadline || session.status === "ended" || isGone;
     if (clock.hidden) return;
     const seconds = Math.max(0, Math.round((deadline - Date.now()) / 1000));
     const whose = toMove.includes(board.own) ? "Your move" : "Next move";
@@ -202,8 +255,7 @@ function listen(channel, name) {
     source.addEventListener("message", (event) => {
         const update = JSON.parse(event.data);
         refusals = 0;
-        connection.textContent = STATUS_TEXTS[session.status];
-        connection.classList.remove("lost");
+        hear();
         if (update.type === "initial") {
             if (channel === "operator") board.reset();
             take(update.messages, channel);
@@ -212,22 +264,70 @@ function listen(channel, name) {
         if (update.type === "game_ended" && session.status !== "ended") renewSoon();
         if (channel === "operator") board.draw();
     });
+    source.addEventListener("open", () => {
+        // A stream that resumes sends nothing until the next message.
+        if (isLost && sources.every(({ readyState }) => readyState === EventSource.OPEN)) hear();
+    });
     source.addEventListener("error", () => {
-        connection.textContent = "Disconnected. Reconnecting …";
-        connection.classList.add("lost");
+        lose();
         // The browser reconnects by itself and resumes after the last event, unless the server refused the connection.
         if (source.readyState !== EventSource.CLOSED) return;
         disconnect();
         again = setTimeout(connect, pause(refusals++));
+        // The session may have been removed.
+        if (refusals === 1) renewSoon();
     });
     sources.push(source);
 }
 
 /** Opens the streams while the page is visible: each uses one of the browser's few connections per server. */
 function connect() {
-    if (sources.length || document.hidden) return;
+    if (sources.length || document.hidden || isGone) return;
     listen("operator", `challenge_${session.session}`);
     listen("chat", session.session);
+}
+
+/** The time of the last event, in milliseconds since 1970. */
+let heardAt = Date.now();
+
+function hear() {
+    heardAt = Date.now();
+    if (isLost && isHeard) {
+        isBack = true;
+        setTimeout(() => {
+            isBack = false;
+            showConnection();
+        }, BACK_MS);
+    }
+    [isHeard, isLost] = [true, false];
+    showConnection();
+}
+
+function lose() {
+    isLost = true;
+    showConnection();
+}
+
+/** Opens the streams again, such as after a change of the network, which can leave them open without events. */
+function reconnect() {
+    disconnect();
+    connect();
+}
+
+/** Asks whether the server is still there. A server on this machine is, even without a network. */
+async function probe() {
+    if (!sources.length) return;
+    heardAt = Date.now();
+    try {
+        await awaited(fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(10_000) }));
+    } catch {
+        lose();
+        reconnect();
+    }
+}
+
+function breakSilence() {
+    if (Date.now() - heardAt >= SILENCE_MS) probe();
 }
 
 function disconnect() {
@@ -239,6 +339,9 @@ for (const list of document.querySelectorAll("ol.messages")) list.scrollTop = li
 document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
 addEventListener("pagehide", disconnect);
 addEventListener("pageshow", connect);
+addEventListener("offline", probe);
+addEventListener("online", reconnect);
 connect();
 setInterval(showClock, 1000);
+setInterval(breakSilence, 5000);
 showClock();

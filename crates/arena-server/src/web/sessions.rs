@@ -357,7 +357,7 @@ pub(super) fn deal(session: &RedactedSession) -> Markup {
     let options = session.options.as_object().filter(|options| !options.is_empty());
     html! {
         @if !session.rated {
-            p.soft { "Unrated: the options differ from this arena's defaults, so the game counts on no leaderboard." }
+            p.soft { "Unrated: games with house bots, or with other options than this arena's, count on no leaderboard." }
         }
         details.deal {
             summary { "Details" }
