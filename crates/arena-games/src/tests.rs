@@ -714,7 +714,7 @@ fn the_end_of_a_chess_game_is_a_sentence() {
         assert_eq!(table.sentence(&names).replace("Bob and Ada", "Ada and Bob"), expected);
     };
     check("7k/5Q2/6K1/8/8/8/8/8 w - - 0 1", "f7g7", "Ada won with White by checkmate on move 1.");
-    check("7k/8/5QK1/8/8/8/8/8 w - - 0 1", "f6f7", "Ada and Bob drew by stalemate on move 1.");
+    check("7k/8/4Q1K1/8/8/8/8/8 w - - 0 1", "e6f7", "Ada and Bob drew by stalemate on move 1.");
     check("7k/8/8/8/8/8/6q1/6K1 w - - 0 1", "g1g2", "Ada and Bob drew with too few pieces left on move 1.");
 }
 

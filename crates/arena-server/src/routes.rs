@@ -158,6 +158,9 @@ pub(crate) struct DirectRoute {
     handler: fn(Request, Arena) -> BoxFuture<'static, Response>,
 }
 
+/// The response headers that pages of other origins may read, beside those that they may always read.
+const EXPOSED: HeaderValue = HeaderValue::from_static("retry-after, link");
+
 /// The routes of play, which clients call most. [`list`] has them too, for other requests to them.
 static DIRECT: [DirectRoute; 5] = [
     DirectRoute {
@@ -188,8 +191,8 @@ static DIRECT: [DirectRoute; 5] = [
 ];
 
 impl DirectRoute {
-    /// Returns the direct route of a request of a program. A request with an `Origin` comes from a web page, and its
-    /// response needs headers that the router's layers add.
+    /// Returns the direct route of a request of a program. Web pages send an `Origin`, and need more of the
+    /// router's layers.
     pub(crate) fn of<B>(request: &axum::http::Request<B>) -> Option<&'static DirectRoute> {
         let path = request.uri().path();
         let found = DIRECT.iter().find(|route| route.path == path && route.method == request.method());
@@ -200,7 +203,12 @@ impl DirectRoute {
     pub(crate) fn answer(&'static self, request: Request, arena: Arena) -> BoxFuture<'static, Response> {
         Box::pin(async move {
             let handler = |request| (self.handler)(request, arena.clone());
-            answer_at(&arena, self.path, request, handler).await
+            let mut response = answer_at(&arena, self.path, request, handler).await;
+            // The router's layers add these headers for pages of all origins.
+            let headers = response.headers_mut();
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+            response
         })
     }
 }
