@@ -50,6 +50,15 @@ pub struct HouseSeat {
     _place: OwnedSemaphorePermit,
 }
 
+impl HouseSeat {
+    /// Returns the user id of the bot, such as `house-psi` or `house-dining-cryptographers-easy-2`.
+    pub fn user(&self) -> String {
+        let strength = if self.strength == Strength::Easy { "-easy" } else { "" };
+        let number = if self.number > 0 { format!("-{}", self.number + 1) } else { String::new() };
+        format!("house-{}{strength}{number}", self.challenge)
+    }
+}
+
 impl House {
     /// Creates the house bots for these challenges, with at most `places` concurrent seats. The receiver yields each
     /// seat that a bot must play, until the server stops.
@@ -62,6 +71,21 @@ impl House {
     /// True if a house bot plays this challenge.
     pub(crate) fn plays(&self, challenge: &str) -> bool {
         self.challenges.contains(challenge)
+    }
+
+    /// Returns the challenge and the strength of a house bot by its user id; `None` for other users.
+    pub(crate) fn find_bot(&self, user: &str) -> Option<(&str, Strength)> {
+        let user = user.strip_prefix("house-")?;
+        // Longer names come first: one challenge's name may begin with another's.
+        self.challenges.iter().rev().find_map(|challenge| {
+            let rest = user.strip_prefix(challenge.as_str())?;
+            let (strength, number) = match rest.strip_prefix("-easy") {
+                Some(number) => (Strength::Easy, number),
+                None => (Strength::Normal, rest),
+            };
+            let is_number = number.strip_prefix('-').is_some_and(|digits| digits.parse::<usize>().is_ok());
+            (number.is_empty() || is_number).then_some((challenge.as_str(), strength))
+        })
     }
 
     /// Reserves seats for this number of house bots. Returns `None` if fewer are free.
@@ -101,5 +125,20 @@ mod tests {
         assert!(house.reserve(1).is_none());
         drop(taken);
         assert!(house.reserve(2).is_some());
+    }
+
+    #[test]
+    fn bots_are_found_by_their_user_ids() {
+        let (house, seats) = House::open(["chess".to_owned(), "chess-960".to_owned()], 4);
+        for (challenge, strength) in [("chess", Strength::Easy), ("chess-960", Strength::Normal)] {
+            let places = house.reserve(2).expect("two are free");
+            house.send(challenge, &["inv_1".to_owned(), "inv_2".to_owned()], strength, places);
+            for seat in seats.try_iter() {
+                assert_eq!(house.find_bot(&seat.user()), Some((challenge, strength)), "{}", seat.user());
+            }
+        }
+        for other in ["ada", "house-golf", "house-chess-", "house-chess-easy-x", "chess"] {
+            assert_eq!(house.find_bot(other), None, "{other}");
+        }
     }
 }

@@ -96,14 +96,6 @@ fn challenges() -> impl Iterator<Item = String> {
         .map(str::to_owned)
 }
 
-/// Returns the name of a bot, such as `house-psi` or `house-dining-cryptographers-easy-2`. `number` counts the bots of
-/// the session from 0.
-fn name_of(seat: &HouseSeat) -> String {
-    let strength = if seat.strength == Strength::Easy { "-easy" } else { "" };
-    let number = if seat.number > 0 { format!("-{}", seat.number + 1) } else { String::new() };
-    format!("house-{}{strength}{number}", seat.challenge)
-}
-
 /// Returns the address on which this machine reaches a server that listens on `address`.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
@@ -125,7 +117,7 @@ struct Identities {
 impl Identities {
     /// Takes a seat under the bot's name. The bot's first seat publishes its profile, which shows that it is a bot.
     fn take(&mut self, arena: &Arena, seat: &HouseSeat, motto: &str) -> Result<TakenSeat, CallError> {
-        let name = name_of(seat);
+        let name = seat.user();
         if !self.known.contains_key(&name) {
             let model = format!("a house bot that {motto}");
             let update = ProfileUpdate { username: Some(&name), model: Some(&model) };
@@ -175,7 +167,7 @@ pub fn open(server: &Server, signs: bool, seats: usize) -> std::io::Result<()> {
 fn start(arena: &Arena, identities: &mut Identities, seat: HouseSeat) -> Result<(), CallError> {
     let Some(opponent) = Opponent::find(&seat.challenge, seat.strength) else { return Ok(()) };
     let taken = identities.take(&arena.own_connection(), &seat, opponent.motto())?;
-    let started = thread::Builder::new().name(name_of(&seat)).spawn(move || {
+    let started = thread::Builder::new().name(seat.user()).spawn(move || {
         let played = opponent.play(&taken).or_else(|error| unless_stopped(error, &ENDING));
         if let Err(error) = played {
             Failure::from(error).print();

@@ -184,6 +184,14 @@ fn opponents(arena: &Arena, name: &str) -> Option<Markup> {
     against_house(arena, name, &buttons)
 }
 
+/// Returns the form that starts a game against a house bot; `None` if the user is no house bot.
+pub(super) fn against_user(arena: &Arena, user: &str) -> Option<Markup> {
+    let (challenge, strength) = arena.house.get()?.find_bot(user)?;
+    let strength = if strength == Strength::Easy { "easy" } else { "normal" };
+    let button = html! { button.btn.primary name="strength" value=(strength) { "Play against this bot" } };
+    against_house(arena, challenge, &button)
+}
+
 fn against_house(arena: &Arena, name: &str, buttons: &Markup) -> Option<Markup> {
     arena.house.get().filter(|house| house.plays(name))?;
     Some(html! {

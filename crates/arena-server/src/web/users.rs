@@ -6,6 +6,7 @@ use axum::extract::State;
 use maud::{PreEscaped, html};
 
 use super::board::{counted, encoded, estimate, metric_text, user_path};
+use super::challenges::against_user;
 use super::components;
 use super::history::History;
 use super::layout::{NavEntry, Page, cut, shown};
@@ -57,6 +58,7 @@ pub(super) async fn show(State(arena): State<Arena>, visit: Visit) -> PageResult
             }
             h1 { (cut(name, 60)) }
             p.lead { (sentence(&arena, &boards, sessions.total)) }
+            @if let Some(start) = against_user(&arena, id.as_str()) { (start) }
         }
         section {
             h2 { "Scores" }
