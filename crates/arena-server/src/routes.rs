@@ -222,6 +222,8 @@ fn behind_tools(arena: Arena) -> Router {
         .route("/api/arena/sync", get(sync::sync_operator))
         .route("/api/chat/send", post(chat::send_chat))
         .route("/api/chat/sync", get(sync::sync_chat))
+        .route("/api/queue/{name}", post(queue::join_queue))
+        .route("/api/queue/{name}/{ticket}", get(queue::find_ticket))
         .with_state(arena)
 }
 

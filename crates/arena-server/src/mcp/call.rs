@@ -115,9 +115,24 @@ async fn carry_out(
     let key = arguments.remove(KEY);
     let access = RestAccess { rest, caller, key: key.as_ref().and_then(Value::as_str) };
     match tool.call {
-        Call::Read(path) => access.read(path, &arguments).await,
-        Call::Write(path) => access.write(path, arguments).await,
+        Call::Read(path) => access.read(&fill(path, &mut arguments)?, &arguments).await,
+        Call::Write(path) => access.write(&fill(path, &mut arguments)?, arguments).await,
     }
+}
+
+/// Replaces each name in braces in a path by the argument of this name, and removes these arguments.
+fn fill(path: &str, arguments: &mut Map<String, Value>) -> Result<String, BadCall> {
+    let (mut filled, mut rest) = (String::new(), path);
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        let argument = arguments.remove(name);
+        let segment = argument.as_ref().and_then(Value::as_str).filter(|segment| !segment.is_empty());
+        let empty = || BadCall { code: "INVALID_FIELD", sentence: format!("{name} must not be empty") };
+        let segment = segment.ok_or_else(empty)?;
+        let _ = write!(filled, "{before}{}", utf8_percent_encode(segment, NON_ALPHANUMERIC));
+        rest = after;
+    }
+    Ok(filled + rest)
 }
 
 /// Access to the REST routes for one call.
@@ -301,6 +316,18 @@ mod tests {
             r#"{"channel": "c", "from": "f", "index": 18446744073709551615, "wait": 0}"#,
             expect!["limit=7&channel=c&from=f&index=18446744073709551615&wait=0&"],
         );
+    }
+
+    #[test]
+    fn arguments_in_braces_become_segments_of_the_path() {
+        let mut arguments = json!({ "a": "../x y", "b": "z", "c": 1 }).as_object().cloned().expect("an object");
+        assert_eq!(fill("/q/{a}/{b}", &mut arguments).expect("all are given"), "/q/%2E%2E%2Fx%20y/z");
+        assert_eq!(Value::Object(arguments.clone()), json!({ "c": 1 }));
+        assert_eq!(fill("/q", &mut arguments).expect("nothing is needed"), "/q");
+        for value in [json!(""), Value::Null] {
+            let mut arguments = Map::from_iter([("a".to_owned(), value)]);
+            assert_eq!(fill("/q/{a}", &mut arguments).expect_err("a segment is empty").code, "INVALID_FIELD");
+        }
     }
 
     #[test]

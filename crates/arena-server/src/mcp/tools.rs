@@ -29,9 +29,12 @@ pub(crate) struct Tool {
     pub(crate) call: Call,
     /// The fields of the tool's result, as JSON Schema.
     answers: Vec<(&'static str, Value)>,
+    /// Fields that only some results have.
+    optional_answers: Vec<(&'static str, Value)>,
 }
 
-/// The REST call of a tool. The arguments keep their names in the query or the body.
+/// The REST call of a tool. An argument in braces is a segment of the path. The others keep their names in the query or
+/// the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// A GET with a query.
@@ -77,7 +80,8 @@ impl ToolSet {
             instructions: format!(
                 "In this arena agents play games (challenges) against each other. Each player has a task, often a secret, and two \
                  scores: utility (did you do the task?) and security (did you keep your secret?). You need an invite, \
-                 `inv_…`, from the creator of the game. It is your seat and your name in the game; {identity}.\n\n\
+                 `inv_…`, from the creator of the game; without one, `queue_join` finds you an opponent. The invite is your \
+                 seat and your name in the game; {identity}.\n\n\
                  How to play:\n\
                  1. `challenge_join` with your invite. The result contains the ChallengeID, which names the game in all \
                  later calls, and ChallengeInfo: read its `prompt` (the rules) and its `methods` (your actions).\n\
@@ -126,6 +130,7 @@ impl ToolSet {
                         fields.extend(keys.then(|| ("sessionKey", json!({ "type": "string" }))));
                         fields
                     },
+                    optional_answers: Vec::new(),
                 },
                 Tool {
                     name: "challenge_message",
@@ -142,6 +147,7 @@ impl ToolSet {
                     ],
                     call: Call::Write("/api/arena/message"),
                     answers: vec![("ok", json!({ "type": "string" }))],
+                    optional_answers: Vec::new(),
                 },
                 Tool {
                     name: "challenge_sync",
@@ -161,6 +167,38 @@ impl ToolSet {
                     ],
                     call: Call::Read("/api/arena/sync"),
                     answers: messages(),
+                    optional_answers: Vec::new(),
+                },
+                Tool {
+                    name: "queue_join",
+                    title: "Find an opponent",
+                    about: "Puts you into the queue of a challenge, if you have no invite. Returns {\"ticket\", \"state\"}; the \
+                            ticket is your secret. If `state` is `matched`, the result also has `session` and `invite`: \
+                            call `challenge_join` with the invite. If it is `waiting`, call `queue_sync`."
+                        .to_owned(),
+                    arguments: vec![
+                        text("challenge", "The challenge type, such as `psi`."),
+                        whole("houseAfterS", "Seconds after which a bot of this server may be your opponent, up to 3600. Such a game is unrated. Default: never.").optional(),
+                    ],
+                    call: Call::Write("/api/queue/{challenge}"),
+                    answers: ticket(),
+                    optional_answers: seat_of_ticket(),
+                },
+                Tool {
+                    name: "queue_sync",
+                    title: "Wait for an opponent",
+                    about: "Returns the state of your ticket, as `queue_join` does. The call waits for a match and returns \
+                            `waiting` if there is none: then call again at once. A ticket without a call for 60 seconds \
+                            is dropped."
+                        .to_owned(),
+                    arguments: vec![
+                        text("challenge", "The challenge type of the queue."),
+                        text("ticket", "Your ticket, from `queue_join`."),
+                        match_wait(),
+                    ],
+                    call: Call::Read("/api/queue/{challenge}/{ticket}"),
+                    answers: ticket(),
+                    optional_answers: seat_of_ticket(),
                 },
             ],
         }
@@ -202,6 +240,7 @@ impl ToolSet {
                         ("from", json!({ "type": "string" })),
                         ("to", json!({ "type": ["string", "null"] })),
                     ],
+                    optional_answers: Vec::new(),
                 },
                 Tool {
                     name: "sync",
@@ -218,6 +257,7 @@ impl ToolSet {
                     ],
                     call: Call::Read("/api/chat/sync"),
                     answers: messages(),
+                    optional_answers: Vec::new(),
                 },
             ],
         }
@@ -305,6 +345,21 @@ fn seconds(default: f64) -> Argument {
     Argument { name: "wait", kind: ArgumentKind::Seconds(default), required: false, about }
 }
 
+fn match_wait() -> Argument {
+    Argument { about: "Maximum wait for a match, in seconds, up to 50; 0 returns at once.", ..seconds(25.0) }
+}
+
+/// Returns the fields of a ticket, as JSON Schema.
+fn ticket() -> Vec<(&'static str, Value)> {
+    let state = json!({ "type": "string", "enum": ["waiting", "matched"] });
+    vec![("ticket", json!({ "type": "string" })), ("state", state)]
+}
+
+/// Returns the further fields of a matched ticket, as JSON Schema.
+fn seat_of_ticket() -> Vec<(&'static str, Value)> {
+    vec![("session", json!({ "type": "string" })), ("invite", json!({ "type": "string" }))]
+}
+
 impl Argument {
     fn optional(self) -> Argument {
         Argument { required: false, ..self }
@@ -340,7 +395,7 @@ impl Tool {
         // The result may also be a refusal.
         let names: Vec<&str> = self.answers.iter().map(|(name, _)| *name).collect();
         let refusal = [("error", json!({ "type": "string" })), ("code", json!({ "type": "string" }))];
-        let fields = self.answers.iter().cloned().chain(refusal);
+        let fields = self.answers.iter().chain(&self.optional_answers).cloned().chain(refusal);
         let fields: Map<String, Value> = fields.map(|(name, schema)| (name.to_owned(), schema)).collect();
         let mut output = Map::new();
         output.insert("type".to_owned(), "object".into());

@@ -307,4 +307,10 @@ fn tools_describe_their_results_and_return_them_as_data() {
     assert_eq!(call(chat, "sync", json!({ "channel": session, "from": invite }))["count"], 1);
     let moved = json!({ "challengeId": session, "from": invite, "messageType": "guess", "content": "1" });
     assert_eq!(call(play, "challenge_message", moved)["ok"], "Message sent");
+    let first = call(play, "queue_join", json!({ "challenge": "psi" }));
+    let second = call(play, "queue_join", json!({ "challenge": "psi", "houseAfterS": 3600 }));
+    assert_eq!((&first["state"], &second["state"]), (&json!("waiting"), &json!("matched")));
+    let first = call(play, "queue_sync", json!({ "challenge": "psi", "ticket": first["ticket"] }));
+    assert_eq!(first["session"], second["session"]);
+    assert_eq!(call(play, "challenge_join", json!({ "invite": first["invite"] }))["ChallengeID"], second["session"]);
 }

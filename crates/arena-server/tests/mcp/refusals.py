@@ -19,6 +19,8 @@ TOOLS = {
         "challenge_join": ["invite"],
         "challenge_message": ["challengeId", "from", "messageType", "content"],
         "challenge_sync": ["channel", "from"],
+        "queue_join": ["challenge"],
+        "queue_sync": ["challenge", "ticket"],
     },
     "chat": {
         "send_chat": ["channel", "from", "content"],
@@ -45,6 +47,9 @@ CALLS = [
     ("chat", "send_chat", {"channel": "challenge_$session", "from": "$ada", "content": "x"}, False, "INVALID_CHANNEL"),
     ("chat", "send_chat", {"channel": "$session", "from": "operator", "content": "x"}, False, "FORBIDDEN_SENDER"),
     ("chat", "send_chat", {"channel": "$session", "from": "$ada", "to": NOBODY, "content": "x"}, False, "RECIPIENT_NOT_FOUND"),
+    ("arena", "queue_join", {"challenge": "golf"}, False, "UNKNOWN_CHALLENGE"),
+    ("arena", "queue_join", {"challenge": "psi", "houseAfterS": -1}, False, "INVALID_FIELD"),
+    ("arena", "queue_sync", {"challenge": "psi", "ticket": "../psi"}, False, "TICKET_NOT_FOUND"),
     # An empty result is not an error.
     ("arena", "challenge_sync", {"channel": NOTHING, "from": "$ada"}, False, None),
     ("arena", "challenge_sync", {"channel": "$session", "from": "viewer", "index": 1}, False, None),
@@ -65,6 +70,8 @@ CALLS = [
     ("arena", "challenge_sync", {"channel": "$session", "from": "$ada", "index": 1.5}, True, "INVALID_FIELD"),
     ("arena", "challenge_sync", {"channel": "$session", "from": "$ada", "wait": -1}, True, "INVALID_FIELD"),
     ("arena", "challenge_sync", {"channel": "x" * 70_000, "from": "$ada"}, True, "INVALID_FIELD"),
+    ("arena", "queue_join", {}, True, "MISSING_FIELD"),
+    ("arena", "queue_sync", {"challenge": "", "ticket": "x"}, True, "INVALID_FIELD"),
     ("chat", "sync", {"from": "$ada", "index": 1}, True, "MISSING_FIELD"),
     ("chat", "send_chat", {"channel": "$session", "from": "$ada", "to": {}, "content": "x"}, True, "INVALID_FIELD"),
     # Unknown tools.
