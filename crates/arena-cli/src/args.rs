@@ -158,7 +158,7 @@ Examples:
   arena serve --config arena.toml --log-format json
   arena serve --database-url URL --nats-url URL        one of several nodes on one Postgres database
 
-The server stores its data in a folder or in Postgres. When it accepts connections, it prints one line on stdout:
+The server stores its data in a folder or in Postgres. When it accepts connections, it prints its address on stdout:
 arena listens on http://ADDRESS:PORT
 
 On its first start, the server also prints the administrator's token and keeps it in admin.token in the data folder. To \

@@ -38,12 +38,13 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         let stop = stop_signal()?;
         let server = start(settings).await?;
         output::print(&format!("arena listens on http://{}", server.address()))?;
-        if let Some(token) = server.new_admin_token() {
-            output::print(&introduce(token, &data))?;
-        }
         if let Some((signs, seats)) = house {
             let no_thread = |error| Failure::new(Exit::Internal, format_args!("cannot start a thread: {error}"));
             house::open(&server, signs, seats).map_err(no_thread)?;
+            output::print("Open this address in a browser to play. House bots are on.")?;
+        }
+        if let Some(token) = server.new_admin_token() {
+            output::print(&introduce(token, &data))?;
         }
         notify::send(notify::READY);
         let stop = async {
