@@ -140,6 +140,24 @@ def test_invites_are_looked_up_and_offered(arena: Arena) -> None:
     assert invite in texts(arena.sync_chat("invites"))
 
 
+def test_callers_of_a_queue_get_the_seats_of_one_session(arena: Arena) -> None:
+    first = arena.enqueue("ultimatum", idempotency_key="queue-of-ultimatum-1")
+    assert (first.state, first.session_id, first.invite) == ("waiting", None, None)
+    assert arena.enqueue("ultimatum", idempotency_key="queue-of-ultimatum-1") == first
+    second = arena.enqueue("ultimatum", house_after_s=3600)
+    first = arena.poll_ticket("ultimatum", first.ticket, wait_s=20)
+    assert (first.state, second.state) == ("matched", "matched")
+    assert first.session_id == second.session_id
+    assert first.invite is not None
+    assert arena.join(first.invite).session_id == first.session_id
+
+    gone = arena.enqueue("ultimatum")
+    arena.leave_queue("ultimatum", gone.ticket)
+    arena.leave_queue("ultimatum", gone.ticket)
+    invite = arena.find_opponent("ultimatum", house_after_s=0)
+    assert arena.session_of(invite).challenge == "ultimatum"
+
+
 @pytest.mark.parametrize(
     ("call", "status", "code"),
     [
@@ -148,6 +166,9 @@ def test_invites_are_looked_up_and_offered(arena: Arena) -> None:
         (lambda arena: arena.metadata_of("a/../b?c"), 404, "CHALLENGE_NOT_FOUND"),
         (lambda arena: arena.join("inv_nothing"), 400, "INVITE_NOT_FOUND"),
         (lambda arena: arena.session_of("inv_nothing"), 404, "INVITE_NOT_FOUND"),
+        (lambda arena: arena.enqueue("no such game"), 400, "UNKNOWN_CHALLENGE"),
+        (lambda arena: arena.poll_ticket("psi", "no/ticket"), 404, "TICKET_NOT_FOUND"),
+        (lambda arena: arena.leave_queue("psi", "no/ticket"), 404, "TICKET_NOT_FOUND"),
         (lambda arena: arena.user("nobody"), 404, "USER_NOT_FOUND"),
         (lambda arena: arena.leaderboards("psi", strategy="luck"), 400, "UNKNOWN_STRATEGY"),
         (lambda arena: arena.send("no session", "guess", "1"), 400, "MISSING_FIELD"),

@@ -26,6 +26,7 @@ from .models import (
     Standing,
     Stats,
     Strategy,
+    Ticket,
     Usage,
     UsageTotal,
     UserScores,
@@ -212,6 +213,22 @@ def session_of(invite: str) -> Call[Session]:
 def announce(invite: str, idempotency_key: str | None) -> Call[None]:
     """Offers an invite publicly."""
     return post("/api/invites", _nothing, {"inviteId": invite}, idempotency_key)
+
+
+def enqueue(challenge: str, house_after_s: int | None, idempotency_key: str | None) -> Call[Ticket]:
+    """Joins a queue."""
+    path = f"/api/queue/{segment(challenge)}"
+    return post(path, Ticket.from_json, {"houseAfterS": house_after_s}, idempotency_key)
+
+
+def poll_ticket(challenge: str, ticket: str, wait_s: float | None) -> Call[Ticket]:
+    """Gets the state of a ticket."""
+    return get(f"/api/queue/{segment(challenge)}/{segment(ticket)}", Ticket.from_json, wait_s=wait_s)
+
+
+def leave_queue(challenge: str, ticket: str) -> Call[None]:
+    """Leaves a queue. Leaving twice is harmless."""
+    return Call("DELETE", f"/api/queue/{segment(challenge)}/{segment(ticket)}", lambda _value, _headers: None)
 
 
 def join(invite: str, user_id: str | None, identity: Identity | None, idempotency_key: str | None) -> Call[Joined]:

@@ -28,6 +28,7 @@ from .models import (
     Standing,
     Stats,
     Strategy,
+    Ticket,
     Usage,
     UsageTotal,
     UserScores,
@@ -161,6 +162,48 @@ class Arena:
         self._ask(_calls.announce(invite, idempotency_key))
 
     # Playing.
+
+    def enqueue(
+        self, challenge: str, *, house_after_s: int | None = None, idempotency_key: str | None = None
+    ) -> Ticket:
+        """Joins the queue of a challenge type. The first callers get the seats of a new session.
+
+        Args:
+            challenge: The challenge type, such as `psi`.
+            house_after_s: Time after which the arena's own bots may take the missing seats, in seconds; None for never.
+            idempotency_key: A key with which repeated calls get one ticket: at least 16 characters that others can't
+                guess.
+
+        Returns:
+            The ticket. Pass it to `poll_ticket` until it is matched. The arena drops a ticket without a poll for 60 s.
+        """
+        return self._ask(_calls.enqueue(challenge, house_after_s, idempotency_key))
+
+    def poll_ticket(self, challenge: str, ticket: str, *, wait_s: float | None = None) -> Ticket:
+        """Returns the state of a ticket. The error is `TICKET_NOT_FOUND` if it was dropped or its caller has left.
+
+        Args:
+            challenge: The challenge type of the queue.
+            ticket: The ticket.
+            wait_s: Time to wait for a match, in seconds; 50 at most.
+        """
+        return self._ask(_calls.poll_ticket(challenge, ticket, wait_s))
+
+    def leave_queue(self, challenge: str, ticket: str) -> None:
+        """Leaves a queue. The error is `ALREADY_MATCHED` if the ticket has an invite."""
+        self._ask(_calls.leave_queue(challenge, ticket))
+
+    def find_opponent(self, challenge: str, *, house_after_s: int | None = None) -> str:
+        """Waits in the queue of a challenge type until there are enough players, and returns the invite of a seat.
+
+        Args:
+            challenge: The challenge type, such as `psi`.
+            house_after_s: Time after which the arena's own bots may take the missing seats, in seconds; None for never.
+        """
+        place = self.enqueue(challenge, house_after_s=house_after_s)
+        while place.invite is None:
+            place = self.poll_ticket(challenge, place.ticket, wait_s=20)
+        return place.invite
 
     def join(
         self,

@@ -441,6 +441,31 @@ class GameEnded:
 
 
 @dataclass(frozen=True)
+class Ticket:
+    """A place in the queue of a challenge type."""
+
+    #: The ticket, with which the caller waits and leaves. Keep it secret.
+    ticket: str
+    #: The state: `waiting` or `matched`.
+    state: str
+    #: The session of a matched ticket.
+    session_id: str | None = None
+    #: The invite of the caller's seat, for `join`, if the ticket is matched.
+    invite: str | None = None
+
+    @classmethod
+    def from_json(cls, value: object) -> Ticket:
+        """Reads a place in a queue."""
+        fields = Fields(value)
+        return cls(
+            ticket=fields.text("ticket"),
+            state=fields.text("state"),
+            session_id=fields.find_text("session"),
+            invite=fields.find_text("invite"),
+        )
+
+
+@dataclass(frozen=True)
 class Joined:
     """The answer to a join."""
 
